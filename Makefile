@@ -33,8 +33,9 @@ test-all: $(VENV)/.test $(VENV)/.system .venv-anonymeter/.done
 
 # the same calls with the code of a commit and with that of the working tree, every byte compared
 BASE ?= HEAD
+GAINED ?=
 golden: $(VENV)/.test
-	$(BIN)/python -m tools.golden $(BASE) .
+	$(BIN)/python -m tools.golden $(BASE) . $(if $(GAINED),--gained $(GAINED))
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ from typing import Any
 from papers import overview, page
 from papers.desk import Desk, Progress
 from papers.study import Claim, Erratum, Figure, Number, Section, Series, Study, tally
-from shoal.errors import Extra, OptionError, OutputError, did_you_mean, needs_extra
+from shoal.errors import Extra, OptionError, OutputError, closest, needs_extra
 from shoal.workers import available_cores, machine_words
 from tools.public_data import data_folder
 
@@ -62,9 +62,9 @@ def reproduce(
     """
     names = list(PAPERS) if paper == "all" else [paper]
     if names[0] not in PAPERS:
-        raise OptionError(
-            f"there is no paper '{paper}'. Known: {', '.join(PAPERS)}, all.{did_you_mean(paper, [*PAPERS, 'all'])}"
-        )
+        near = closest(paper, [*PAPERS, "all"])
+        guess = f" Did you mean '{near}'?" if near else ""
+        raise OptionError(f"there is no paper '{paper}'. Known: {', '.join(PAPERS)}, all.{guess}")
     for name in names:
         if name in _EXTRAS:
             extra, module = _EXTRAS[name]

@@ -221,7 +221,8 @@ def promise_of(folder: Path) -> dict[str, Any]:
     # so do the error to expect, and what the verdict says of it
     computed = {key: value for key, value in statement["computed"].items() if key != "expected_error"}
     kept = {key: value for key, value in statement.items() if key != "verdict"}
-    return {**kept, "conditions": said[: follows[0]], "computed": computed}
+    terms = {**statement["terms"], "conditions": statement["terms"]["conditions"][: follows[0]]}
+    return {**kept, "conditions": said[: follows[0]], "computed": computed, "terms": terms}
 
 
 @every_method

@@ -51,7 +51,13 @@ def test_numeric_columns_are_chosen_in_the_order_of_the_table() -> None:
 def test_columns_left_out_are_noted_with_their_reason() -> None:
     found = described(domains=DOMAINS, missing="drop")
     assert found.columns == ("age", "income")
-    notes = " ".join(found.notes)
+    reasons = {note.facts["column"]: note.facts["reason"].code for note in found.notes}
+    assert reasons == {
+        "person_id": "role-not-released",
+        "town": "kind-not-taken",
+        "weight": "weight-not-decided",
+    }
+    notes = " ".join(map(str, found.notes))
     for word in ("'person_id' is not released: its role is identifier", "'town'", "nominal", "'weight'"):
         assert word in notes
 
@@ -74,7 +80,9 @@ def test_columns_outside_the_schema_are_not_released() -> None:
     schema = Schema.from_dict({"attribute": [{"name": "age", "lo": 0, "hi": 120}]})
     found = described(schema=schema)
     assert found.columns == ("age",)
-    assert any("'income' is not released: the schema does not describe it" in note for note in found.notes)
+    assert any(
+        "'income' is not released: the schema does not describe it" in str(note) for note in found.notes
+    )
     with pytest.raises(OptionError, match="'income' is not described in the schema"):
         described(schema=schema, columns=["age", "income"])
 
@@ -113,6 +121,7 @@ def test_values_outside_name_column_and_range_and_neither_how_many_nor_whose(lo:
         "row": None,
         "option": "outside",
         "fix": 'widen the domain, or clip with outside="clip".',
+        "facts": {"column": "income", "option": "outside", "lo": lo, "hi": hi},
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import pickle
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,15 @@ import pandas as pd
 import pytest
 
 import shoal
-from shoal.cli.flags import flag, in_flags, with_flags
-from shoal.errors import MissingExtraError, Problems, ShoalError
+from shoal.cli.flags import flag
+from shoal.errors import MissingExtraError, Problems, ShoalError, plain_facts
 from shoal.ledger.errors import KeyReusedError, OverdrawnError, QuotaError, UnpricedError
+from shoal.text import Message, catalogue, render
 
 PACKAGE = Path(shoal.__file__).parent
 DOMAINS = {"age": (0, 120), "pay": (0, 5000)}
+INFINITE = shoal.InputError("infinite", column="a", row=3)
+STAYS = "stopped. What was charged to data set 'a' (ε = 1) stays charged."
 
 
 def table(**changes: Any) -> pd.DataFrame:
@@ -52,20 +56,20 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"code": "infinite", "column": "pay", "row": 5, "fix": "correct or remove it."},
     ),
     "k above n": ({"k": 31}, {"code": "k-too-large", "option": "k", "fix": "choose k between 1 and 30."}),
-    "unknown option": ({"kk": 3}, {"code": "option", "option": "kk"}),
+    "unknown option": ({"kk": 3}, {"code": "there-no-option", "option": "kk"}),
     "unknown choice": (
         {"remainder": "midle"},
-        {"code": "option", "option": "remainder", "fix": "Did you mean 'middle'?"},
+        {"code": "option-is-not-one-of", "option": "remainder", "fix": "Did you mean 'middle'?"},
     ),
     "no epsilon": (
         {"epsilon": None},
-        {"code": "option", "option": "epsilon", "fix": "give the privacy budget, for example 1."},
+        {"code": "epsilon-is-missing", "option": "epsilon", "fix": "give the privacy budget, for example 1."},
     ),
     "unknown column": (
         {"columns": ["agee"]},
         {"code": "unknown-column", "column": "agee", "fix": "Did you mean 'age'?"},
     ),
-    "outside is a word": ({"outside": "ignore"}, {"code": "option", "option": "outside"}),
+    "outside is a word": ({"outside": "ignore"}, {"code": "option-is-not-one-of", "option": "outside"}),
 }
 
 
@@ -78,7 +82,9 @@ def test_an_error_has_its_facts_beside_its_sentence(name: str) -> None:
     assert error.to_dict() == {
         "sentence": str(error),
         **{key: getattr(error, key) for key in ("code", "column", "row", "option", "fix")},
+        "facts": plain_facts(error.facts),
     }
+    assert str(error) == render(error.code, error.facts)
 
 
 def test_five_missing_domains_are_one_error() -> None:
@@ -91,12 +97,11 @@ def test_five_missing_domains_are_one_error() -> None:
 
 
 def test_what_a_sentence_is_about_is_no_option() -> None:
-    for error in (
-        shoal.OptionError("column 'age' is stored as text: convert it."),
-        shoal.InputError("k is a letter here: no."),
-    ):
-        assert error.option is None
-    assert shoal.OptionError("split 'fair' is not one of equal, optimal.").option == "split"
+    assert shoal.InputError("infinite", column="k", row=3).option is None
+    found = shoal.OptionError(
+        "option-is-not-one-of", option="split", found="fair", allowed=("equal", "optimal"), hint=None
+    )
+    assert (found.option, str(found)) == ("split", "split 'fair' is not one of equal, optimal.")
 
 
 def test_all_kinds_of_problems_come_together() -> None:
@@ -110,7 +115,7 @@ def test_all_kinds_of_problems_come_together() -> None:
         ("k-too-large", None),
     ]
     error = refusal(data, epsilon=None, domains={**DOMAINS, "gap": (0, 9), "far": (0, 20)})
-    assert (error.problems[0].code, error.problems[0].option) == ("option", "epsilon")
+    assert (error.problems[0].code, error.problems[0].option) == ("epsilon-is-missing", "epsilon")
     assert len(error.problems) == 4
 
 
@@ -137,11 +142,11 @@ def test_several_problems_are_caught_like_any_of_them() -> None:
 def test_problems_are_collected_but_not_a_cancellation() -> None:
     problems = Problems()
     with problems.collected():
-        raise shoal.InputError("one.")
+        raise shoal.InputError("infinite", column="a", row=1)
     assert problems
     with pytest.raises(shoal.CancelledError), problems.collected():
         raise shoal.CancelledError
-    with pytest.raises(shoal.InputError, match="one"):
+    with pytest.raises(shoal.InputError, match="column 'a' has an infinite value"):
         problems.raise_all()
     Problems().raise_all()
 
@@ -149,17 +154,21 @@ def test_problems_are_collected_but_not_a_cancellation() -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        shoal.InputError("column 'a' is bad in row 3: mend it."),
-        shoal.OptionError("k is 9: give less.", code="k-too-large"),
-        shoal.OutputError("cannot write 'x': no room."),
+        INFINITE,
+        shoal.OptionError("k-too-large", option="k", k=9, n=8),
+        shoal.OutputError("bundle-cannot-write", folder=Path("x"), reason="no room"),
+        shoal.OptionError(
+            "of-column", column="a", reason=shoal.OptionError("domain-needs-lo-hi", lo=2, hi=1)
+        ),
         shoal.CancelledError(),
-        MissingExtraError("this needs the extra 'learn': install it."),
-        shoal.ProblemsError([shoal.InputError("column 'a' is bad."), shoal.OptionError("k is bad.")]),
+        MissingExtraError("missing-extra", who="this needs", extra="learn", command="install it"),
+        shoal.ProblemsError([INFINITE, shoal.OptionError("k-too-large", option="k", k=9, n=8)]),
     ],
 )
 def test_errors_go_to_other_processes(error: ShoalError) -> None:
     """Workers send what they could not do: sentence and facts arrive."""
     again = pickle.loads(pickle.dumps(error))
+    assert again.rendered(flag) == error.rendered(flag)
     assert type(again) is type(error)
     assert again.to_dict() == error.to_dict()
     assert [problem.to_dict() for problem in again.problems] == [p.to_dict() for p in error.problems]
@@ -179,7 +188,7 @@ def test_every_error_carries_the_facts() -> None:
         KeyReusedError(),
     ]
     for error in (*own, UnpricedError()):
-        assert set(error.to_dict()) == {"sentence", "code", "column", "row", "option", "fix"}
+        assert set(error.to_dict()) == {"sentence", "code", "column", "row", "option", "fix", "facts"}
         assert error.code
     from shoal.query.client import RefusedError
 
@@ -215,6 +224,8 @@ ALLOWED = {
     # the command to copy from the studio
     ("studio/preview.py", " --config method.toml --dataset "),
     ("studio/preview.py", " --out release"),
+    # where flags are made
+    ("text/render.py", "--no-"),
 }
 
 
@@ -229,6 +240,8 @@ def test_no_message_of_the_library_speaks_of_flags() -> None:
         if FLAG.search(text) and not any(name == file and text.startswith(start) for file, start in ALLOWED)
     ]
     assert found == []
+    rooms = [room for room in (PACKAGE / "text" / "en").glob("*.json") if room.stem != "cli"]
+    assert [room.name for room in rooms if FLAG.search(room.read_text("utf-8"))] == []
 
 
 def test_the_check_sees_a_flag(tmp_path: Path) -> None:
@@ -239,26 +252,47 @@ def test_the_check_sees_a_flag(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "printed"),
+    ("template", "facts", "sentence", "printed"),
     [
-        ("column 'x' has a gap: choose missing=drop.", "column 'x' has a gap: choose --missing drop."),
-        ('clip with outside="clip".', "clip with --outside clip."),
-        ("leave fast= out, or give link=False.", "leave --fast out, or give --no-link."),
-        ("'missing=3' is not of the form column=lo:hi.", "'missing=3' is not of the form column=lo:hi."),
-        ("a column's type and Stata's: give format=csv.", "a column's type and Stata's: give --format csv."),
-        ("a table with role=unit.", "a table with role=unit."),
-        ("ε = 1, n=5, domain_from_data=1.", "ε = 1, n=5, --domain-from-data 1."),
+        (
+            "column '{column}' has a gap: choose «missing=drop».",
+            {"column": "missing=3"},
+            "column 'missing=3' has a gap: choose missing=drop.",
+            "column 'missing=3' has a gap: choose --missing drop.",
+        ),
+        ('clip with «outside="clip"».', {}, 'clip with outside="clip".', "clip with --outside clip."),
+        (
+            "leave «fast=» out, or give «link=False» or «link=True».",
+            {},
+            "leave fast= out, or give link=False or link=True.",
+            "leave --fast out, or give --no-link or --link.",
+        ),
+        ("say {signs}.", {"signs": '«decimal=","»'}, 'say «decimal=","».', 'say «decimal=","».'),
+        ('use «decimal=","».', {}, 'use decimal=",".', "use --decimal ','."),
+        ("«{option}» must be a number.", {"option": "k"}, "k must be a number.", "--k must be a number."),
+        ("too large.", {"option": "k"}, "too large.", "too large. (--k)"),
+        ("give «types=text».", {"column": "pay"}, "give types=text.", "give --type 'pay=text'."),
+        ("give «domains=».", {"column": "pay"}, "give domains=.", "give --domain 'pay=lo:hi'."),
+        ("give «work=».", {}, "give work=.", "give work=."),
+        ("stopped.", {"added": Message("charge-stays", {"dataset": "a", "cost": "ε = 1"})}, *[STAYS] * 2),
     ],
 )
-def test_the_command_line_puts_its_flags_in(sentence: str, printed: str) -> None:
-    assert with_flags(sentence) == printed
+def test_the_command_line_puts_its_flags_in(
+    template: str, facts: dict[str, Any], sentence: str, printed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = {**catalogue(), "made-up": (template,)}
+    # the module has a function of its own name
+    monkeypatch.setattr(sys.modules["shoal.text.render"], "catalogue", lambda: known)
+    message = Message("made-up", facts)
+    assert (message.rendered(), message.rendered(flag)) == (sentence, printed)
 
 
 def test_an_error_about_an_option_names_its_flag_once() -> None:
-    assert in_flags(refusal(epsilon=None)) == "--epsilon is missing: give the privacy budget, for example 1."
-    assert in_flags(refusal(k=31)).endswith("choose k between 1 and 30. (--k)")
-    assert in_flags(refusal(domains={"age": (0, 120)})).count("--domain 'pay=lo:hi'") == 1
-    assert in_flags(refusal(table(pay=GAPS))).count("--missing") == 1
+    missing = "--epsilon is missing: give the privacy budget, for example 1."
+    assert refusal(epsilon=None).rendered(flag) == missing
+    assert refusal(k=31).rendered(flag).endswith("choose k between 1 and 30. (--k)")
+    assert refusal(domains={"age": (0, 120)}).rendered(flag).count("--domain 'pay=lo:hi'") == 1
+    assert refusal(table(pay=GAPS)).rendered(flag).count("--missing") == 1
 
 
 def test_every_flag_that_is_named_exists() -> None:

@@ -303,14 +303,18 @@ def test_columns_and_pairs_that_noise_will_drown_are_named() -> None:
     _, schema = people(10, 0)
     method = configured("pairs-dp", epsilon=1)
     announced = shoal.expected_noise(schema, epsilon="0.1", n=60)
-    assert drowned(announced, method, 60).startswith(
-        "noise will drown x, y, yes, name: shares of the rows are off"
+    found = drowned(announced, method, 60)
+    assert found is not None
+    assert (found.code, found.facts["columns"]) == (
+        "noise-drowns-shares-of-columns",
+        ["x", "y", "yes", "name"],
     )
+    assert str(found).startswith("noise will drown x, y, yes, name: shares of the rows are off")
     clear = shoal.expected_noise(schema, epsilon=1, n=5_000)
-    assert drowned(clear, method, 5_000) == ""
+    assert drowned(clear, method, 5_000) is None
     alone = [replace(found, pairs=()) for found in clear]
-    assert "columns will be independent" in drowned(alone, method, 5_000)
-    assert drowned(alone[:1], method, 5_000) == ""
+    assert "columns will be independent" in str(drowned(alone, method, 5_000))
+    assert drowned(alone[:1], method, 5_000) is None
 
 
 READINGS: list[tuple[Any, str | None, list[Any]]] = [

@@ -250,6 +250,7 @@ def test_only_missing_packages_of_others_are_extras() -> None:
 
 
 def test_the_error_survives_the_way_from_a_worker() -> None:
-    error: Any = pickle.loads(pickle.dumps(MissingExtraError("sentence")))
+    sent = MissingExtraError("missing-extra", who="it needs", extra="rdf", command="install it")
+    error: Any = pickle.loads(pickle.dumps(sent))
     assert isinstance(error, MissingExtraError)
-    assert str(error) == "sentence"
+    assert str(error) == "it needs the extra 'rdf': install it."

@@ -228,7 +228,9 @@ def test_a_place_that_cannot_be_written_is_said_and_raises_nothing(tmp_path: Pat
     (tmp_path / "file").write_text("")
     journal = Journal.open(tmp_path / "file" / "journal.jsonl")
     release(journal, table="digest")
-    assert "cannot be" in journal.problem
+    assert journal.problem is not None
+    assert journal.problem.code == "journal-not-written"
+    assert "cannot be" in str(journal.problem)
     assert facts(journal) == {}
     assert journal.matches("digest", "people") == ()
 

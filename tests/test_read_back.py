@@ -20,6 +20,7 @@ from shoal.io import read
 from shoal.method.reading import fraction
 from shoal.report.compare import compare
 from shoal.report.subject import of_release
+from shoal.text import Message
 
 N = 48
 
@@ -125,9 +126,52 @@ def test_what_is_no_statement_is_refused(damaged: Any) -> None:
 def test_every_key_is_needed(releases: dict[str, shoal.Release]) -> None:
     whole = releases["laplace"].statement.to_dict()
     # without its number it would be of the first format, which knows fewer keys
-    for key in whole.keys() - {"format"}:
+    for key in whole.keys() - {"format", "terms"}:
         with pytest.raises(shoal.InputError, match=f"it has no '{key}'"):
             shoal.PrivacyStatement.from_dict({name: value for name, value in whole.items() if name != key})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_terms_say_by_codes_what_the_sentences_say(name: str, releases: dict[str, shoal.Release]) -> None:
+    made = releases[name].statement
+    plain = made.to_dict()
+    for key, said in plain["terms"].items():
+        assert [str(Message(one["code"], one["facts"])) for one in said] == plain.get(key, [])
+        assert all(one["code"] != "unknown" for one in said)
+    assert shoal.PrivacyStatement.from_dict(json.loads(json.dumps(plain))) == made
+
+
+def test_a_statement_without_terms_has_the_same_sentences(releases: dict[str, shoal.Release]) -> None:
+    made = releases["laplace"].statement
+    plain = made.to_dict()
+    del plain["terms"]
+    found = shoal.PrivacyStatement.from_dict(plain)
+    assert found.conditions == made.conditions
+    assert found.not_promised == made.not_promised
+    # what has no facts is recognised
+    assert found.terms.not_promised == made.terms.not_promised
+    assert shoal.PrivacyStatement.from_dict(found.to_dict()) == found
+    # what is not, or has a code of another version, stays a sentence
+    plain["conditions"] = ["It rained."]
+    plain["versions"] = {**plain["versions"], "shoal": "0.1"}
+    plain["computed"] = {**plain["computed"], "version": "0.1"}
+    found = shoal.PrivacyStatement.from_dict(plain)
+    assert found.terms.conditions == (Message.of("unknown", text="It rained."),)
+    coded = {
+        **found.to_dict(),
+        "terms": {**made.terms.to_dict(), "conditions": [{"code": "rain", "facts": {}}]},
+    }
+    assert shoal.PrivacyStatement.from_dict(coded).terms.conditions == found.terms.conditions
+
+
+def test_terms_that_are_damaged_are_refused(releases: dict[str, shoal.Release]) -> None:
+    plain = releases["laplace"].statement.to_dict()
+    for damage in ({}, {**plain["terms"], "conditions": []}, {**plain["terms"], "steps": [3]}):
+        with pytest.raises(shoal.InputError, match="'terms' cannot be"):
+            shoal.PrivacyStatement.from_dict({**plain, "terms": damage})
+    other = {**plain["terms"], "not_promised": [{"code": "not-dp", "facts": {}}] * len(plain["not_promised"])}
+    with pytest.raises(shoal.InputError, match="not_promised does not follow from its facts"):
+        shoal.PrivacyStatement.from_dict({**plain, "terms": other})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -56,7 +56,7 @@ def recorded(data: Any = "survey.csv", dataset: str | None = "people", **options
 
 def asked(data: Any = "survey.csv", dataset: str | None = "citizens") -> tuple[str, ...]:
     planned = plan(Path(data), Delivery(dataset=dataset), schema=survey_schema(), **SETTINGS)
-    return planned.uses.questions(unnamed=True)
+    return tuple(map(str, planned.uses.questions(unnamed=True)))
 
 
 def kinds() -> list[str]:

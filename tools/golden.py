@@ -35,6 +35,8 @@ ROWS = 240
 # a duration or a rate differs from run to run
 _DURATION = re.compile(r"\b\d+(?:\.\d+)? (?:ms|s|seconds?|min|minutes?|h|hours?)\b")
 _SHOWN_LINES = 12
+# files with moments or keys in them
+_RANDOM = (".sqlite", ".xlsx", ".journal", ".key")
 
 
 # the tables
@@ -341,8 +343,8 @@ def cases(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found | {f"wrong {name}": call for name, call in wrong.items()}
 
 
-def library_errors(folder: Path) -> dict[str, Any]:
-    """Errors of the library for the same mistakes: their kind, sentence, code and facts."""
+def library_errors(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Errors of the library for the same mistakes: their sentences, codes and facts."""
     import shoal
 
     numbers, mixed = folder / "numbers.csv", folder / "mixed.csv"
@@ -369,17 +371,16 @@ def library_errors(folder: Path) -> dict[str, Any]:
         "missing unknown": {"epsilon": 1, "missing": "guess"},
         "outside unknown": {"epsilon": 1, "outside": "cut"},
     }
-    found: dict[str, Any] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for path in (numbers, mixed):
         for name, options in calls.items():
             try:
                 shoal.protect(path, schema=schema[path], **options)
-                found[f"{path.stem}: {name}"] = "released"
+                found[f"{path.stem}: {name}"] = []
             except shoal.ShoalError as error:
-                facts = [one.to_dict() for one in error.problems]
-                found[f"{path.stem}: {name}"] = [type(error).__name__, error.to_dict(), facts]
+                found[f"{path.stem}: {name}"] = [one.to_dict() for one in error.problems]
             except (TypeError, ValueError) as error:
-                found[f"{path.stem}: {name}"] = [type(error).__name__, str(error)]
+                found[f"{path.stem}: {name}"] = [{"sentence": f"{type(error).__name__}: {error}"}]
     return found
 
 
@@ -434,8 +435,11 @@ def _record(out: Path, only: Sequence[str]) -> None:
         with tempfile.TemporaryDirectory() as made:
             write_tables(Path(made))
             found = library_errors(Path(made))
-        text = json.dumps(found, indent=1, ensure_ascii=False, sort_keys=True).replace(made, "")
-        (out / "library_errors.json").write_text(text, "utf-8")
+        # apart, because sentences and codes do not change in the same moves
+        sentences = {name: [one.pop("sentence") for one in problems] for name, problems in found.items()}
+        for file, content in (("library_sentences.json", sentences), ("library_errors.json", found)):
+            text = json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True).replace(made, "")
+            (out / file).write_text(text, "utf-8")
 
 
 def _keep_journal(journal: Path, folder: Path) -> None:
@@ -443,6 +447,8 @@ def _keep_journal(journal: Path, folder: Path) -> None:
     if journal.exists():
         lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
         kept = [{key: line[key] for key in line if key not in ("id", "at", "table")} for line in lines]
+        for line in kept:
+            line["facts"].pop("charge", None)
         text = "\n".join(json.dumps(line, ensure_ascii=False) for line in kept)
         (folder / "journal.jsonl").write_text(text.replace(str(folder), ""), "utf-8")
     for path in journal.parent.iterdir():
@@ -472,7 +478,8 @@ def started(code: Path, out: Path, only: Sequence[str]) -> subprocess.Popen[byte
         "NUMBA_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "tools.golden", "--record", str(out), "--only", *only]
-    return subprocess.Popen(command, env=environment, cwd=code)
+    # the calls of this checkout, with the package of the other
+    return subprocess.Popen(command, env=environment, cwd=ROOT)
 
 
 # two checkouts
@@ -486,8 +493,12 @@ class Difference:
     lines: tuple[str, ...]
 
 
-def differences(before: Path, after: Path) -> list[Difference]:
-    """Every file of one side beside that of the other."""
+def differences(before: Path, after: Path, gained: Sequence[str] = ()) -> list[Difference]:
+    """Every file of one side beside that of the other.
+
+    Args:
+        gained: keys that a statement may have afterwards and did not have before.
+    """
     sides = [
         {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
         for root in (before, after)
@@ -496,7 +507,9 @@ def differences(before: Path, after: Path) -> list[Difference]:
     found += [Difference(name, ("only after",)) for name in sides[1] - sides[0]]
     for name in sides[0] & sides[1]:
         one, other = (root.joinpath(name).read_bytes() for root in (before, after))
-        if one == other or Path(name).suffix in (".sqlite", ".xlsx"):
+        if gained and Path(name).name == "statement.json":
+            one, other = (_without(data, gained) for data in (one, other))
+        if one == other or Path(name).suffix in _RANDOM:
             continue
         try:
             old, new = (data.decode("utf-8").splitlines() for data in (one, other))
@@ -505,6 +518,11 @@ def differences(before: Path, after: Path) -> list[Difference]:
             lines = (f"{len(one):,} bytes before, {len(other):,} after",)
         found.append(Difference(name, lines))
     return sorted(found, key=lambda one: one.name)
+
+
+def _without(data: bytes, keys: Sequence[str]) -> bytes:
+    statement = json.loads(data)
+    return json.dumps({key: value for key, value in statement.items() if key not in keys}).encode()
 
 
 def unreleased(folder: Path, methods: Sequence[str]) -> list[str]:
@@ -521,6 +539,9 @@ def main() -> None:
     parser.add_argument(
         "--only", nargs="*", default=[], metavar="WORD", help="cases whose name has one of these"
     )
+    parser.add_argument(
+        "--gained", nargs="*", default=[], metavar="KEY", help="keys that a statement.json may gain"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what was recorded in a new folder")
     parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -530,22 +551,24 @@ def main() -> None:
     if len(arguments.checkouts) != 2:
         parser.error("name two checkouts or commits, BEFORE and AFTER.")
     with contextlib.ExitStack() as stack:
-        made = arguments.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="golden-")))
-        sides = [made / "before", made / "after"]
+        keep = arguments.keep or stack.enter_context(tempfile.TemporaryDirectory(prefix="golden-"))
+        before, after = (Path(keep).resolve() / side for side in ("before", "after"))
         codes = [stack.enter_context(checkout(given)) for given in arguments.checkouts]
-        running = [started(code, side, arguments.only) for code, side in zip(codes, sides, strict=True)]
+        running = [
+            started(code, side, arguments.only) for code, side in zip(codes, (before, after), strict=True)
+        ]
         if any([one.wait() for one in running]):
             raise SystemExit("a recording failed: see above.")
         import shoal
 
-        found = differences(*sides)
+        found = differences(before, after, arguments.gained)
         for one in found:
             print(f"\n{one.name}")
             print("\n".join(f"  {line}" for line in one.lines[:_SHOWN_LINES]))
         calls, bundles = (
-            len(list(sides[1].glob(pattern))) for pattern in ("*/terminal.txt", "*/out/statement.json")
+            len(list(after.glob(pattern))) for pattern in ("*/terminal.txt", "*/out/statement.json")
         )
-        bare = [] if arguments.only else unreleased(sides[1], [method.name for method in shoal.methods()])
+        bare = [] if arguments.only else unreleased(after, [method.name for method in shoal.methods()])
         if bare:
             print(f"never released, so not compared: {', '.join(bare)}")
         print(f"{calls} calls, {bundles} bundles, {len(found)} files differ")

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from shoal._version import __version__
 from shoal.auditing.result import Attack, Audit
-from shoal.errors import InputError
 from shoal.mechanisms.promises import privacy_model
 from shoal.method.method import Method
 from shoal.method.models import MODELS
@@ -237,7 +236,7 @@ def write_between_markers(page: Path, tables: str) -> None:
     """Replace what stands between the markers; everything else stays as it is."""
     text = page.read_text("utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise InputError(f"'{page}' must contain '{BEGIN}' and '{END}' once each.")
+        raise ValueError(f"'{page}' must contain '{BEGIN}' and '{END}' once each.")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
     aside = page.with_name(f"{page.name}.part")

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from shoal.errors import OptionError
+from shoal.text import Message
 
 # Bounds, widths and steps, and ratios of any two of them, must be ordinary float64 numbers.
 _LARGEST_EXPONENT = 150
 
+# what a number is of: the name of an option, or a message
+What = str | Message
 
-def exact(value: object, what: str) -> Fraction:
+
+def exact(value: object, what: What) -> Fraction:
     """A number as the fraction its decimal text means: 0.1 is one tenth, not its binary neighbour.
 
     >>> exact(0.1, "step")
@@ -22,21 +27,28 @@ def exact(value: object, what: str) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool):
-        raise OptionError(f"{what} must be a number, got {value}.")
+        raise OptionError("option-must-be-a-number-got", **named(what), found=value)
     if isinstance(value, np.generic):
         value = value.item()
     try:
         decimal = Decimal(str(value).strip())
     except InvalidOperation:
-        raise OptionError(f"{what} must be a number, got '{value}'.") from None
+        raise OptionError("decimals-option-must-be-a-number-got", **named(what), found=value) from None
     if not decimal.is_finite():
-        raise OptionError(f"{what} must be finite, got {value}.")
+        raise OptionError("option-must-be-finite-got", **named(what), found=value)
     # asked before the fraction is made: the one of 1e999999999 would fill the memory
     if decimal and abs(decimal.adjusted()) > _LARGEST_EXPONENT:
         raise OptionError(
-            f"{what} must be 0 or between 1e-{_LARGEST_EXPONENT} and 1e{_LARGEST_EXPONENT} in size, got {value}."
+            "option-0-between-1e-1e-size", **named(what), largest_exponent=_LARGEST_EXPONENT, found=value
         )
     return Fraction(decimal)
+
+
+def named(what: What) -> dict[str, Any]:
+    """What is no number, as facts of an error: the option that it is, or the column and whatever else is known."""
+    if isinstance(what, Message):
+        return {**what.facts, "what": what}
+    return {"what": what, "option": what if what.isidentifier() else None}
 
 
 def decimals_of(value: Fraction) -> int | None:

@@ -1,19 +1,19 @@
-"""Every error Shoal raises on purpose. One sentence each: what was found, where, and the way out.
+"""Every error and warning of Shoal: a code that programs branch on, and the facts of its sentence.
 
-The same is there as data, for a page that marks a field or a program that goes on by itself. Sentences use the words
-of the library: a command line puts its own options in their place when it prints.
+The sentence is rendered last, by `shoal.text`: for the library, or for the command line with its flags.
 """
 
 from __future__ import annotations
 
 import difflib
-import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
+
+from shoal.text import Flag, Message, render, way_out
 
 # optional parts of the installation; pyproject.toml says what each brings, 'all' brings all of them
 Extra = Literal["excel", "files", "learn", "rdf", "server", "spark", "studio"]
@@ -21,42 +21,79 @@ Extra = Literal["excel", "files", "learn", "rdf", "server", "spark", "studio"]
 _PACKAGE = Path(__file__).resolve().parent
 
 
-class ShoalError(Exception):
-    """Base of all errors raised on purpose. The command line prints it as one line and exits with 2.
+class Coded:
+    """What errors and warnings have in common.
 
     Attributes:
         code: what kind of problem it is, a word that stays the same when sentences change.
-        column: the column it is about, None for none.
-        row: the row, counted from 1 as sentences do.
-        option: the option of the library that is wrong, or that is the way out.
-        fix: the way out in words; empty where there is none.
+        facts: what the sentence is about; `column`, `row` (counted from 1), `option`, `found`, `allowed` and `hint`
+            mean the same in all of them.
+    """
 
-    >>> error = InputError("column 'age' has an infinite value in row 3: correct or remove it.", code="infinite")
+    code: str
+    facts: Mapping[str, Any]
+
+    def rendered(self, flag: Flag | None = None) -> str:
+        """The sentence, with the flags of the command line if they are given."""
+        return render(self.code, self.facts, flag)
+
+    def __str__(self) -> str:
+        return self.rendered()
+
+
+class ShoalError(Coded, Exception):
+    """Base of all errors raised on purpose. The command line prints it as one line and exits with 2.
+
+    >>> error = InputError("infinite", column="age", row=3)
+    >>> str(error)
+    "column 'age' has an infinite value in row 3: correct or remove it."
     >>> error.code, error.column, error.row, error.fix
     ('infinite', 'age', 3, 'correct or remove it.')
     """
 
     kind: ClassVar[str] = "refused"
 
-    def __init__(
-        self,
-        sentence: str,
-        *,
-        code: str | None = None,
-        column: str | None = None,
-        row: int | None = None,
-        option: str | None = None,
-        fix: str | None = None,
-    ) -> None:
-        super().__init__(sentence)
-        # sentences are written by one rule, so what is not said apart can be read off
-        self.code = code or self.kind
-        self.column = _first(_COLUMN, sentence) if column is None else column
-        found = _first(_ROW, sentence) if row is None else row
-        self.row = None if found is None else int(found)
-        named = _first(_OPTION, sentence) if isinstance(self, OptionError) else None
-        self.option = named if option is None else option
-        self.fix = _way_out(sentence) if fix is None else fix
+    def __init__(self, code: str, /, **facts: Any) -> None:
+        super().__init__(code)
+        self.code, self.facts = code, facts
+
+    @classmethod
+    def saying(cls, message: Message) -> Self:
+        """The error that says this."""
+        return cls(message.code, **message.facts)
+
+    @property
+    def message(self) -> Message:
+        """What it says, for those who tell it without raising it."""
+        return Message(self.code, self.facts)
+
+    @property
+    def column(self) -> str | None:
+        """The column it is about, None for none."""
+        found: str | None = self._known("column")
+        return found
+
+    @property
+    def row(self) -> int | None:
+        """The row it is about, counted from 1."""
+        found: int | None = self._known("row")
+        return found
+
+    @property
+    def option(self) -> str | None:
+        """The option of the library that is wrong, or that is the way out."""
+        found: str | None = self._known("option")
+        return found
+
+    @property
+    def fix(self) -> str:
+        """The way out in words; empty where there is none."""
+        return way_out(self.code, self.facts) or self._known("fix") or ""
+
+    def _known(self, fact: str) -> Any:
+        """A fact of its own, or of the error that it passes on as its reason."""
+        found, reason = self.facts.get(fact), self.facts.get("reason")
+        return getattr(reason, fact) if found is None and isinstance(reason, ShoalError) else found
 
     @property
     def problems(self) -> tuple[ShoalError, ...]:
@@ -66,33 +103,28 @@ class ShoalError(Exception):
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         facts = {name: getattr(self, name) for name in ("code", "column", "row", "option", "fix")}
-        return {"sentence": str(self), **facts}
+        return {"sentence": str(self), **facts, "facts": plain_facts(self.facts)}
 
 
-_COLUMN = re.compile(r"\bcolumn '([^']+)'")
-_ROW = re.compile(r"\brow (\d+)\b")
-# "split 'fair' is not one of ...", "k = 9 is larger than ..."
-_OPTION = re.compile(
-    r"^(?:there is no option '(\w+)'|(?!column\b|row\b)([a-z]\w*) (?:'[^']*' |= \S+ )?"
-    r"(?:is|must|needs|takes|names|leaves|works|reads)\b)"
-)
+def plain_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Facts as values for JSON; what JSON has no value for is spelled out.
 
-
-def _first(pattern: re.Pattern[str], sentence: str) -> str | None:
-    found = pattern.search(sentence)
-    return None if found is None else next(group for group in found.groups() if group is not None)
-
-
-def _way_out(sentence: str) -> str:
-    """What follows the last colon, or a guess at what was meant.
-
-    >>> _way_out("k is 9, the table has 4 rows: give a smaller k."), _way_out("no 'x'. Did you mean 'y'?")
-    ('give a smaller k.', "Did you mean 'y'?")
+    >>> from fractions import Fraction
+    >>> plain_facts({"found": Fraction(1, 2), "allowed": ("a", "b"), "row": 3})
+    {'found': '1/2', 'allowed': ['a', 'b'], 'row': 3}
     """
-    _, guess, rest = sentence.rpartition(" Did you mean ")
-    if guess:
-        return f"Did you mean {rest}"
-    return sentence.rpartition(": ")[2] if ": " in sentence else ""
+    return {name: _plain_fact(value) for name, value in facts.items()}
+
+
+def _plain_fact(value: Any) -> Any:
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return [_plain_fact(one) for one in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain_fact(one) for name, one in value.items()}
+    if hasattr(value, "item"):
+        # a number of numpy
+        return value.item()
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 class InputError(ShoalError, ValueError):
@@ -130,8 +162,8 @@ class CancelledError(ShoalError):
 
     kind = "cancelled"
 
-    def __init__(self, sentence: str = "cancelled, nothing was written.") -> None:
-        super().__init__(sentence)
+    def __init__(self, code: str = "cancelled", /, **facts: Any) -> None:
+        super().__init__(code, **facts)
 
 
 class ProblemsError(InputError, OptionError):
@@ -140,11 +172,19 @@ class ProblemsError(InputError, OptionError):
     kind = "problems"
 
     def __init__(self, problems: Sequence[ShoalError]) -> None:
-        super().__init__("")
+        super().__init__("problems")
         self.args = (tuple(problems),)  # what a copy is made from
 
-    def __str__(self) -> str:
-        return "\n".join(str(problem) for problem in self.problems)
+    @property
+    def message(self) -> Message:
+        return Message.of(self.code, problems=tuple(problem.message for problem in self.problems))
+
+    def rendered(self, flag: Flag | None = None) -> str:
+        return self.message.rendered(flag)
+
+    @property
+    def fix(self) -> str:
+        return ""
 
     @property
     def problems(self) -> tuple[ShoalError, ...]:
@@ -158,11 +198,11 @@ class Problems:
     >>> problems = Problems()
     >>> for name in ("age", "rent"):
     ...     with problems.collected():
-    ...         raise InputError(f"column '{name}' is empty: leave it out.")
+    ...         raise InputError("infinite", column=name, row=1)
     >>> problems.raise_all()
     Traceback (most recent call last):
-    shoal.errors.ProblemsError: column 'age' is empty: leave it out.
-    column 'rent' is empty: leave it out.
+    shoal.errors.ProblemsError: column 'age' has an infinite value in row 1: correct or remove it.
+    column 'rent' has an infinite value in row 1: correct or remove it.
     """
 
     def __init__(self) -> None:
@@ -196,26 +236,33 @@ class Problems:
             raise ProblemsError(self._found)
 
 
-class LeftOutWarning(UserWarning):
+class ShoalWarning(Coded, UserWarning):
+    """Base of all warnings; facts as one mapping are for those that make it anew from its arguments."""
+
+    def __init__(self, code: str, known: Mapping[str, Any] | None = None, /, **facts: Any) -> None:
+        self.code, self.facts = code, {**(known or {}), **facts}
+        super().__init__(code, self.facts)
+
+
+class LeftOutWarning(ShoalWarning):
     """Columns were left out of a release without anybody having said so."""
 
 
-class ExposedWarning(UserWarning):
+class ExposedWarning(ShoalWarning):
     """Private values lie, while a release is made, where others may be able to read them."""
 
 
-class JournalWarning(UserWarning):
+class JournalWarning(ShoalWarning):
     """The journal of use could not be written, or knows the same records under another name."""
 
 
-def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """A hint to append to an error, empty when nothing is close.
+def closest(word: object, known: Iterable[str]) -> str | None:
+    """The known word that was probably meant; None when nothing is close.
 
-    >>> did_you_mean("FEDTAXX", ["FEDTAX", "FICA"]), did_you_mean("nope", ["income"])
-    (" Did you mean 'FEDTAX'?", '')
+    >>> closest("FEDTAXX", ["FEDTAX", "FICA"]), closest("nope", ["income"])
+    ('FEDTAX', None)
     """
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.65)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    return next(iter(difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.65)), None)
 
 
 @contextmanager
@@ -234,7 +281,7 @@ def needs_extra(extra: Extra, who: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "shoal":
             raise
-        raise MissingExtraError(f"{who} the extra '{extra}': {install_words(extra)}.") from None
+        raise MissingExtraError("missing-extra", who=who, extra=extra, command=install_words(extra)) from None
 
 
 def install_words(extra: Extra, package: Path = _PACKAGE) -> str:

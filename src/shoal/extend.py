@@ -154,14 +154,14 @@ def register_preset(method: Method) -> None:
     for what, named, table in known:
         if named not in table:
             raise OptionError(
-                f"method '{method.name}' names the {what} '{named}', which is none: register it first."
+                "method-names-none", option="method", method=method.name, what=what, named=named
             )
     PRESETS[method.name] = method
 
 
 def _free(what: str, name: str, table: Mapping[str, object]) -> None:
     if name in table:
-        raise OptionError(f"there is a {what} '{name}' already: choose another name.")
+        raise OptionError("there-is-a-already", what=what, name=name)
 
 
 def _accounted(name: str, who: str, accounting: Accounting | None, k: int | None = None) -> Outside:
@@ -174,13 +174,15 @@ def _accounted(name: str, who: str, accounting: Accounting | None, k: int | None
         number = float(lost) if isinstance(lost, int | float | Fraction) else math.nan
         if not 0 <= number <= float(pair.epsilon) + _ROOM:
             raise ClaimError(
-                f"the accounting of '{name}' says that {lost} of ε = {float(pair.epsilon):g} can be lost between "
-                f"{dict(pair.before)} and {dict(pair.after)} (k = {pair.k}): nothing was registered."
+                "accounting-loses-too-much",
+                name=name,
+                found=lost,
+                epsilon=float(pair.epsilon),
+                before=dict(pair.before),
+                after=dict(pair.after),
+                k=pair.k,
             )
         asked, most = asked + 1, max(most, number)
     if not most:
-        raise ClaimError(
-            f"the accounting of '{name}' finds no loss between any two tables, so it looks at no release: nothing was "
-            "registered."
-        )
+        raise ClaimError("accounting-finds-no-loss-between-any", name=name)
     return Outside(who, asked)

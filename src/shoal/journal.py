@@ -24,6 +24,7 @@ from typing import Any, Literal
 from shoal.columns.circumstances import Recorded
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.text import Message
 
 Kind = Literal[
     "viewed", "released", "measured", "downloaded", "rehearsed", "declared", "same-records", "cleared"
@@ -33,6 +34,8 @@ USES: tuple[Kind, ...] = ("viewed", "released", "measured", "downloaded", "rehea
 PLACE = "SHOAL_JOURNAL"
 _KEY_BYTES = 32
 _USE = re.compile(r"use-[0-9a-f]{8}")
+# how often something was done
+_TIMES = {1: "done-once", 2: "done-twice"}
 
 
 @internal()
@@ -61,22 +64,29 @@ class Entry:
     @property
     def words(self) -> str:
         """One line for the custodian."""
+        return str(Message.of("all-of", parts=tuple(self._parts())))
+
+    def _parts(self) -> Iterator[Message]:
         facts = self.facts
-        views = ", ".join(facts.get("views") or ())
-        parts = [
-            f"{self.at[:16].replace('T', ' ')} {self.id} {self.kind}",
-            f"data set '{self.dataset}'" if self.dataset is not None else "no data set name",
-            f"by {facts['by']}" if facts.get("by") else "",
-            f"with {facts['settings']['method']}" if facts.get("settings") else "",
-            f"{views} shown" if views else "",
-            "measured" if facts.get("measured") else "",
-            ("same as " if facts.get("same") else "not the same as ") + ", ".join(facts["datasets"])
-            if "datasets" in facts
-            else "",
-            f"{facts['entries']} entries" if "entries" in facts else "",
-            f"columns {', '.join(self.columns)}" if self.columns else "",
-        ]
-        return "; ".join(filter(None, parts))
+        yield Message.of("entry", at=self.at[:16].replace("T", " "), id=self.id, kind=self.kind)
+        if self.dataset is None:
+            yield Message("entry-without-name")
+        else:
+            yield Message.of("entry-of-data-set", dataset=self.dataset)
+        if facts.get("by"):
+            yield Message.of("entry-by", by=facts["by"])
+        if facts.get("settings"):
+            yield Message.of("entry-with", method=facts["settings"]["method"])
+        if facts.get("views"):
+            yield Message.of("entry-shown", views=facts["views"])
+        if facts.get("measured"):
+            yield Message("entry-measured")
+        if "datasets" in facts:
+            yield Message.of("entry-same" if facts.get("same") else "entry-other", datasets=facts["datasets"])
+        if "entries" in facts:
+            yield Message.of("entry-entries", count=facts["entries"])
+        if self.columns:
+            yield Message.of("entry-columns", columns=self.columns)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without the hash of the content."""
@@ -111,19 +121,20 @@ class Match:
         return self.use if self.dataset is None else self.dataset
 
     @property
-    def words(self) -> str:
+    def words(self) -> Message:
         """What is known."""
-        where = "without a data set name" if self.dataset is None else f"as data set '{self.dataset}'"
-        uses = ", ".join(f"{kind} {_times(self.counts[kind])}" for kind in USES if self.counts.get(kind))
-        return f"the journal of use knows a table with the same content {where} ({uses})"
+        uses = tuple(
+            Message.of(_TIMES.get(count, "done-times"), kind=kind, count=count)
+            for kind in USES
+            if (count := self.counts.get(kind))
+        )
+        code = "content-known-without-name" if self.dataset is None else "content-known"
+        return Message.of(code, dataset=self.dataset, uses=uses)
 
     @property
-    def question(self) -> str:
+    def question(self) -> Message:
         """What is known, and how to answer, for a data set with a name."""
-        return (
-            f'{self.words}. If these are the same records, say so with same_records="{self.answer}", otherwise '
-            f'not_same_records="{self.answer}": your answer is a declaration.'
-        )
+        return Message.of("whether-same-records", known=self.words, answer=self.answer)
 
 
 class Journal:
@@ -133,10 +144,10 @@ class Journal:
 
     Attributes:
         places: its files: that of the user, and one beside the ledger, which those who share the ledger share.
-        problem: why something could not be read or written, in words; empty if nothing went wrong.
+        problem: why something could not be read or written; None if nothing went wrong.
     """
 
-    def __init__(self, places: Sequence[Path], problem: str = "") -> None:
+    def __init__(self, places: Sequence[Path], problem: Message | None = None) -> None:
         self.places = tuple(places)
         self.problem = problem
 
@@ -151,7 +162,7 @@ class Journal:
         try:
             own = Path(place or os.environ.get(PLACE) or _state_folder() / "journal.jsonl")
         except RuntimeError as error:
-            return cls((), f"there is no place for the journal of use: {error}")
+            return cls((), Message.of("no-place-for-journal", reason=str(error)))
         beside = [] if ledger is None or "://" in str(ledger) else [Path(f"{ledger}.journal")]
         return cls([own, *beside])
 
@@ -193,7 +204,7 @@ class Journal:
                     mark = {"table": _mark(_key(place, make=True), table)} if table else {}
                     _append(file, {**line, **mark})
             except OSError as error:
-                self.problem = f"'{place}' cannot be written: {error.strerror or error}"
+                self.problem = _failed("journal-not-written", place, error)
         return id
 
     def dataset_of(self, use: str | None) -> str | None:
@@ -210,7 +221,7 @@ class Journal:
         try:
             return _read(place)
         except OSError as error:
-            self.problem = f"'{place}' cannot be read: {error.strerror or error}"
+            self.problem = _failed("journal-not-read", place, error)
             return ()
 
     def recorded(
@@ -287,12 +298,10 @@ class Journal:
             OptionError: there is no data set whose records they would be, or no such use.
         """
         if names and not dataset:
-            raise OptionError("same_records= is about a named data set: give dataset= too.", option="dataset")
+            raise OptionError("same-records-about-named-data-set", option="dataset")
         for name in names:
             if _USE.fullmatch(name) and all(entry.id != name for entry in self.entries()):
-                raise OptionError(
-                    f"the journal has no use '{name}': 'shoal journal' lists them.", option="same_records"
-                )
+                raise OptionError("journal-no-use", option="same_records", name=name)
 
     def clear(self, dataset: str | None = None) -> int:
         """Forget all entries, or those of one data set; one line stays that says how many were cleared.
@@ -451,8 +460,8 @@ def _count(uses: Sequence[Entry], kind: str) -> int:
     return sum(entry.kind == kind or bool(entry.facts.get(kind)) for entry in uses)
 
 
-def _times(count: int) -> str:
-    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+def _failed(code: str, place: Path, error: OSError) -> Message:
+    return Message.of(code, place=place, reason=error.strerror or str(error))
 
 
 def _plain(value: Any) -> Any:

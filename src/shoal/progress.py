@@ -34,7 +34,7 @@ def watched(progress: Progress | None, cancel: Cancel | None = None) -> Progress
 
     def report(what: str, done: int, total: int) -> None:
         if stop():
-            raise CancelledError(f"cancelled while {what}, nothing was written.")
+            raise CancelledError("cancelled-while-nothing-written", what=what)
         tell(what, done, total)
 
     return report

@@ -81,7 +81,7 @@ def of_statement(statement: PrivacyStatement) -> Summary:
 
 def of_verdict(verdict: Verdict) -> Summary:
     """The decision; what was measured stays behind `.lines`."""
-    return Summary(verdict.lines[0].removesuffix("."), ("See .lines.",))
+    return Summary(f"Verdict: {verdict.decision}", ("See .lines.",))
 
 
 def of_expected_noise(noise: ExpectedNoise) -> Summary:

@@ -9,7 +9,6 @@ import pytest
 
 import shoal
 from shoal.auditing.result import Attack, Audit
-from shoal.errors import InputError
 from tools import promise_page as promise
 from tools.audit_table import ROWS, Row
 
@@ -61,7 +60,7 @@ def test_only_what_stands_between_the_markers_is_replaced(tmp_path: Path) -> Non
     promise.write_between_markers(page, "new")
     assert page.read_text() == f"before\n{promise.BEGIN}\n\nnew\n\n{promise.END}\nafter\n"
     page.write_text("no markers")
-    with pytest.raises(InputError, match="must contain"):
+    with pytest.raises(ValueError, match="must contain"):
         promise.write_between_markers(page, "new")
     assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
 

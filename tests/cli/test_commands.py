@@ -239,19 +239,20 @@ def test_a_warning_about_exposed_files_is_one_line(
 ) -> None:
     import warnings
 
-    from shoal.cli import main
     from shoal.errors import ExposedWarning
 
-    def told() -> int:
-        warnings.warn("the workers keep private values.", ExposedWarning, stacklevel=2)
+    def told(**_: object) -> int:
+        warnings.warn(ExposedWarning("workers-expose", master="spark://there"), stacklevel=2)
         return 0
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        monkeypatch.setattr("shoal.cli.run", told)
-        with pytest.raises(SystemExit):
-            main()
-    assert capsys.readouterr().err == "shoal: the workers keep private values.\n"
+        monkeypatch.setattr("shoal.cli._program", lambda: told)
+        assert run(["protect"]) == 0
+    assert capsys.readouterr().err == (
+        "shoal: the workers at 'spark://there' keep what lies between stages, private values among it, in folders of "
+        "their own: see that nobody else can read these, or set spark.io.encryption.enabled=true.\n"
+    )
 
 
 def test_commands_are_built_once_a_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,7 +125,7 @@ def _file(page: PageRun, block: Block) -> Path:
 _TOML_FILES: dict[str, Callable[[Path], object]] = {
     "method": lambda path: PRESETS[load_recipe(path)["method"]],
     "attribute": shoal.Schema.load,
-    "ceiling": lambda path: Settings.from_dict(load(path, "data set file")),
+    "ceiling": lambda path: Settings.from_dict(load(path, "toml-data-set")),
 }
 
 

@@ -22,11 +22,11 @@ from shoal.cli import run
 from shoal.columns.schema import draft_text
 from shoal.errors import InputError, LeftOutWarning, OptionError
 from shoal.io import read
-from shoal.method.parts import RESTS_ON_DECLARATIONS
 from shoal.query.facts import Facts
 from shoal.query.facts import prepare as prepare_queries
+from shoal.text import Message
 
-FIXED = RESTS_ON_DECLARATIONS
+FIXED = str(Message("rests-on-declarations"))
 
 
 def csv_of(path: Path, **columns: list[Any]) -> Path:

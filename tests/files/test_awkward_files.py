@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from shoal.cli.flags import in_flags
+from shoal.cli.flags import flag
 from shoal.errors import InputError
 from shoal.io import read
 
@@ -527,7 +527,7 @@ def test_an_awkward_file_is_read_right_or_refused_with_its_sentence(case: Awkwar
         with pytest.raises(InputError) as refused:
             found()
         # in the words of the command line, which most people will read
-        assert in_flags(refused.value) == case.refused
+        assert refused.value.rendered(flag) == case.refused
         return
     cells = found()
     assert cells == case.cells

@@ -232,9 +232,9 @@ def test_closeness_to_the_whole_table_refuses_strata(options: dict[str, object],
 
 def test_engines_leave_strata_to_memory() -> None:
     plain = configured("ranking-dp", epsilon=1, k=20)
-    assert refusal(plain) == ""
+    assert refusal(plain) is None
     divided = configured("ranking-dp", epsilon=1, k=20, strata=["stratum"])
-    assert "strata" in refusal(divided)
+    assert "strata" in str(refusal(divided))
 
 
 def test_a_stratum_that_is_too_small_is_named(table: pa.Table) -> None:

@@ -26,6 +26,7 @@ from shoal.query.linear import Linear, add_up, centred, counting, summing
 from shoal.query.order import Order
 from shoal.query.rank import group_sums, quantile, ranked, ranking_means
 from shoal.query.where import Where, parse_where
+from shoal.text import Message
 from tests.conftest import examples
 
 THRESHOLD = 1e-9
@@ -273,7 +274,8 @@ def test_noise_of_a_given_scale_settles_what_it_costs() -> None:
     facts = facts_of(schema(0, 10), "add-remove")
     offer = total(facts, column="value", scale=Fraction(40))
     assert offer.epsilon == Fraction(1, 4)
-    assert "scale 40" in offer.noise
+    assert offer.noise == Message.of("noise-laplace", scale="40")
+    assert "scale 40" in str(offer.noise)
     assert Blur.laplace(3, Fraction(1, 2), scale=Fraction(2)).scale == 4
     with pytest.raises(OptionError, match="not one of"):
         Blur.single("gaussian", 1, Fraction(1), Fraction(1))

@@ -17,6 +17,7 @@ from shoal.report import internal_report
 from shoal.report.findings import find
 from shoal.report.risks import attacked
 from shoal.report.subject import of_release
+from shoal.text import Message
 
 
 def table(n: int = 200) -> pa.Table:
@@ -60,9 +61,9 @@ def test_k_anonymity_is_linked_by_what_it_takes_for_known() -> None:
     assert by_quasi.name == "record linkage, quasi-identifiers"
     assert by_quasi.success <= 1 / 20
     assert by_quasi.unprotected == pytest.approx(len(set(people["age"].to_pylist())) / 200)
-    assert by_quasi.beyond == ""
+    assert by_quasi.beyond is None
     assert by_all.interval[0] > MOST_LINKED
-    assert "quasi-identifiers" in by_all.beyond
+    assert by_all.beyond == Message.of("beyond-quasi-identifiers")
     assert verdict(made, None, found.risks.lines).measured.risk_level == "amber"
 
 
@@ -75,7 +76,7 @@ def test_swapped_values_are_linked_beyond_the_promise() -> None:
     made = shoal.protect(people, schema, "t-closeness", k=10, t=2)
     found = find(of_release(made), made, None, people)
     [linked] = (line for line in found.risks.lines if line.links_records)
-    assert "confidential values" in linked.beyond
+    assert linked.beyond == Message.of("beyond-confidential-values")
     assert verdict(made, None, found.risks.lines).measured.risk_level == "amber"
     page = internal_report(made, None, people)
     assert "odds times 2 at most" in page

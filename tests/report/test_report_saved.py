@@ -330,12 +330,14 @@ def test_an_evaluation_of_all_rows_is_kept() -> None:
 
 def test_what_cannot_be_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
-        raise shoal.InputError("no measure today.")
+        raise shoal.InputError("infinite", column="age", row=1)
 
     monkeypatch.setattr("shoal.evaluation.evaluate", fail)
     made = release()
     found = findings.find(findings_subject(made), made, None, people())
-    assert found.remarks == ("Nothing was measured: no measure today.",)
+    assert found.remarks == (
+        "Nothing was measured: column 'age' has an infinite value in row 1: correct or remove it.",
+    )
     assert found.measured is None
     assert found.risks.lines
 

@@ -230,7 +230,7 @@ def test_another_name_for_the_table_is_asked_about_and_no_means_no(settled: Tab)
     judged(settled)
     settled.post("dataset", **{"data-set": "something else"})
     ahead = settled.desk.look_ahead()
-    assert [problem.code for problem in ahead.problems] == ["same-records"]
+    assert [problem.code for problem in ahead.problems] == ["same-records-question"]
     settled.post("promise", **ahead.problems[0].fixes[1][1])
     assert recorded(settled) == {}
     answers = [e.facts for e in Journal.open().entries("something else") if e.kind == "same-records"]

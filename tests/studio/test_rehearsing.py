@@ -123,7 +123,7 @@ def test_the_table_itself_is_refused_however_it_is_written(settled: Tab, table: 
 
 
 def questions(tab: Tab) -> list[str]:
-    return [one.sentence for one in tab.desk.look_ahead().problems if one.code == "same-records"]
+    return [one.sentence for one in tab.desk.look_ahead().problems if one.code == "same-records-question"]
 
 
 def test_a_file_that_was_rehearsed_on_is_asked_about_when_it_is_opened(

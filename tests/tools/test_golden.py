@@ -30,6 +30,13 @@ def test_a_byte_that_differs_is_found_and_so_is_a_file_that_is_gone(tmp_path: Pa
     assert found["b/terminal.txt"][-2:] == ("-exit 0", "+exit 2")
 
 
+def test_a_statement_may_gain_the_keys_that_are_named_and_no_others(tmp_path: Path) -> None:
+    before = write(tmp_path / "before", {"a/out/statement.json": b'{"model": "dp"}'})
+    after = write(tmp_path / "after", {"a/out/statement.json": b'{"model": "dp", "terms": {}}'})
+    assert differences(before, after, ["terms"]) == []
+    assert [one.name for one in differences(before, after, ["other"])] == ["a/out/statement.json"]
+
+
 def test_a_method_of_which_nothing_is_released_is_named(tmp_path: Path) -> None:
     write(tmp_path, {"preset_laplace/out/statement.json": b"{}", "preset_suppress/terminal.txt": b"exit 2"})
     assert unreleased(tmp_path, ["laplace", "suppress"]) == ["suppress"]

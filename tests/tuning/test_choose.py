@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import OptionError
 from shoal.method.tuned import Tuned
+from shoal.text import Message
 from shoal.tuning.choose import Row, automatic_utility, best_row, make_row, with_frontier
 from shoal.tuning.figure import Figure, exactly, over_seeds
 from shoal.tuning.grid import Setting, compared, default_sizes, make_grid
@@ -131,11 +132,21 @@ def test_a_limit_on_risk_is_held_by_the_whole_interval() -> None:
     )
     chosen = {limit: best_row(rows, limit) for limit in (None, 6, 2.1, 2, 1)}
     assert [found and found.setting.k for found in chosen.values()] == [3, 3, 9, 20, None]
-    words = reasons(rows, chosen[2], "normalised_sse", 2, 100, Tuned(("k",)))
+    found = reasons(rows, chosen[2], "normalised_sse", 2, 100, Tuned(("k",)))
+    assert [one.code for one in found] == [
+        "least-loss-within-risk",
+        "beaten",
+        "links-own-record",
+        "its-claim",
+        "choice-looked-at-records",
+    ]
+    words = " ".join(map(str, found))
     assert "ranking-dp, k = 20 has the least loss of 3 settings whose linkage risk is at most 2%" in words
     assert "ranking-dp, k = 3 loses less, 1, but its risk is above the limit" in words
     assert "The choice of k looked at the records" in words
-    assert "least risk is that of ranking-dp, k = 20" in reasons(rows, None, "normalised_sse", 1, 100, None)
+    (nothing,) = reasons(rows, None, "normalised_sse", 1, 100, None)
+    assert (nothing.code, nothing.facts["setting"].k) == ("no-setting-within-risk", 20)
+    assert "least risk is that of ranking-dp, k = 20" in str(nothing)
 
 
 def test_reasons_name_the_best_of_stronger_claims() -> None:
@@ -146,7 +157,7 @@ def test_reasons_name_the_best_of_stronger_claims() -> None:
             Row(Setting("laplace"), "dp", exactly(30.0), exactly(1.0)),
         ]
     )
-    words = reasons(rows, rows[0], "normalised_sse", None, 100, None)
+    words = " ".join(map(str, reasons(rows, rows[0], "normalised_sse", None, 100, None)))
     assert "Its claim is idp-given-partition." in words
     assert "stronger claim dp is laplace: 30." in words
     assert "stronger claim dp-given-partition is ranking-dp, k = 50: 0.25." in words
@@ -171,7 +182,7 @@ def test_rows_that_belong_to_nobody_are_linked_by_guessing() -> None:
     assert found.risk == exactly(2.0)
     assert found.apart is None
     listed = make_row(Setting("tree-dp"), "dp", {"wasserstein": exactly(0.5)}, "normalised_sse", 50)
-    assert "belong to nobody" in (listed.apart or "")
+    assert listed.apart == Message.of("loss-needs-owned-rows")
 
 
 def test_the_picture_is_well_formed_and_has_every_point() -> None:

@@ -18,6 +18,7 @@ from shoal.errors import ClaimError, InputError, OptionError, OutputError
 from shoal.method.presets import DEFAULT_METHOD
 from shoal.method.recipe import load_recipe
 from shoal.survey import survey, survey_schema
+from shoal.text import Message
 from shoal.tuning import simulate, work
 from shoal.tuning.figure import over_seeds
 from shoal.tuning.grid import DEFAULT_METHODS
@@ -91,21 +92,24 @@ def test_methods_whose_rows_belong_to_nobody_change_the_measure_or_stand_apart()
     assert tree.risk.mean == pytest.approx(100 / 160)
     strict = tuned(methods=["ranking-dp", "tree-dp"], ks=[40], utility="normalised_sse")
     assert strict.rows[-1].setting.method == "tree-dp"
-    assert "belong to nobody" in (strict.rows[-1].apart or "")
+    assert strict.rows[-1].apart == Message.of("loss-needs-owned-rows")
     assert strict.best is not None
     assert strict.best.method == "ranking-dp"
     # only one setting was left to take: nothing was chosen on the records
     assert strict.tuned is None
     fast = tuned(methods=["ranking-dp", "tree-dp"], fast=True)
-    assert "takes runs" in (fast.rows[-1].apart or "")
+    assert fast.rows[-1].apart == Message.of("loss-takes-runs", utility="normalised_sse")
     assert any("tree-dp: normalised_sse has no closed form" in note for note in fast.notes)
 
 
 def test_settings_that_are_refused_are_reported_and_the_others_run() -> None:
     found = tuned(methods=["idp-cbls", "ranking-dp", "xm-3"], ks=[2, 40, 500])
     reasons = {str(setting): reason for setting, reason in found.refused.items()}
-    assert "needs k of at least 3" in reasons["idp-cbls, k = 2"]
-    assert "larger than the number of records" in reasons["ranking-dp, k = 500"]
+    assert "needs k of at least 3" in str(reasons["idp-cbls, k = 2"])
+    assert "larger than the number of records" in str(reasons["ranking-dp, k = 500"])
+    assert "needs k of at least 3" in next(
+        note for note in found.notes if note.startswith("idp-cbls, k = 2: ")
+    )
     assert {str(row.setting) for row in found.rows} == {
         "idp-cbls, k = 40",
         "ranking-dp, k = 2",
@@ -128,7 +132,8 @@ def test_methods_that_leave_columns_out_are_not_compared_with_those_that_do_not(
     assert found.columns == ("age", "region", "income")
     assert found.utility == "scaled_sse"
     assert {setting.method for setting in found.refused} == {"optimal-dp"}
-    assert "leaves out column 'region' (nominal)" in next(iter(found.refused.values()))
+    assert list(found.refused.values()) == [Message.of("leaves-column-out", column="region", kind="nominal")]
+    assert "leaves out column 'region' (nominal)" in found.notes[0]
 
 
 def test_a_claim_restricts_what_is_compared() -> None:
@@ -332,15 +337,17 @@ def test_folders_that_hold_something_else_stay_as_they_are(
 
 
 def test_an_estimate_comes_before_the_work() -> None:
-    heard: list[str] = []
+    heard: list[Message] = []
     seen: list[tuple[str, int, int]] = []
     tuned(notice=heard.append, progress=lambda *step: seen.append(step))
     before, estimate = heard
     # what following it does to the claim comes first
-    assert "chosen by looking at the records" in before
-    assert "rehearse" in before
-    assert "3 of 3 settings are left, 4 runs: about" in estimate
-    assert "with 1 process" in estimate
+    assert "chosen by looking at the records" in str(before)
+    assert "rehearse" in str(before)
+    assert estimate.code == "work-left-runs"
+    assert (estimate.facts["left"], estimate.facts["settings"], estimate.facts["runs"]) == (3, 3, 4)
+    assert str(estimate).startswith("3 of 3 settings are left, 4 runs: about")
+    assert str(estimate).endswith("with 1 process.")
     assert seen[0] == ("timing one run of each method", 0, 2)
     assert seen[-1] == ("running settings", 3, 3)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
+from shoal.text import Message
 
 Numbers = NDArray[np.float64]
 Computed = Mapping[str, Numbers]
@@ -41,8 +42,8 @@ class Event:
         return int((numbers >= self.value).sum() if self.relation == ">=" else (numbers <= self.value).sum())
 
     def words(self) -> str:
-        sign = {">=": "at least", "<=": "at most", "==": "exactly"}[self.relation]
-        return f"{self.statistic}: {sign} {self.value:.6g}"
+        code = {">=": "event-at-least", "<=": "event-at-most", "==": "event-exactly"}[self.relation]
+        return str(Message.of(code, statistic=self.statistic, value=self.value))
 
 
 @internal()

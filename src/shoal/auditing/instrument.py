@@ -23,7 +23,7 @@ from shoal.columns.declaration import read_as_asked
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.display import internal
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Progress
 from shoal.method.presets import DEFAULT_METHOD, preset
@@ -106,11 +106,11 @@ def audit(
     (False, True, True)
     """
     if view not in VIEWS:
-        raise OptionError(f"view '{view}' is not one of {', '.join(VIEWS)}.{did_you_mean(view, VIEWS)}")
-    if options.get("partition") == "given" or options.get("labels") is not None:
         raise OptionError(
-            "an audit makes its own clusters: leave partition=given out and name the method that made them."
+            "view-is-not-one-of", option="view", view=view, allowed=tuple(VIEWS), hint=closest(view, VIEWS)
         )
+    if options.get("partition") == "given" or options.get("labels") is not None:
+        raise OptionError("audit-makes-own-clusters")
     table = read_as_asked(data, {"schema": schema, **options})
     budget = epsilon if "epsilon" in preset(method).adjustable else None
     prepared = prepare(table, schema, method, budget, k, **options)
@@ -134,23 +134,16 @@ def audit_prepared(
     """
     method, described, statement = prepared.method, prepared.described, prepared.statement
     if method.epsilon is None and yardstick is None:
-        raise OptionError(
-            f"method '{method.name}' has no ε of its own: give the epsilon to measure it against."
-        )
+        raise OptionError("method-no-own", method=method.name)
     budget = parse_epsilon(yardstick) if method.epsilon is None else method.epsilon
     if described.flagged:
-        raise OptionError(
-            f"an audit compares numbers, and column '{described.flagged[0]}' can be released as missing "
-            "(missing=category): leave it out with columns."
-        )
+        raise OptionError("audit-compares-numbers-column-can-released", column=described.flagged[0])
     if described.nominal:
-        raise OptionError(
-            f"an audit compares numbers, and column '{described.nominal[0]}' is nominal: leave it out with columns."
-        )
+        raise OptionError("audit-compares-numbers-column-nominal", column=described.nominal[0])
     if not 0.5 <= confidence < 1:
-        raise OptionError(f"confidence must be at least 0.5 and below 1, got {confidence:g}.")
+        raise OptionError("confidence-least-0-5-below-1", option="confidence", found=confidence)
     if runs is not None and runs < FEWEST_RUNS:
-        raise OptionError(f"runs must be at least {FEWEST_RUNS}, got {runs}.")
+        raise OptionError("runs-must-be-at-least-got", option="runs", fewest_runs=FEWEST_RUNS, found=runs)
     report = progress or (lambda what, done, total: None)
     report("preparing the audit", 0, 1)
     stage = make_stage(method, described, view, run)
@@ -162,11 +155,11 @@ def audit_prepared(
         _domain(described),
         _clusters(stage),
         individual=view == "individual",
-        removal=method.neighbours == "add-remove",
+        removal=method.adjacency.hides_size,
         limit=max(_FEWEST_PAIRS, min(_MOST_PAIRS, test_runs // 500)),
     )
     if not pairs:
-        raise OptionError("the domains leave no other value for any record: there is nothing to compare.")
+        raise OptionError("domains-leave-no-other-value-any")
     with pool(cores) as run_tasks:
         runner = _Runner(stage, run_tasks, np.random.SeedSequence(seed) if seed is not None else None)
         chosen, search_runs = _search(runner, pairs, test_runs, report)
@@ -350,7 +343,7 @@ def _domain(described: Described) -> Domain:
 def _rows_seen(stage: Stage) -> int:
     """All rows where their number is public; with a noisy number, enough for most releases."""
     n = len(stage.records)
-    return 2 * n + 16 if stage.method.neighbours == "add-remove" else n
+    return 2 * n + 16 if stage.method.adjacency.hides_size else n
 
 
 def _chunks(runs: int, values: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import zip_longest
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.partition import Partition
+from shoal.text import Message
 
 Matrix = NDArray[np.float64]
 Point = tuple[float, ...]
@@ -43,14 +45,17 @@ class Pair:
     record: int
     left: Point | None
     right: Point | None
-    why: str
+    why: Message
 
     def sides(self, records: Matrix) -> tuple[Matrix, Matrix]:
         return _with(records, self.record, self.left), _with(records, self.record, self.right)
 
     def words(self, *, individual: bool = False) -> str:
-        left = "as it is" if individual else _point(self.left)
-        return f"record {self.record + 1} ({self.why}): {left} or {_point(self.right)}"
+        left = Message("as-it-is") if individual else _point(self.left)
+        right = _point(self.right)
+        return str(
+            Message.of("pair-of-records", record=self.record + 1, why=self.why, left=left, right=right)
+        )
 
 
 def find_pairs(
@@ -82,29 +87,33 @@ def find_pairs(
     return list(chosen.values())[:limit]
 
 
-def _suspects(records: Matrix, partitions: Sequence[Partition], domain: Domain) -> dict[int, str]:
+def _suspects(records: Matrix, partitions: Sequence[Partition], domain: Domain) -> dict[int, Message]:
     """Records worth replacing, with the reason."""
     width = np.asarray(domain.hi) - np.asarray(domain.lo)
     scaled = (records - np.asarray(domain.lo)) / width
     distance = np.abs(scaled - scaled.mean(axis=0)).sum(axis=1)
-    reasons: dict[int, list[str]] = {}
+    reasons: dict[int, list[Message]] = {}
 
-    def suspect(record: int, why: str) -> None:
-        reasons.setdefault(record, []).append(why)
+    def suspect(record: int, code: str) -> None:
+        reasons.setdefault(record, []).append(Message(code))
 
-    suspect(int(np.argmin(distance)), "in the middle")
-    suspect(int(np.argmax(distance)), "an outlier")
+    suspect(int(np.argmin(distance)), "in-the-middle")
+    suspect(int(np.argmax(distance)), "an-outlier")
     for partition in partitions:
         border = _border_record(scaled, partition)
         if border is not None:
-            suspect(border, "at a cluster border")
+            suspect(border, "at-a-cluster-border")
     for column in scaled.T:
-        suspect(int(np.argmin(column)), "the smallest value")
-        suspect(int(np.argmax(column)), "the largest value")
+        suspect(int(np.argmin(column)), "the-smallest-value")
+        suspect(int(np.argmax(column)), "the-largest-value")
     _, first, counts = np.unique(records, axis=0, return_index=True, return_counts=True)
     if counts.max() > 1:
-        suspect(int(first[np.argmax(counts)]), "one of several equal records")
-    return {record: " and ".join(dict.fromkeys(why)) for record, why in reasons.items()}
+        suspect(int(first[np.argmax(counts)]), "one-of-several-equal-records")
+    return {record: reduce(_and_also, dict.fromkeys(why)) for record, why in reasons.items()}
+
+
+def _and_also(first: Message, second: Message) -> Message:
+    return Message.of("and-also", first=first, second=second)
 
 
 def _border_record(scaled: Matrix, partition: Partition) -> int | None:
@@ -118,42 +127,46 @@ def _border_record(scaled: Matrix, partition: Partition) -> int | None:
 
 
 def _pairs_of(
-    record: int, why: str, records: Matrix, domain: Domain, *, individual: bool, removal: bool
+    record: int, why: Message, records: Matrix, domain: Domain, *, individual: bool, removal: bool
 ) -> Iterator[Pair]:
     actual: Point = tuple(float(v) for v in records[record])
     places = _places(record, records, domain)
+
+    def moved(code: str) -> Message:
+        return Message.of("suspected-and-moved", why=why, move=Message(code))
+
     if removal:
         yield Pair(record, actual, None, why)
         if not individual:
-            yield from (Pair(record, place, None, f"{why}, {name}") for name, place in places)
+            yield from (Pair(record, place, None, moved(name)) for name, place in places)
         return
     low, high = domain.fit(domain.lo), domain.fit(domain.hi)
     if individual:
-        yield from (Pair(record, actual, place, f"{why}, {name}") for name, place in places)
+        yield from (Pair(record, actual, place, moved(name)) for name, place in places)
         return
-    yield Pair(record, low, high, f"{why}, from corner to corner")
+    yield Pair(record, low, high, moved("from-corner-to-corner"))
     for name, place in places:
-        yield Pair(record, actual, place, f"{why}, {name}")
+        yield Pair(record, actual, place, moved(name))
     for (_, one), (_, other) in zip(places[2::2], places[3::2], strict=False):
-        yield Pair(record, one, other, f"{why}, between two places")
+        yield Pair(record, one, other, moved("between-two-places"))
 
 
 def _places(record: int, records: Matrix, domain: Domain) -> list[tuple[str, Point]]:
     """Where a record may be moved to, worst places first."""
     lo, hi, step = (np.asarray(side) for side in (domain.lo, domain.hi, domain.step))
     actual = records[record]
-    places = [("to a corner", domain.fit(lo)), ("to a corner", domain.fit(hi))]
+    places = [("to-a-corner", domain.fit(lo)), ("to-a-corner", domain.fit(hi))]
     if lo.size > 1:
         odd = np.arange(lo.size) % 2 == 1
         places += [
-            ("to a corner", domain.fit(np.where(odd, lo, hi))),
-            ("to a corner", domain.fit(np.where(odd, hi, lo))),
+            ("to-a-corner", domain.fit(np.where(odd, lo, hi))),
+            ("to-a-corner", domain.fit(np.where(odd, hi, lo))),
         ]
         for j in range(min(lo.size, 3)):
             for side in (lo, hi):
                 moved = actual.copy()
                 moved[j] = side[j]
-                places.append(("one value to the end of its domain", domain.fit(moved)))
+                places.append(("one-value-to-the-end-of-its-domain", domain.fit(moved)))
     distance = (np.abs(records - actual) / (hi - lo)).sum(axis=1)
     distance[record] = np.inf
     near = records[int(np.argmin(distance))]
@@ -161,12 +174,12 @@ def _places(record: int, records: Matrix, domain: Domain) -> list[tuple[str, Poi
     far = records[int(np.argmax(distance))]
     unit = np.where(domain.whole, np.maximum(step, 1.0), step)
     places += [
-        ("onto another record", domain.fit(far)),
-        ("onto another record", domain.fit(near)),
-        ("half way to another record", domain.fit((actual + far) / 2)),
-        ("one step up", domain.fit(actual + unit)),
-        ("one step down", domain.fit(actual - unit)),
-        ("to the middle of the domain", domain.fit((lo + hi) / 2)),
+        ("onto-another-record", domain.fit(far)),
+        ("onto-another-record", domain.fit(near)),
+        ("half-way-to-another-record", domain.fit((actual + far) / 2)),
+        ("one-step-up", domain.fit(actual + unit)),
+        ("one-step-down", domain.fit(actual - unit)),
+        ("to-the-middle-of-the-domain", domain.fit((lo + hi) / 2)),
     ]
     return places
 
@@ -179,5 +192,7 @@ def _with(records: Matrix, record: int, point: Point | None) -> Matrix:
     return changed
 
 
-def _point(point: Point | None) -> str:
-    return "absent" if point is None else "(" + ", ".join(f"{value:.6g}" for value in point) + ")"
+def _point(point: Point | None) -> Message:
+    if point is None:
+        return Message("absent")
+    return Message.of("at-point", values=tuple(f"{value:.6g}" for value in point))

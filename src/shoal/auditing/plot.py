@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from shoal.auditing.result import CAVEAT, Audit, confidence_words
+from shoal.auditing.result import CAVEATS, Audit, confidence_words
+from shoal.text import Message
 
 _WIDTH, _HEIGHT = 640, 460
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 610, 60, 360
@@ -33,7 +34,7 @@ def plot_svg(audits: Sequence[Audit]) -> str:
         f"<title>{escape(_title(first))}</title>",
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
         f'<text x="{_LEFT}" y="26" font-size="16">{escape(_title(first))}</text>',
-        f'<text x="{_LEFT}" y="46" fill="#555">above the line: refuted</text>',
+        f'<text x="{_LEFT}" y="46" fill="#555">{escape(str(Message("above-is-refuted")))}</text>',
     ]
     for power in range(low, high + 1):
         label = f"{10.0**power:g}"
@@ -56,8 +57,7 @@ def plot_svg(audits: Sequence[Audit]) -> str:
             f'<circle cx="{x(audit.epsilon):.1f}" cy="{y(audit.bound):.1f}" r="5" fill="{colour}">'
             f"<title>{name}</title></circle>"
         )
-    half = CAVEAT.index(". ") + 1
-    for line, text in enumerate((CAVEAT[:half], CAVEAT[half:].strip())):
+    for line, text in enumerate(map(str, CAVEATS)):
         parts.append(
             f'<text x="12" y="{_HEIGHT - 30 + 16 * line}" font-size="11" fill="#555">{escape(text)}</text>'
         )

@@ -8,10 +8,10 @@ from typing import Any
 
 from shoal import summaries
 from shoal.display import displayed, internal
+from shoal.text import Message
 
-CAVEAT = (
-    "Passing does not prove privacy. A stronger attack, more runs or other data may still refute a claim."
-)
+CAVEATS = (Message("passing-is-no-proof"), Message("others-may-refute"))
+CAVEAT = " ".join(map(str, CAVEATS))
 
 
 @internal()
@@ -82,22 +82,25 @@ class Audit:
         # rounded down, so that the text never says more than was found
         bound = math.floor(self.bound * 100) / 100
         if not self.refuted:
-            return f"not refuted with {self.runs} runs: at least {bound:.2f}"
-        found = f"refuted: at least {bound:.2f} with {confidence_words(self.confidence)} confidence"
-        if self.claimed:
-            given = f" with δ = {self.delta:g}" if self.delta else ""
-            return f"{found} where {self.epsilon:g} is claimed{given}"
-        return f"{found} where ε = {self.epsilon:g} was set, which is not claimed in this view"
+            return str(Message.of("audit-not-refuted", runs=self.runs, bound=bound))
+        code = "audit-refutes-claim-with-delta" if self.delta else "audit-refutes-claim"
+        return str(
+            Message.of(
+                code if self.claimed else "audit-refutes-no-claim",
+                bound=bound,
+                confidence=confidence_words(self.confidence),
+                epsilon=self.epsilon,
+                delta=self.delta,
+            )
+        )
 
     @property
     def sentence(self) -> str:
         """The outcome, what it is about, and what it does not mean."""
-        lines = [f"{self.method}, {self.view} view: {self.verdict}."]
-        if self.refuted and not self.claimed:
-            lines.append(f"The statement ({self.model}) and the audit agree.")
-        elif not self.refuted and not self.claimed:
-            lines.append(f"The statement ({self.model}) does not claim this view.")
-        return " ".join([*lines, CAVEAT])
+        lines = [Message.of("audit-outcome", method=self.method, view=self.view, verdict=self.verdict)]
+        if not self.claimed:
+            lines.append(Message.of("audit-agrees" if self.refuted else "view-not-claimed", model=self.model))
+        return " ".join(map(str, (*lines, *CAVEATS)))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -169,9 +169,7 @@ def make_stage(
     if view != "original":
         mechanism = MECHANISMS[method.mechanism]
         if mechanism.freeze is None:
-            raise OptionError(
-                f"method '{method.name}' has no clusters to hold fixed: audit it in the original view."
-            )
+            raise OptionError("method-no-clusters-hold-fixed", method=method.name)
         frozen = mechanism.freeze(method, settled, mechanism.plan(method, settled), _silent, None)
     return Stage(method, settled, records, frozen, run)
 

@@ -37,9 +37,8 @@ from shoal.cli import (
     tune,
 )
 from shoal.cli.command import Commands, add_table_command
-from shoal.cli.flags import in_flags, with_flags
 from shoal.cli.output import complain
-from shoal.errors import ExposedWarning, JournalWarning, ShoalError
+from shoal.errors import ShoalError, ShoalWarning
 
 # typer ships its own copy of click in some versions and imports it in others; this is the base either way
 _UsageError: type[Exception] = next(
@@ -139,7 +138,7 @@ def run(arguments: list[str] | None = None) -> int:
         return 2
     except ShoalError as error:
         for problem in error.problems:
-            complain(in_flags(problem))
+            complain(problem)
         return 2
     except MemoryError as error:
         words = "not enough memory for this table: use fewer columns or a method of the ranking type."
@@ -156,8 +155,8 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _shown(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
     """A warning of the library as one line; others as Python writes them."""
-    if issubclass(category, JournalWarning):
-        complain(with_flags(str(message)))
+    if isinstance(message, ShoalWarning):
+        complain(message)
     else:
         _as_usual(message, category, *where, **more)
 
@@ -169,13 +168,4 @@ def _notes(error: BaseException) -> list[str]:
 
 def main() -> None:
     """Entry point of the `shoal` command."""
-    shown = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, ExposedWarning):
-            complain(str(message))
-        else:
-            shown(message, category, *where, **more)
-
-    warnings.showwarning = show
     sys.exit(run())

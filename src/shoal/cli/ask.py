@@ -11,6 +11,7 @@ import typer
 
 from shoal.cli.output import messages, print_json, results
 from shoal.errors import InputError, OptionError
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.query.client import Client, Reply
@@ -79,9 +80,9 @@ def _token(path: Path | None) -> str:
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError):
-            raise InputError(f"the token file '{path}' cannot be read.") from None
+            raise InputError("token-file-cannot-read", path=path) from None
     if not text.strip():
-        raise OptionError("there is no token: name its file with --token-file, or set SHOAL_TOKEN.")
+        raise OptionError("there-no-token")
     return text.strip()
 
 
@@ -89,7 +90,9 @@ def _question(
     text: str, epsilon: str | None, column: str | None, where: list[str], options: list[str]
 ) -> dict[str, Any]:
     """The question as the server reads it, from JSON or from words."""
-    asked: dict[str, Any] = _json("the question", text) if text.lstrip().startswith("{") else {"kind": text}
+    asked: dict[str, Any] = (
+        _json(Message("the-question"), text) if text.lstrip().startswith("{") else {"kind": text}
+    )
     if epsilon is not None:
         asked["epsilon"] = epsilon
     if column is not None:
@@ -100,8 +103,8 @@ def _question(
     for one in options:
         name, equals, value = one.partition("=")
         if not equals:
-            raise OptionError(f"--option '{one}' is not of the form name=value.")
-        asked[name] = _json(f"--option {name}", value) if value[:1] in ("{", "[") else value
+            raise OptionError("option-not-form-name-value", one=one)
+        asked[name] = _json(Message.of("flag-option", name=name), value) if value[:1] in ("{", "[") else value
     return asked
 
 
@@ -112,21 +115,21 @@ def _condition(text: str) -> dict[str, Any]:
     {'column': 'age', 'op': '>=', 'value': '30'}
     """
     if text.lstrip().startswith("{"):
-        written: dict[str, Any] = _json("--where", text)
+        written: dict[str, Any] = _json(Message("flag-where"), text)
         return written
     found = [(text.find(op), -len(op), op) for op in ("==", "!=", "<=", ">=", "<", ">", "=") if op in text]
     if not found:
-        raise OptionError(f"--where '{text}' is no condition: write it as column>=value, or as JSON.")
+        raise OptionError("where-no-condition", text=text)
     at, _, op = min(found)
     column, value = text[:at].strip(), text[at + len(op) :].strip()
     return {"column": column, "op": "==" if op == "=" else op, "value": value}
 
 
-def _json(what: str, text: str) -> Any:
+def _json(what: Message, text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        raise OptionError(f"{what} starts like JSON but is not: {error}.") from None
+        raise OptionError("starts-like-json-but-not", what=what, reason=error) from None
 
 
 def _describe(client: Client, dataset: str, as_json: bool) -> None:

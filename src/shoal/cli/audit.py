@@ -103,11 +103,11 @@ def _check_plot(plot: Path | None) -> None:
     if plot is None:
         return
     if plot.suffix.lower() != ".svg":
-        raise OptionError(f"--plot '{plot}' must end in .svg.")
+        raise OptionError("plot-end-svg", plot=plot)
     if plot.exists():
-        raise OutputError(f"'{plot}' exists already: name a new file, nothing is overwritten.")
+        raise OutputError("exists-already", plot=plot)
     if not plot.parent.is_dir():
-        raise OutputError(f"there is no folder '{plot.parent}' for the picture: make it first.")
+        raise OutputError("there-no-folder-picture", parent=plot.parent)
 
 
 def _draw(audits: list[Audit], plot: Path) -> None:
@@ -118,7 +118,7 @@ def _draw(audits: list[Audit], plot: Path) -> None:
     try:
         private_text(plot, plot_svg(audits))
     except OSError as error:
-        raise OutputError(f"cannot write '{plot}': {error.strerror}.") from None
+        raise OutputError("cannot-write", plot=plot, reason=error.strerror) from None
 
 
 def _say(found: Audit, others: list[Audit], plot: Path | None, as_json: bool) -> None:

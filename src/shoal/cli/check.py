@@ -93,7 +93,7 @@ def check(typed: Mapping[str, Any]) -> None:
         for requirement in found.requirements:
             results().print(requirement.words, markup=False)
         for remark in found.remarks:
-            results().print(remark, markup=False)
+            results().print(str(remark), markup=False)
     if not found.met:
         missed = "; ".join(r.words for r in found.requirements if not r.met)
         complain(f"a level asked for is not reached: {missed}.")

@@ -8,6 +8,7 @@ from decimal import Decimal
 from shoal.columns.dates import ISO_DAY
 from shoal.decimals import exact
 from shoal.errors import OptionError
+from shoal.text import Message
 
 
 def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decimal | str]]:
@@ -21,16 +22,16 @@ def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decima
         name, equals, bounds = text.rpartition("=")
         lo, colon, hi = bounds.partition(":")
         if not (equals and colon and name):
-            raise OptionError(f"--domain '{text}' is not of the form column=lo:hi.")
+            raise OptionError("domain-not-form-column-lo-hi", text=text)
         if name in domains:
-            raise OptionError(f"--domain names column '{name}' twice.")
-        what = f"--domain '{text}': a bound"
+            raise OptionError("domain-names-column-twice", column=name)
+        what = Message.of("bound-of-domain", text=text)
         first, last = (side if ISO_DAY.match(side) else _number(side, what) for side in (lo, hi))
         domains[name] = (first, last)
     return domains
 
 
-def _number(text: str, what: str) -> Decimal:
+def _number(text: str, what: Message) -> Decimal:
     exact(text, what)
     return Decimal(text.strip())
 
@@ -45,8 +46,8 @@ def parse_types(texts: Iterable[str]) -> dict[str, str]:
     for text in texts:
         name, equals, type = text.rpartition("=")
         if not (equals and name and type):
-            raise OptionError(f"--type '{text}' is not of the form column=type.")
+            raise OptionError("type-not-form-column-type", text=text)
         if name in found:
-            raise OptionError(f"--type names column '{name}' twice.")
+            raise OptionError("type-names-column-twice", column=name)
         found[name] = type
     return found

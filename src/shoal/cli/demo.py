@@ -88,8 +88,8 @@ def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
     """What each method promises and what it is still good for."""
     from rich.table import Table
 
-    from shoal.evaluation.usefulness import percent
     from shoal.evaluation.verdict import USE_WORDS, verdict
+    from shoal.text import roughly
 
     heads = ("method", "promise, ε = 1", "traced back", "averages move", "relations kept", "usefulness")
     table = Table(*heads, box=None, pad_edge=False)
@@ -101,7 +101,7 @@ def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
             f"{method} {words}".strip(),
             _CLAIMS.get(release.statement.model, release.statement.model),
             "nobody's rows" if linked is None else f"{linked:.1f}%",
-            percent(lost["mean_shift_max"]),
+            roughly(lost["mean_shift_max"]),
             f"{lost['rank_correlations_kept']} of {lost['rank_correlations']}",
             "" if use is None else USE_WORDS[use.level],
         )

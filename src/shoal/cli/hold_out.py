@@ -32,12 +32,12 @@ def hold_out(
     from shoal.io.private import private_file
 
     if not 0 < share < 1:
-        raise OptionError(f"--share must be above 0 and below 1, got {share:g}.")
+        raise OptionError("share-above-0-below-1", found=share)
     for place in (rest, control):
         if place.exists():
-            raise OutputError(f"'{place}' exists already: name a new file, nothing is overwritten.")
+            raise OutputError("hold-out-exists-already", place=place)
     if rest.resolve() == control.resolve():
-        raise OptionError("--rest and --control must be two files.")
+        raise OptionError("rest-control-two-files")
     table = read(data)
     kept, aside = divide(table, share, unit)
     written: list[Path] = []

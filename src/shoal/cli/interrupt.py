@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -48,24 +48,21 @@ def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda:
     return results[0]
 
 
-def charge_words(seen: Sequence[str]) -> str:
+def charge_words(seen: Collection[tuple[str, bool]]) -> str:
     """What an interrupted publication says about its charge, from the stages that were seen."""
     from shoal.release.publish import CHARGING
+    from shoal.text import Message
 
-    if f"{CHARGING} done" in seen:
-        return " What was charged to the ledger stays charged."
-    return (
-        " The charge to the ledger may stand: 'shoal ledger show' tells."
-        if f"{CHARGING} begun" in seen
-        else ""
-    )
+    if (CHARGING, True) in seen:
+        return f" {Message('ledger-charge-stays')}"
+    return f" {Message('ledger-charge-may-stand')}" if (CHARGING, False) in seen else ""
 
 
-def noting(progress: Progress, seen: list[str]) -> Progress:
-    """Progress that also keeps the names of the stages that were begun, and of those that were finished."""
+def noting(progress: Progress, seen: set[tuple[str, bool]]) -> Progress:
+    """Progress that also keeps the stages that were begun, and those that were finished."""
 
     def report(what: str, done: int, total: int) -> None:
-        seen.append(f"{what} {'done' if done == total else 'begun'}")
+        seen.add((what, done == total))
         progress(what, done, total)
 
     return report

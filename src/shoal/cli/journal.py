@@ -41,12 +41,12 @@ def journal(
         try:
             count = opened.clear(dataset)
         except OSError as error:
-            raise OutputError(f"the journal cannot be cleared: {error.strerror or error}.") from None
+            raise OutputError("journal-cannot-cleared", reason=error.strerror or error) from None
         entries = "entry" if count == 1 else "entries"
         results().print(f"{count} {entries} cleared.", markup=False)
         return
     if what != "show":
-        raise OptionError(f"'{what}' is not one of show, clear.")
+        raise OptionError("not-show-clear", what=what)
     found = opened.entries(dataset)
     if as_json:
         print_json([entry.to_dict() for entry in found])

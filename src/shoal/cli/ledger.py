@@ -123,7 +123,7 @@ def unit(
     from shoal.ledger.units import declare_unit
 
     if what == ROW and max_rows is not None:
-        raise OptionError("--max-rows is for persons, who are values of a column: name that column, not row.")
+        raise OptionError("max-rows-persons-who-values-column")
     words = ROW if what == ROW else unit_words(what, max_rows or 1)
     opened = open_ledger(address, create=False)
     try:
@@ -154,7 +154,7 @@ def verify(
     from shoal.query.server.ledger_heads import HeadFile
 
     if heads is not None and not heads.exists():
-        raise InputError(f"there is no file '{heads}' with heads.")
+        raise InputError("there-no-file-heads", heads=heads)
     noted = HeadFile(heads or Path(address).with_suffix(".heads"))
     found = examine(address, (*(head or ()), *noted.heads()), noted.digest())
     if as_json:
@@ -164,7 +164,7 @@ def verify(
     for problem in found.problems[:-1]:
         messages().print(f"shoal: {problem}", markup=False, soft_wrap=True)
     if found.problems:
-        raise LedgerError(found.problems[-1])
+        raise LedgerError.saying(found.problems[-1])
     if as_json:
         return
     for finding in found.findings:
@@ -188,7 +188,7 @@ def export(
     from shoal.ledger import open_ledger
 
     if out is not None and out.exists():
-        raise OutputError(f"'{out}' exists: name a new file.")
+        raise OutputError("exists-name-new-file", out=out)
     opened = open_ledger(address, create=False)
     lines = (
         json.dumps(entry.to_dict(), ensure_ascii=False) + "\n"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli.command import Flag
 from shoal.errors import OptionError
+from shoal.text import capital
 
 if TYPE_CHECKING:
     from shoal.io import Table
@@ -213,7 +214,7 @@ def _of_setting(setting: Setting) -> Flag:
 
 
 def _sentence(words: str) -> str:
-    return f"{words[0].upper()}{words[1:]}."
+    return f"{capital(words)}."
 
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,7 +312,7 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
     for text in texts:
         name, equals, path = text.rpartition("=")
         if not (equals and name and path):
-            raise OptionError(f"--taxonomy '{text}' is not of the form column=file.")
+            raise OptionError("taxonomy-not-form-column-file", text=text)
         found[name] = Taxonomy.load(path)
     return found
 
@@ -339,11 +340,10 @@ def note_use(
 
     The custodian is told where the same content is known under another name.
     """
-    from shoal.cli.flags import with_flags
     from shoal.cli.output import complain
     from shoal.release.uses import folder_of, noted
 
     folder = {} if released is None else {"folder": folder_of(released)}
     told = noted(kind, records, columns, by, typed["dataset"], ledger=typed.get("ledger"), **folder, **facts)
-    for text in told:
-        complain(with_flags(text))
+    for said in told:
+        complain(said)

@@ -11,14 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from shoal.cli.flags import flag
+
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from shoal.errors import Coded
     from shoal.evaluation import Evaluation
     from shoal.evaluation.verdict import Verdict
     from shoal.mechanisms.base import Progress
     from shoal.method.statement import PrivacyStatement
     from shoal.method.verdict import PublicVerdict
+    from shoal.text import Message
 
 
 def results() -> Console:
@@ -35,10 +39,20 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def complain(text: str) -> None:
+def worded(said: Message | Coded | str) -> str:
+    """What the library says, with the flags of the command line."""
+    return said if isinstance(said, str) else said.rendered(flag)
+
+
+def complain(said: Message | Coded | str) -> None:
     """One line on standard error that says what is wrong and what to do."""
-    line = " ".join(text.split())
+    line = " ".join(worded(said).split())
     print(f"shoal: {line}", file=sys.stderr)
+
+
+def say_note(said: Message | str) -> None:
+    """What the custodian should know, in pale letters."""
+    messages().print(f"note: {worded(said)}", markup=False, style="dim")
 
 
 def print_json(value: Any) -> None:
@@ -124,7 +138,7 @@ def say_measures(
         results().print(measured.summary(about))
         results().print("Every measure: --all.", markup=False)
     for remark in measured.remarks:
-        results().print(remark, markup=False)
+        results().print(str(remark), markup=False)
 
 
 def say_verdict(verdict: Verdict | PublicVerdict) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.flags import with_flags
 from shoal.cli.interrupt import charge_words, interruptibly, noting
 from shoal.cli.output import (
     complain,
@@ -19,10 +18,13 @@ from shoal.cli.output import (
     progress_bar,
     results,
     say_measures,
+    say_note,
     say_promise,
     say_verdict,
+    worded,
 )
 from shoal.errors import OptionError
+from shoal.text import counted
 
 if TYPE_CHECKING:
     from shoal.method.method import Method
@@ -156,7 +158,7 @@ def protect(typed: Mapping[str, Any]) -> None:
         rehearse_typed(typed)
         return
     if typed["out"] is None and not dry_run:
-        raise OptionError("--out is missing: name a new folder for the bundle.")
+        raise OptionError("out-is-missing")
     written = None if typed["format"] is None else known_format(typed["format"]).name
     named = {name: typed[name] for name in _DELIVERED} | {
         name: tuple(typed[name] or ()) for name in _REPEATED
@@ -169,7 +171,7 @@ def protect(typed: Mapping[str, Any]) -> None:
     source = opened(typed["data"], delivery, **arguments)
     if typed["columns"]:
         arguments["columns"] = options.column_names(typed["columns"], source.table.names)
-    seen: list[str] = []
+    seen: set[tuple[str, bool]] = set()
 
     def work() -> Published | None:
         with progress_bar() as show:
@@ -211,8 +213,8 @@ def defaults_words(method: Method, given: Mapping[str, Any]) -> str:
 
 def _warn(planned: Planned) -> None:
     """What is said before the budget is spent."""
-    for text in planned.advice:
-        complain(with_flags(text))
+    for said in planned.advised:
+        complain(said)
 
 
 def noise_lines(planned: Planned) -> list[str]:
@@ -239,9 +241,8 @@ def _share_words(found: ExpectedNoise) -> str:
         return f"{alone}; measured with no other column"
     with_others = [noise for _, noise in found.pairs]
     least, most = _percent(min(with_others)), _percent(max(with_others))
-    columns = "column" if len(with_others) == 1 else "columns"
     spread = least if least == most else f"{least} to {most}"
-    return f"{alone}; joint shares with {len(with_others)} other {columns} ± {spread}"
+    return f"{alone}; joint shares with {counted(len(with_others), 'other column')} ± {spread}"
 
 
 def _percent(share: float) -> str:
@@ -258,7 +259,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
             {
                 "rows": described.n,
                 "statement": statement.to_dict(),
-                "notes": list(described.notes),
+                "notes": list(map(str, described.notes)),
                 "noise": [found.to_dict() for found in planned.noise],
                 "advice": list(planned.advice),
                 "engine": planned.engine,
@@ -280,14 +281,14 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
     )
     for line in noise_lines(planned):
         console.print(line, markup=False)
-    for text in planned.advice:
-        complain(with_flags(text))
+    for said in planned.advised:
+        complain(said)
     console.print()
     if words := defaults_words(prepared.method, given):
         console.print(f"{words}\n", markup=False)
     console.print(statement.to_markdown(), markup=False)
     for note in described.notes:
-        messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
+        say_note(note)
     console.print("Nothing was written.", markup=False)
 
 
@@ -313,11 +314,9 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
 
     release, measured = published.release, published.evaluation
     found = verdict(release, measured)
-    warnings = [f"note: {text}" if text in release.notes else text for text in published.warnings]
     if as_json:
-        for text in published.warnings:
-            if text not in release.notes:
-                complain(text)
+        for said in published.told:
+            complain(str(said))
         extra = {} if measured is None else {"evaluation": measured.to_dict(), "verdict": found.to_dict()}
         statement, notes = release.statement.to_dict(), list(release.notes)
         if "cells_emptied" in release.internal:
@@ -330,11 +329,13 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
         console.print(words, markup=False)
     for entry in release.statement.data_dependent:
         complain(f"looked at the records: {entry}")
-    for text in warnings:
-        complain(with_flags(text))
-    for note in release.notes:
-        if note not in published.warnings:
-            messages().print(f"note: {with_flags(note)}", markup=False, style="dim")
+    for said in published.told:
+        complain(said)
+    for note in release.messages:
+        if published.unasked:
+            complain(f"note: {worded(note)}")
+        else:
+            say_note(note)
     for line in emptied_lines(release.internal):
         console.print(line, markup=False)
     if measured is not None:

@@ -61,23 +61,23 @@ def report(
     """
     from shoal.columns.declaration import read_declared
     from shoal.method.verdict import public_verdict
+    from shoal.release.measuring.calls import in_memory_because
     from shoal.release.measuring.pages import report_in_parts
     from shoal.report import bundle_report
     from shoal.report.subject import of_bundle
 
     private = original is not None
     if target is not None and not private:
-        raise OptionError("--target compares with the original table: give --original too.")
+        raise OptionError("target-compares-original-table")
     if (ledger or dataset) and not private:
-        raise OptionError("--ledger and --dataset are about the original table: give --original too.")
+        raise OptionError("ledger-dataset-about-original-table")
     place = out or Path(f"{bundle.resolve().name}-{'internal' if private else 'report'}.html")
     check_place(place, bundle if private else None)
 
     where = options.where({"engine": engine, "master": master, "conf": conf})
     subject = of_bundle(bundle, on_disk=True)
     tables = [subject.table.path] if original is None else [original, subject.table.path]
-    obstacle = "target: a classifier learns from whole tables" if target is not None else ""
-    runners = where.runners(tables, obstacle)
+    runners = where.runners(tables, in_memory_because({"target": target}))
     records: Table | Runner | None = None if original is None or runners is None else runners[0]
 
     def work() -> str:
@@ -105,19 +105,16 @@ def report(
 def check_place(place: Path, bundle: Path | None = None) -> None:
     """Refuse, before any work is done, what could not be written at the end: nothing private into a bundle."""
     if place.is_dir():
-        raise OutputError(f"'{place}' is a folder: name a file, such as report.html.")
+        raise OutputError("is-a-folder-not-file", place=place)
     if place.exists():
-        raise OutputError(f"'{place}' exists already: name a new file with --out, nothing is overwritten.")
+        raise OutputError("report-exists-already", place=place)
     if bundle is not None and bundle.resolve() in place.resolve().parents:
-        raise OutputError(
-            f"'{place}' would lie inside the published folder '{bundle}', and it holds facts about the original data: "
-            "put it elsewhere."
-        )
+        raise OutputError("would-lie-inside-published-folder-holds", place=place, bundle=bundle)
     parent = place.absolute().parent
     if not parent.is_dir():
-        raise OutputError(f"there is no folder '{parent}' for '{place.name}': make it, or name another file.")
+        raise OutputError("there-no-folder", parent=parent, place=place.name)
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"no permission to write to '{parent}': choose another place.")
+        raise OutputError("no-permission-write", parent=parent)
 
 
 def write_page(place: Path, page: str, *, private: bool = True) -> int:
@@ -134,7 +131,7 @@ def write_page(place: Path, page: str, *, private: bool = True) -> int:
         if not private:
             Path(aside).chmod(0o644)
         if place.exists():
-            raise OutputError(f"'{place}' appeared meanwhile: name a new file, nothing is overwritten.")
+            raise OutputError("appeared-meanwhile", place=place)
         os.rename(aside, place)
     except BaseException:
         Path(aside).unlink(missing_ok=True)

@@ -78,10 +78,7 @@ def _papers() -> Any:
     """The folder `papers/` of the checkout that this file lies in, as a package."""
     checkout = Path(__file__).resolve().parents[3]
     if not (checkout / "papers" / "__main__.py").exists():
-        raise OptionError(
-            "the recomputed papers are not part of the installed package: they lie in 'papers/' of Shoal's repository, "
-            "in a clone of which this command and `python -m papers` run."
-        )
+        raise OptionError("recomputed-papers-not-part-installed-package")
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
     return importlib.import_module("papers")

@@ -11,9 +11,9 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.flags import in_flags
+from shoal.cli.flags import flag
 from shoal.cli.output import complain, messages
-from shoal.errors import InputError, OptionError, OutputError
+from shoal.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -80,9 +80,9 @@ def schema(typed: Mapping[str, Any]) -> None:
     types = {**told.pop("types", {}), **parse_types(typed["types"] or ())}
     na = typed["na"] or ()
     if typed["schema"] is not None and not (typed["check"] or typed["preview"]):
-        raise OptionError("--schema is for --check and --preview: a draft is made from the data alone.")
+        raise OptionError("schema-check-preview")
     if typed["preview"] and typed["schema"] is None:
-        raise OptionError("--preview shows the steps of a schema: name it with --schema.")
+        raise OptionError("preview-shows-steps-schema")
     known = None if typed["schema"] is None else Schema.load(typed["schema"])
     table = read_declared(typed["data"], known, na=na, types=types, file=told.get("file"))
     if typed["preview"] and known is not None:
@@ -93,7 +93,7 @@ def schema(typed: Mapping[str, Any]) -> None:
     if typed["check"]:
         open_questions = unsettled(known or made, table)
         for line in open_questions:
-            print(in_flags(InputError(line)))
+            print(line.rendered(flag))
         if open_questions:
             raise typer.Exit(1)
         messages().print("Everything is settled.", markup=False)
@@ -103,7 +103,7 @@ def schema(typed: Mapping[str, Any]) -> None:
     else:
         _save(made, typed["out"])
     for line in table.doubts.values():
-        complain(in_flags(InputError(line)))
+        complain(line.rendered(flag))
     unit = made.unit
     if unit is not None:
         complain(
@@ -127,11 +127,11 @@ def _preview(known: Schema, table: Table) -> None:
 
 def _save(made: Schema, out: Path) -> None:
     if out.exists():
-        raise OutputError(f"'{out}' exists already: name a new file, nothing is overwritten.")
+        raise OutputError("schema-exists-already", out=out)
     try:
         made.save(out)
     except OSError as error:
-        raise OutputError(f"cannot write '{out}': {error.strerror}.") from None
+        raise OutputError("schema-cannot-write", out=out, reason=error.strerror) from None
     messages().print(
         f"Draft written to {out}. Fill in lo and hi of every numeric column, check kinds, types and roles, and say in "
         "source where you know them from.",

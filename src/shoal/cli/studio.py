@@ -36,7 +36,7 @@ def studio(
         from shoal.io import format_of
 
         if not file.is_file():
-            raise InputError(f"there is no file '{file}'.")
+            raise InputError("there-no-file", file=file)
         format_of(file)
 
     def ready(address: str, again: bool) -> None:

@@ -13,11 +13,11 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.flags import with_flags
-from shoal.cli.output import complain, messages, print_json, progress_bar, results, say_verdict
+from shoal.cli.output import complain, print_json, progress_bar, results, say_note, say_verdict, worded
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
+    from shoal.text import Message
     from shoal.tuning import Tuning
 
 _HELP = """Compare methods and sizes on a table: loss, risk, and which setting to take.
@@ -158,13 +158,13 @@ tune.__doc__ = inspect.cleandoc(_HELP)
 
 def _size(word: str) -> int:
     if not word.isdigit():
-        raise OptionError(f"--ks must be whole numbers with commas between, such as 3,5,10, got '{word}'.")
+        raise OptionError("ks-whole-numbers-commas-between-such", found=word)
     return int(word)
 
 
-def _announce(text: str) -> None:
+def _announce(said: Message | str) -> None:
     # plain print: while a bar is drawn, standard error knows how to stay clear of it
-    print(with_flags(text), file=sys.stderr, flush=True)
+    print(worded(said), file=sys.stderr, flush=True)
 
 
 def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> None:
@@ -180,7 +180,7 @@ def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> No
         console.print("A release of these records with this setting:", markup=False)
         say_verdict(found.verdict)
     for note in found.notes:
-        messages().print(f"note: {note}", markup=False, style="dim")
+        say_note(note)
     if out is not None:
         console.print(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}.", markup=False)
     if not found.private:

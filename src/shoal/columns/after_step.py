@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.attribute import RECORDS, Attribute
 from shoal.columns.bounds import bound_text
 from shoal.columns.dates import day_number
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import closest
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.steps import Step
@@ -34,11 +35,11 @@ def _settled(step: Step, before: Attribute, *facts: str, names_all: bool) -> dic
 
 def _bands(step: Step, before: Attribute) -> Attribute:
     if not before.kind_facts.ranged:
-        raise OptionError(f"{step.where}: breaks are for numbers and dates, and the column is {before.kind}.")
+        raise step.refusal("breaks-numbers-dates-column", found=before.kind)
     if any(isinstance(end, str) for end in step.breaks) and not before.kind_facts.days:
-        raise OptionError(f"{step.where}: its breaks are dates, and the column is {before.kind}.")
+        raise step.refusal("breaks-dates-column", found=before.kind)
     if len(step.bands) < 2:
-        raise OptionError(f"{step.where}: one band for all values says nothing: drop the column.")
+        raise step.refusal("band-all-values-says-nothing")
     settled = _settled(step, before, "kind", "type", "domain", names_all=True)
     return replace(_without_range(before), kind="ordinal", type="text", ordered=step.bands, source=settled)
 
@@ -53,13 +54,10 @@ def _without_range(before: Attribute) -> Attribute:
 def _level(step: Step, before: Attribute) -> Attribute:
     tree = replace(before, missing=None).tree
     if before.taxonomy is None or tree is None:
-        raise OptionError(f"{step.where}: level needs the taxonomy of a nominal column: declare one.")
+        raise step.refusal("level-needs-taxonomy-nominal-column")
     assert step.level is not None
     if step.level >= tree.levels:
-        raise OptionError(
-            f"{step.where}: level must be above its values, below {tree.levels}, got {step.level}: level 1 is just "
-            "below the root."
-        )
+        raise step.refusal("level-above-values-below-level-1", levels=tree.levels, found=step.level)
     groups = tuple(dict.fromkeys(above(step, before).values()))
     return replace(
         before,
@@ -84,21 +82,19 @@ def above(step: Step, before: Attribute) -> dict[str, str]:
 
 def _mapping(step: Step, before: Attribute) -> Attribute:
     if before.kind_facts.ranged:
-        raise OptionError(
-            f"{step.where}: mapping is for names, and the column is {before.kind}: give breaks, or declare it nominal."
-        )
+        raise step.refusal("mapping-names-column", found=before.kind)
     renamed = dict(step.mapping)
     names = before.ordered or before.values or (before.taxonomy.values if before.taxonomy is not None else ())
     if names:
         for old in renamed:
             if old not in names:
-                raise OptionError(f"{step.where}: the column has no value '{old}'.{did_you_mean(old, names)}")
+                raise step.refusal("column-no-value", found=old, hint=closest(old, names))
     now = [renamed.get(name, name) for name in names]
     merged = tuple(dict.fromkeys(now))
     if before.ordered and len(merged) != 1 + sum(a != b for a, b in itertools.pairwise(now)):
-        raise OptionError(f"{step.where}: values with one new name must be neighbours in the order.")
+        raise step.refusal("values-new-name-neighbours-order")
     if before.ordered and len(merged) < 2:
-        raise OptionError(f"{step.where}: one name for all values says nothing: drop the column.")
+        raise step.refusal("name-all-values-says-nothing")
     source = _settled(step, before, "type", "domain", names_all=bool(names) and set(names) <= set(renamed))
     settled = replace(before, type="text", source=source)
     if before.ordered:
@@ -108,13 +104,13 @@ def _mapping(step: Step, before: Attribute) -> Attribute:
 
 def _coded(step: Step, before: Attribute) -> Attribute:
     if not before.kind_facts.ranged:
-        raise OptionError(f"{step.where}: it is for numbers and dates, and the column is {before.kind}.")
+        raise step.refusal("numbers-dates-column", found=before.kind)
     if before.kind_facts.days != isinstance(step.at, str):
-        shown = "a date such as 1984-05-31" if before.kind_facts.days else "a number"
-        raise OptionError(f"{step.where}: at must be {shown}, got '{bound_text(step.at)}'.")
+        code = "at-date" if before.kind_facts.days else "at-number"
+        raise step.refusal(code, found=bound_text(step.at))
     at, put = (_exact(end) for end in (step.at, step.at if step.put is None else step.put))
     if before.type == "integer" and put.denominator != 1:
-        raise OptionError(f"{step.where}: the column holds whole numbers, and {bound_text(put)} is none.")
+        raise step.refusal("column-holds-whole-numbers-none", found=bound_text(put))
     if before.lo is None or before.hi is None:
         return before
     is_top = step.do == "top"
@@ -123,29 +119,25 @@ def _coded(step: Step, before: Attribute) -> Attribute:
     touched = before.hi > at if is_top else before.lo < at
     lo, hi = (min(inside[0], put), max(inside[1], put)) if touched else (before.lo, before.hi)
     if lo >= hi:
-        raise OptionError(f"{step.where}: nothing is left between {bound_text(lo)} and {bound_text(hi)}.")
+        raise step.refusal("nothing-left-between", lo=bound_text(lo), hi=bound_text(hi))
     return replace(before, lo=lo, hi=hi)
 
 
 def _truncate(step: Step, before: Attribute) -> Attribute:
     if before.kind_facts.ordered:
-        raise OptionError(
-            f"{step.where}: it is for codes, and the column is {before.kind}: declare it nominal."
-        )
+        raise step.refusal("it-is-for-codes-and-the", found=before.kind)
     if before.taxonomy is not None:
-        raise OptionError(
-            f"{step.where}: the column has a taxonomy: recode it to a level, or remove the taxonomy."
-        )
+        raise step.refusal("the-column-has-a-taxonomy")
     values = tuple(dict.fromkeys(value[: step.length].strip() for value in before.values))
     if before.values and len(values) < 2:
-        raise OptionError(f"{step.where}: one code for all values says nothing: drop the column.")
+        raise step.refusal("code-all-values-says-nothing")
     return replace(
         before, type="text", values=values, source=_settled(step, before, "type", "domain", names_all=False)
     )
 
 
 def _exact(bound: Any) -> Fraction:
-    return day_number(bound, "a date")
+    return day_number(bound, Message("a-date"))
 
 
 def withheld(step: Step, before: Attribute) -> Attribute:

@@ -19,11 +19,12 @@ from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
 from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text, decimals_of, exact, written_decimals
 from shoal.display import displayed
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io import ColumnType, known_type
 from shoal.io.column_types import DAY_TYPES
 from shoal.io.date_formats import DateFormat
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 # what a missing value is called where it counts as a value
 MISSING_VALUE = "(missing)"
@@ -80,41 +81,38 @@ class Attribute:
     def __post_init__(self) -> None:
         object.__setattr__(self, "source", _sources(self.name, self.source))
         if self.kind not in get_args(Kind):
-            raise OptionError(f"column '{self.name}': kind '{self.kind}' is not one of {_words(Kind)}.")
+            raise OptionError("unknown-kind", column=self.name, found=self.kind, allowed=get_args(Kind))
         if self.role not in get_args(Role):
-            raise OptionError(f"column '{self.name}': role '{self.role}' is not one of {_words(Role)}.")
+            raise OptionError("unknown-role", column=self.name, found=self.role, allowed=get_args(Role))
         if not self.kind_facts.ordered and self.ordered:
             # an order is what makes names ordinal
             object.__setattr__(self, "kind", "ordinal")
         if (self.lo is None) != (self.hi is None):
-            raise OptionError(f"column '{self.name}': give both lo and hi, or neither.")
+            raise OptionError("column-give-both-lo-hi-neither", column=self.name)
         if self.max_rows is not None and (type(self.max_rows) is not int or self.max_rows < 1):
-            raise OptionError(
-                f"column '{self.name}': max_rows must be a whole number, at least 1, got {self.max_rows}."
-            )
+            raise OptionError("column-max-rows-whole-number-least", column=self.name, found=self.max_rows)
         if len(set(self.ordered)) < len(self.ordered):
-            raise OptionError(f"column '{self.name}': ordered lists a value twice.")
+            raise OptionError("column-ordered-lists-value-twice", column=self.name)
         if not all(value.strip() for value in self.values):
-            raise OptionError(
-                f"column '{self.name}': values lists an empty text: an empty cell is a missing value, see missing."
-            )
+            raise OptionError("column-values-lists-empty-text-empty", column=self.name)
         if len({value.strip() for value in self.values}) < len(self.values):
-            raise OptionError(f"column '{self.name}': values lists a value twice.")
+            raise OptionError("column-values-lists-value-twice", column=self.name)
         if (self.values or self.taxonomy) and self.kind_facts.ordered:
-            raise OptionError(
-                f"column '{self.name}': values and taxonomy are for nominal columns, and it is {self.kind}."
-            )
+            raise OptionError("column-values-taxonomy-nominal-columns", column=self.name, found=self.kind)
         if self.missing is not None and self.missing not in POLICIES:
             raise OptionError(
-                f"column '{self.name}': missing '{self.missing}' is not one of {', '.join(POLICIES)}."
+                "column-missing-not", column=self.name, found=self.missing, allowed=tuple(POLICIES)
             )
         object.__setattr__(self, "na", _codes(self.name, self.na))
         if self.release is not None and self.role != "weight":
-            raise OptionError(f"column '{self.name}': release is for a weight, and its role is {self.role}.")
+            raise OptionError("column-release-weight-role", column=self.name, found=self.role)
         if self.release is not None and self.release not in WEIGHT_RELEASES:
             raise OptionError(
-                f"column '{self.name}': release '{self.release}' is not one of {', '.join(WEIGHT_RELEASES)}."
-                f"{did_you_mean(str(self.release), WEIGHT_RELEASES)}"
+                "column-release-not",
+                column=self.name,
+                found=self.release,
+                allowed=tuple(WEIGHT_RELEASES),
+                hint=closest(str(self.release), WEIGHT_RELEASES),
             )
         self._check_type()
         if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
@@ -123,49 +121,50 @@ class Attribute:
         try:
             _ = self.tree
         except InputError as error:
-            raise OptionError(str(error)) from None
+            raise OptionError.saying(error.message) from None
         if self.lo is not None and self.hi is not None and self.kind_facts.ranged:
             self.lattice(integer=False)
 
     def _check_type(self) -> None:
         if self.type is not None:
-            object.__setattr__(self, "type", known_type(self.type, f"column '{self.name}'"))
+            object.__setattr__(self, "type", known_type(self.type, self.name))
         if self.format is not None:
             self._check_format()
         if self.type is not None and not self.kind_facts.takes(self.type):
             raise OptionError(
-                f"column '{self.name}' is {self.kind}, and its type '{self.type}' is not one of "
-                f"{', '.join(self.kind_facts.types or ())}: correct kind or type."
+                "column-type-not",
+                column=self.name,
+                found=self.kind,
+                type=self.type,
+                allowed=tuple(self.kind_facts.types or ()),
             )
         if self.decimals is None:
             return
         if self.type is None and self.kind_facts.measured:
             object.__setattr__(self, "type", "decimal")
         if self.type != "decimal":
-            raise OptionError(f"column '{self.name}': decimals are for columns of type decimal.")
+            raise OptionError("column-decimals-columns-type-decimal", column=self.name)
         if type(self.decimals) is not int or not 0 <= self.decimals <= MOST_DECIMALS:
             raise OptionError(
-                f"column '{self.name}': decimals must be a whole number from 0 to {MOST_DECIMALS}, got {self.decimals}."
+                "column-decimals-whole-number-from-0",
+                column=self.name,
+                most=MOST_DECIMALS,
+                found=self.decimals,
             )
         if self.step is not None and (self.step * 10**self.decimals).denominator != 1:
-            raise OptionError(
-                f"column '{self.name}': its step has more than {self.decimals} decimals: give it more decimals, or a "
-                "larger step."
-            )
+            raise OptionError("column-step-more-than-decimals", column=self.name, decimals=self.decimals)
 
     def _check_format(self) -> None:
         if not isinstance(self.format, str):
-            raise OptionError(
-                f"column '{self.name}': format must be text such as DD.MM.YYYY, got {self.format!r}."
-            )
+            raise OptionError("column-format-text-such-dd-mm", column=self.name, found=self.format)
         try:
             form = DateFormat.of(self.format)
         except OptionError as error:
-            raise OptionError(f"column '{self.name}': {error}") from None
+            raise OptionError("of-column", column=self.name, reason=error) from None
         if self.type is None and self.kind_facts.days:
             object.__setattr__(self, "type", "timestamp" if form.has_time else "date")
         if self.type not in DAY_TYPES:
-            raise OptionError(f"column '{self.name}': format is for columns of dates, and it is {self.kind}.")
+            raise OptionError("column-format-columns-dates", column=self.name, found=self.kind)
 
     @property
     def dropped(self) -> bool:
@@ -189,13 +188,12 @@ class Attribute:
         if found is None:
             found = _flat(self.values)
         elif self.values:
-            found = found.minimal(self.values, f"column '{self.name}'")
+            found = found.minimal(self.values, Message.of("column-named", column=self.name))
         if self.missing != "category" or MISSING_VALUE in found.values:
             return found
         if MISSING_VALUE in found.labels:
             raise OptionError(
-                f"column '{self.name}': '{MISSING_VALUE}' is a group of its taxonomy, and the name of missing values "
-                "with missing=category: rename the group."
+                "column-group-taxonomy-name-missing-values", column=self.name, missing_value=MISSING_VALUE
             )
         more = Taxonomy.from_pairs([*found.to_pairs(), (MISSING_VALUE, found.labels[0])])
         return more.minimal([*found.values, MISSING_VALUE])
@@ -220,24 +218,14 @@ class Attribute:
         """
         if not self.kind_facts.ordered:
             if self.tree is None:
-                raise OptionError(
-                    f"column '{self.name}' has no public values: list them as values in the schema, or give a taxonomy."
-                )
+                raise OptionError("column-no-public-values", column=self.name)
             return Lattice(Fraction(0), Fraction(max(len(self.tree.domain) - 1, 1)), Fraction(1))
         if self.kind_facts.listed:
             if len(self.ordered) < 2:
-                raise OptionError(
-                    f"column '{self.name}' has no declared order: list its values, lowest first, as ordered in the "
-                    "schema."
-                )
+                raise OptionError("column-no-declared-order", column=self.name)
             return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
         if self.lo is None or self.hi is None:
-            raise OptionError(
-                f"column '{self.name}' has no public domain: give one (domains=) or declare it in the schema, not "
-                "taken from the data, or name only the columns to release (columns=).",
-                code="no-domain",
-                option="domains",
-            )
+            raise OptionError("no-domain", column=self.name, option="domains")
         step = self.declared_step
         if step is None:
             whole = integer if self.type is None else self.type == "integer"
@@ -245,7 +233,7 @@ class Attribute:
         try:
             return Lattice(self.lo, self.hi, step)
         except OptionError as error:
-            raise OptionError(f"column '{self.name}': {error}") from None
+            raise OptionError("of-column", column=self.name, reason=error) from None
 
     @property
     def type_declared(self) -> bool:
@@ -294,7 +282,7 @@ class Attribute:
         >>> Attribute.of_domain("code", ("0", "1"), "text").values
         ('0', '1')
         """
-        word = None if type is None else known_type(type.partition(":")[0].strip(), f"column '{name}'")
+        word = None if type is None else known_type(type.partition(":")[0].strip(), name)
         numbers = word is None or kind_of_type(word) == "numeric"
         bounds = numbers and (_is_range(domain) or (spells_numbers(domain) and len(domain) == 2))
         return cls(name, kind="numeric" if bounds else "nominal").with_domain(domain)
@@ -313,7 +301,7 @@ class Attribute:
                 del known["step"]
             plain = replace(self, type=None, decimals=None, format=None, step=step, source=known)
             return plain.with_domain(domain)
-        what = f"the domain of column '{self.name}'"
+        what = Message.of("domain-of-column", column=self.name)
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
         # texts where numbers are declared are complained about when they are read, with their row
         number = self.type if self.type in KIND_FACTS["numeric"].own_types else None
@@ -361,9 +349,9 @@ class Attribute:
         form = rest if colon and word.strip() in DAY_TYPES else None
         decimals = "" if form else rest
         if colon and not form and not decimals.strip().isdigit():
-            raise OptionError(f"column '{self.name}': type '{type}' is not of the form decimal:2.")
+            raise OptionError("column-type-not-form-decimal-2", column=self.name, found=type)
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "type")}
-        named = known_type(word.strip(), f"column '{self.name}'")
+        named = known_type(word.strip(), self.name)
         kind: Kind = self.kind
         if not KIND_FACTS[kind].takes(named) and not self.has_domain:
             # whoever declares the type knows better than a guess of the kind from a file's cells
@@ -409,7 +397,7 @@ class Attribute:
         return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
 
 
-def written_places(lo: object, hi: object, what: str) -> int | None:
+def written_places(lo: object, hi: object, what: str | Message) -> int | None:
     """How many decimals two bounds are written with; None where the numbers themselves show it.
 
     >>> written_places("0.00", "9.50", "rent"), written_places(0.0, 1.0, "share"), written_places(0, 9.5, "rent")
@@ -469,7 +457,7 @@ def range_of(name: str, bounds: Any) -> tuple[Any, Any]:
     try:
         lo, hi = bounds
     except (TypeError, ValueError):
-        raise OptionError(f"the domain of column '{name}' must be a pair (lo, hi), got {bounds!r}.") from None
+        raise OptionError("domain-column-pair-lo-hi", column=name, found=bounds) from None
     return lo, hi
 
 
@@ -509,13 +497,11 @@ def spells_numbers(domain: Any) -> bool:
 def _codes(name: str, given: object) -> tuple[str, ...]:
     """Codes for missing values as texts: 99 and "99" are the same."""
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise OptionError(
-            f"column '{name}': na must be a list of codes for a missing value, such as [99], got {given!r}."
-        )
+        raise OptionError("column-na-list-codes-missing-value", column=name, found=given)
     found = []
     for code in given:
         if isinstance(code, bool) or not isinstance(code, str | int | float | Fraction):
-            raise OptionError(f"column '{name}': na lists {code!r}, which is neither a number nor a text.")
+            raise OptionError("column-na-lists-neither-number-nor", column=name, found=code)
         found.append(code.strip() if isinstance(code, str) else decimal_text(exact(code, "na")))
     return tuple(dict.fromkeys(found))
 
@@ -525,28 +511,28 @@ def _sources(name: str, given: object) -> dict[str, str]:
     if isinstance(given, str):
         given = dict.fromkeys(FACTS, given)
     if not isinstance(given, Mapping):
-        raise OptionError(f"column '{name}': source must be a text or a table of texts, got {given!r}.")
+        raise OptionError("column-source-text-table-texts", column=name, found=given)
     for fact, origin in given.items():
         if fact not in FACTS:
             raise OptionError(
-                f"column '{name}': source names '{fact}', which is not one of {', '.join(FACTS)}."
-                f"{did_you_mean(str(fact), FACTS)}"
+                "column-source-names-not",
+                column=name,
+                found=fact,
+                allowed=tuple(FACTS),
+                hint=closest(str(fact), FACTS),
             )
         if origin not in SOURCES:
             raise OptionError(
-                f"column '{name}': source '{origin}' is not one of {', '.join(SOURCES)}."
-                f"{did_you_mean(str(origin), SOURCES)}"
+                "column-source-not",
+                column=name,
+                found=origin,
+                allowed=tuple(SOURCES),
+                hint=closest(str(origin), SOURCES),
             )
     return {fact: given[fact] for fact in FACTS if fact in given}
 
 
 def _listed(name: str, domain: Any) -> list[object]:
     if isinstance(domain, str) or not isinstance(domain, Iterable):
-        raise OptionError(
-            f"the domain of nominal column '{name}' must be a list of its values, got {domain!r}."
-        )
+        raise OptionError("domain-nominal-column-list-values", column=name, found=domain)
     return list(domain)
-
-
-def _words(literal: Any) -> str:
-    return ", ".join(get_args(literal))

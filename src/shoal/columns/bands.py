@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.decimals import exact
 from shoal.errors import OptionError
+from shoal.text import Message
 
 Spacing = Literal["equal", "log", "quantiles"]
 
@@ -31,13 +32,15 @@ def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tu
     [16, 31, 46, 61, 76, 91]
     """
     if type(classes) is not int or classes < 1:
-        raise OptionError(f"classes must be a whole number, at least 1, got {classes!r}.")
+        raise OptionError("classes-whole-number-least-1", option="classes", found=classes)
     if spacing not in get_args(Spacing):
-        raise OptionError(f"spacing '{spacing}' is not one of {', '.join(get_args(Spacing))}.")
+        raise OptionError(
+            "spacing-is-not-one-of", option="spacing", found=spacing, allowed=tuple(get_args(Spacing))
+        )
     found = np.asarray(values, dtype=np.float64)
     found = found[np.isfinite(found)]
     if not found.size:
-        raise OptionError("there is no value to take breaks from.")
+        raise OptionError("there-no-value-take-breaks-from")
     least, largest = float(found.min()), float(found.max())
     if classes == 1:
         ends = np.array([least - 1, largest + 1])
@@ -46,13 +49,13 @@ def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tu
         ends = np.unique(np.quantile(found, np.linspace(0, 1, classes + 1)))
     else:
         if spacing == "log" and least <= 0:
-            raise OptionError(f"log spacing needs positive values, and the least is {least:g}: use equal.")
+            raise OptionError("log-spacing-needs-positive-values-least", found=least)
         low, high = (math.log(least), math.log(largest)) if spacing == "log" else (least, largest)
         ends = np.linspace(low - 1, high + 1, classes + 1)
         ends = np.exp(ends) if spacing == "log" else ends
         whole = np.rint(ends)
         ends = whole if np.unique(whole).size == ends.size else ends
-    return tuple(exact(float(end), "a break") for end in ends)
+    return tuple(exact(float(end), Message("a-break")) for end in ends)
 
 
 def places_in(

@@ -10,13 +10,14 @@ from typing import Any
 from shoal.columns.attribute import Attribute, range_of, spells_numbers
 from shoal.columns.declaration import Declaration
 from shoal.columns.schema import Schema
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io import Table
+from shoal.text import Message
 
 
 def chosen_columns(
     table: Table, declared: Declaration, kinds: Sequence[str], free: bool
-) -> tuple[Schema, list[Attribute], list[str]]:
+) -> tuple[Schema, list[Attribute], list[Message]]:
     """The attributes to release, in column order, and notes about those left out."""
     schema = declared.schema or Schema.infer(table)
     for attribute in schema.stepped.attributes:
@@ -32,10 +33,10 @@ def chosen_columns(
         for name in declared.columns:
             table.known(name)
             if declared.columns.count(name) > 1:
-                raise OptionError(f"columns names '{name}' twice.")
+                raise OptionError("columns-names-twice", option="columns", column=name)
         for name in domains:
             if name not in declared.columns:
-                raise OptionError(f"a domain is given for column '{name}', which is not among columns.")
+                raise OptionError("domain-given-column-not-among-columns", column=name)
     requested = set(declared.columns or ()) | set(domains)
     if declared.schema is None:
         # whoever names a column knows better than a guess from its name
@@ -44,26 +45,27 @@ def chosen_columns(
         )
     described = set(schema.stepped.names)
     for name in requested - described:
-        raise OptionError(f"column '{name}' is not described in the schema.{did_you_mean(name, described)}")
+        raise OptionError("column-not-described-schema", column=name, hint=closest(name, described))
     schema = schema.with_domains(domains).with_types(declared.types or {}).stepped
     chosen: list[Attribute] = []
-    notes: list[str] = []
+    notes: list[Message] = []
     for name in table.names:
         wanted = name in declared.columns if declared.columns is not None else name in described
         if not wanted:
             if declared.columns is None:
-                notes.append(f"column '{name}' is not released: the schema does not describe it.")
+                notes.append(_not_released(name, Message.of("not-in-schema")))
             continue
         attribute = schema[name]
-        reason = ""
+        reason = None
         if attribute.dropped:
-            reason = f"its role is {attribute.role}"
-            if attribute.role == "weight" and attribute.release is None:
-                reason += "; say what becomes of it (release = dropped, masked or raked in the schema)"
+            undecided = attribute.role == "weight" and attribute.release is None
+            reason = Message.of(
+                "weight-not-decided" if undecided else "role-not-released", role=attribute.role
+            )
         elif attribute.kind not in kinds:
-            reason = f"it is {attribute.kind}, and this method takes {_or(kinds)} columns"
+            reason = Message.of("kind-not-taken", kind=attribute.kind, allowed=tuple(kinds))
         elif attribute.kind_facts.listed and not attribute.ordered:
-            reason = "its order is not declared (ordered in the schema)"
+            reason = Message.of("order-not-declared")
         elif (
             not attribute.kind_facts.ordered
             and attribute.tree is None
@@ -71,26 +73,24 @@ def chosen_columns(
             and declared.schema is None
             and name not in requested
         ):
-            reason = "its values are not declared (values or taxonomy in a schema)"
+            reason = Message.of("values-not-declared")
         elif attribute.kind_facts.days and attribute.lo is None and not free:
-            reason = "it has no public domain (lo and hi in the schema)"
-        if reason and name in requested:
-            raise OptionError(
-                f"column '{name}' cannot be released: {reason}; correct the schema if that is wrong."
-            )
-        if reason:
+            reason = Message.of("days-without-domain")
+        if reason is not None and name in requested:
+            raise OptionError("column-cannot-released", column=name, reason=reason)
+        if reason is not None:
             if attribute.release != "raked":
-                notes.append(f"column '{name}' is not released: {reason}.")
+                notes.append(_not_released(name, reason))
             continue
         chosen.append(attribute)
     if not chosen:
-        why = f" ({notes[0].rstrip('.')})" if notes else ""
-        raise InputError(
-            f"no {_or(kinds)} column is left to protect{why}: name some with columns=, or check the schema.",
-            code="no-column",
-            option="columns",
-        )
+        why = Message("because-not-released", notes[0].facts) if notes else ""
+        raise InputError("no-column", option="columns", allowed=tuple(kinds), why=why)
     return schema, chosen, notes
+
+
+def _not_released(name: str, reason: Message) -> Message:
+    return Message.of("column-not-released", column=name, reason=reason)
 
 
 def _as_read(name: str, domain: Any, table: Table) -> Any:
@@ -102,7 +102,3 @@ def _as_read(name: str, domain: Any, table: Table) -> Any:
         return domain
     lo, hi = range_of(name, domain)
     return Decimal(lo), Decimal(hi)
-
-
-def _or(words: Sequence[str]) -> str:
-    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.method.tuned import Tuned
@@ -68,8 +69,8 @@ class Circumstances:
         most_epsilon: the ε per person above which a release is not to be published.
         override: why one above it is published all the same.
         public_rows: the number of rows where it is public, declared or known under replace-one.
-        steps: what was done to every record before protection, in words.
-        weight: what becomes of the survey weight, in words; empty where there is none.
+        steps: what was done to every record before protection.
+        weight: what becomes of the survey weight; None where there is none.
         weighted: the release has a weight.
         recorded: what the journal of use knows that bears on the declarations.
         declared: public facts about the columns, each with its source.
@@ -77,7 +78,7 @@ class Circumstances:
         publication: who publishes what for whom, as the schema says it; plain values.
     """
 
-    data_dependent: tuple[str, ...] = ()
+    data_dependent: tuple[Message, ...] = ()
     private_domains: tuple[str, ...] = ()
     experiment: tuple[str, ...] = ()
     unit: str | None = None
@@ -91,8 +92,8 @@ class Circumstances:
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
     public_rows: int | None = None
-    steps: tuple[str, ...] = ()
-    weight: str = ""
+    steps: tuple[Message, ...] = ()
+    weight: Message | None = None
     weighted: bool = False
     recorded: tuple[Recorded, ...] = ()
     declared: tuple[Declared, ...] = ()

@@ -13,9 +13,10 @@ from shoal.columns.labels import stored_labels, texts
 from shoal.columns.lattice import Lattice
 from shoal.columns.rounding import narrow_floats, on_step, whole_numbers, with_few_decimals
 from shoal.decimals import decimal_text
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, closest
 from shoal.io import FORMATS, Table
 from shoal.taxonomy.build import label
+from shoal.text import Message
 
 
 def numbers(table: Table, attribute: Attribute) -> NDArray[np.float64]:
@@ -50,7 +51,8 @@ def _value_places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
     assert tree is not None
     listed = attribute.taxonomy is None
     labels = labels_of(table, attribute)
-    codes = tree.encode(labels, f"column '{attribute.name}'", missing=-1, listed_values=listed)
+    what = Message.of("column-named", column=attribute.name)
+    codes = tree.encode(labels, what, missing=-1, listed_values=listed)
     if attribute.missing == "category":
         codes[codes < 0] = tree.code(MISSING_VALUE)
     places = np.searchsorted(np.asarray(tree.domain), codes).astype(np.float64)
@@ -138,9 +140,7 @@ def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> N
             text.encode(encoding)
         except UnicodeEncodeError:
             raise InputError(
-                f"column '{attribute.name}': '{text}' has no place in a file of encoding {encoding}: correct the "
-                "values in "
-                "the schema, or save the data as UTF-8."
+                "column-no-place-file-encoding", column=attribute.name, found=text, encoding=encoding
             ) from None
 
 
@@ -179,8 +179,11 @@ def _places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
         row = int(np.argmax(np.isin(which, strange)))
         text = found[int(which[row])]
         raise InputError(
-            f"column '{attribute.name}' holds '{text}' in row {row + 1}, which its order does not list: correct "
-            f"it, or add it to ordered in the schema.{did_you_mean(text, attribute.ordered)}"
+            "column-holds-row-order-does-not",
+            column=attribute.name,
+            row=row + 1,
+            found=text,
+            hint=closest(text, attribute.ordered),
         )
     places: NDArray[np.float64] = np.array([*(place[text] for text in found), np.nan])[which]
     return places
@@ -189,7 +192,7 @@ def _places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
 def _days(table: Table, name: str) -> NDArray[np.float64]:
     series = table.series(name)
     if table.is_numeric(name):
-        raise InputError(f"column '{name}' should hold dates, but it holds numbers: declare it as numeric.")
+        raise InputError("column-should-hold-dates-but-holds", column=name)
     # an empty cell of text, and what pandas calls not a time, are missing
     absent = series.is_null().to_list()
     values = [
@@ -201,8 +204,7 @@ def _days(table: Table, name: str) -> NDArray[np.float64]:
     except (ValueError, TypeError):
         row = next(number for number, value in enumerate(values) if not _is_date(value))
         raise InputError(
-            f"column '{name}' should hold dates such as 1984-05-31, but row {row + 1} holds '{str(values[row])[:40]}': "
-            "correct it, or leave the column out."
+            "column-should-hold-dates-such-1984", column=name, row=row + 1, found=str(values[row])[:40]
         ) from None
     found = days.astype(np.int64).astype(np.float64)
     found[np.isnat(days)] = np.nan

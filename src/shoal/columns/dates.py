@@ -7,14 +7,15 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from fractions import Fraction
 
-from shoal.decimals import exact
+from shoal.decimals import exact, named
 from shoal.errors import OptionError
+from shoal.text import Message
 
 _EPOCH = date(1970, 1, 1)
 ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}$")
 
 
-def day_number(value: object, what: str) -> Fraction:
+def day_number(value: object, what: str | Message) -> Fraction:
     """Days since 1970-01-01 of a date, or of text such as 1984-05-31; a number is a number of days already.
 
     >>> day_number("1970-02-01", "a bound")
@@ -28,9 +29,9 @@ def day_number(value: object, what: str) -> Fraction:
         try:
             value = date.fromisoformat(value.strip())
         except ValueError:
-            raise OptionError(f"{what} must be a date of the calendar, got '{value}'.") from None
+            raise OptionError("option-date-calendar", **named(what), found=value) from None
     if not isinstance(value, date):
-        raise OptionError(f"{what} must be a date such as 1984-05-31, got '{value}'.")
+        raise OptionError("option-date-such-1984-05-31", **named(what), found=value)
     return Fraction((value - _EPOCH).days)
 
 

@@ -59,28 +59,24 @@ class Declaration:
     ) -> Declaration:
         for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
-                raise OptionError(f"{name} '{value}' is not one of {', '.join(choices)}.")
+                raise OptionError(
+                    "option-is-not-one-of", option=name, found=value, allowed=tuple(choices), hint=None
+                )
         if schema is not None and not isinstance(schema, Schema):
-            raise OptionError(
-                f"schema must be a shoal.Schema, got {type(schema).__name__}: use Schema.load(path)."
-            )
+            raise OptionError("schema-shoal-schema", option="schema", found=type(schema).__name__)
         if isinstance(columns, str):
-            raise OptionError("columns must be a list of column names, not one text.")
+            raise OptionError("columns-list-column-names-not-text", option="columns")
         if columns is not None and not all(isinstance(name, str) for name in _listed("columns", columns)):
-            raise OptionError(f"columns must be a list of column names, got {columns!r}.")
+            raise OptionError("columns-list-column-names", option="columns", found=columns)
         if domains is not None and not isinstance(domains, Mapping):
-            raise OptionError(
-                "domains must be a mapping from column to (lo, hi), or to the values of a nominal one."
-            )
+            raise OptionError("domains-mapping-from-column-lo-hi", option="domains")
         if types is not None and not isinstance(types, Mapping):
-            raise OptionError(
-                "types must be a mapping from column to integer, decimal:2, date, text and so on."
-            )
+            raise OptionError("types-mapping-from-column-integer-decimal", option="types")
         factor = None
         if domain_from_data is not None:
             factor = exact(domain_from_data, "domain_from_data")
             if factor < 1:
-                raise OptionError(f"domain_from_data must be at least 1, got {float(factor):g}.")
+                raise OptionError("domain-from-data-least-1", option="domain_from_data", found=float(factor))
         return cls(
             None if schema is None else schema.declared,
             None if columns is None else tuple(columns),
@@ -103,7 +99,7 @@ def _reason(override: object) -> str:
     words = " ".join(str(override).split())
     if not isinstance(override, str) or len(words) < LEAST_REASON:
         raise OptionError(
-            f"override must say why, in at least {LEAST_REASON} characters: it stands in the bundle, got {override!r}."
+            "override-say-why-least-characters", option="override", least=LEAST_REASON, found=override
         )
     return words
 
@@ -112,7 +108,7 @@ def declared_types(schema: Schema | None, types: Mapping[str, str] | None = None
     """The types that a file is read with: those of the schema, and those that the caller names."""
     found = {} if schema is None else dict(schema.types)
     for name, text in (types or {}).items():
-        found[name] = known_type(text.partition(":")[0].strip(), f"column '{name}'")
+        found[name] = known_type(text.partition(":")[0].strip(), name)
     return found
 
 
@@ -159,13 +155,11 @@ def read_as_asked(data: Any, request: Mapping[str, Any], *, empty: bool = False)
 def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:
     """The texts that stand for a missing value, checked."""
     if isinstance(na, str) or not all(isinstance(text, str) for text in na or ()):
-        raise OptionError(
-            f'na must be a list of texts that stand for a missing value, such as ["?"], got {na!r}.'
-        )
+        raise OptionError("na-list-texts-stand-missing-value", option="na", found=na)
     return tuple(text.strip() for text in na or ())
 
 
 def _listed(option: str, value: object) -> list[object]:
     if not isinstance(value, Iterable):
-        raise OptionError(f"{option} must be a list, got {value!r}.")
+        raise OptionError("option-must-be-a-list-got", option=option, found=value)
     return list(value)

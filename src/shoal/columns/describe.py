@@ -17,7 +17,7 @@ from shoal.columns.chosen import chosen_columns
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.coding import numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration
-from shoal.columns.lattice import Lattice, outside_words
+from shoal.columns.lattice import Lattice, outside
 from shoal.columns.missing import missing_codes_hint, settle_gaps
 from shoal.columns.provenance import (
     as_declared,
@@ -36,6 +36,7 @@ from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems
 from shoal.io import Table, check_doubts
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 
 @internal()
@@ -59,7 +60,7 @@ class Described:
     lattices: dict[str, Lattice]
     circumstances: Circumstances
     kept: NDArray[np.int64] | None
-    notes: tuple[str, ...]
+    notes: tuple[Message, ...]
     outside: str
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
@@ -158,11 +159,11 @@ class Described:
                 lattice = self.lattices[name]
                 ends = float(lattice.lo), float(lattice.hi)
                 count = records.outside(self.attribute(name), *ends, self.kept)
-                hint = ""
+                codes = None
                 if count and self.table.records is None:
                     values = self.original(name)
-                    hint = missing_codes_hint(name, values[(values < ends[0]) | (values > ends[1])])
-                self._check_outside(name, count, self.n, hint)
+                    codes = missing_codes_hint(name, values[(values < ends[0]) | (values > ends[1])])
+                self._check_outside(name, count, self.n, codes)
 
     def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
@@ -184,21 +185,13 @@ class Described:
         self._check_outside(name, count, values.size)
         return count
 
-    def _check_outside(self, name: str, count: int, n: int, hint: str = "") -> None:
+    def _check_outside(self, name: str, count: int, n: int, codes: Message | None = None) -> None:
         """Refuse values outside the domain; their number would answer a query about any range that is tried."""
         lattice = self.lattices[name]
         if count and self.outside == "error":
-            raise InputError(
-                outside_words(name, lattice) + hint,
-                code="outside-domain",
-                column=name,
-                option="outside",
-            )
+            raise InputError.saying(outside(name, lattice, codes))
         if lattice.steps * n >= 2**62:
-            raise OptionError(
-                f"column '{name}': sums of {n} values on {lattice.steps} lattice steps do not fit into "
-                "64 bits: give the attribute a larger step."
-            )
+            raise OptionError("column-sums-values-lattice-steps-do", column=name, n=n, steps=lattice.steps)
 
 
 def describe(
@@ -225,7 +218,7 @@ def describe(
         problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
     """
     if table.n == 0 and not empty:
-        raise InputError("the table has no rows: there is nothing to protect.")
+        raise InputError("table-no-rows")
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)
     schema, chosen, notes = chosen_columns(table, declared, kinds, free)
@@ -238,10 +231,7 @@ def describe(
     tainted = [] if free else [*steps_from_records(schema), *facts_from_records(table, schema, chosen)]
     guessed = declared.schema is None and declared.columns is None and table.reads_cells
     if guessed and not free and not table.inferred.isdisjoint(left_out):
-        tainted.append(
-            "without a schema, which columns are released follows from types read off the records: name them "
-            "(columns=), or describe them in a schema."
-        )
+        tainted.append(Message.of("columns-by-types-read-off"))
     policies = {
         attribute.name: _policy(attribute, declared.missing, flags=flags, may_stay=may_stay)
         for attribute in chosen
@@ -251,11 +241,7 @@ def describe(
     records: Records = table.records or InMemory(table)
     chosen = _without_problems(chosen, lambda one: _with_values(table, records, one, undeclared), problems)
     if not free:
-        tainted += [
-            f"the values of column '{name}' were taken from the records: list them in the schema (values), or give a "
-            "taxonomy."
-            for name in undeclared
-        ]
+        tainted += [Message.of("values-from-records", column=name) for name in undeclared]
     records.look(table, chosen, policies, texts)
     if table.records is not None and table.steps:
         table = replace(table, steps=table.records.steps())
@@ -270,9 +256,7 @@ def describe(
     gaps = settle_gaps(absent, policies, records, problems)
     kept = gaps.kept
     if gaps.dropping:
-        tainted.append(
-            "missing=drop: rows with missing values were left out, so the number of rows depends on the records."
-        )
+        tainted.append(Message.of("rows-left-out"))
     lattices: dict[str, Lattice] = {}
     taken: list[str] = []
 
@@ -292,7 +276,7 @@ def describe(
     attributes = [a for a in attributes if not (policies[a.name] == "error" and a.name in absent)]
     if taken:
         factor = float(declared.domain_from_data or 0)
-        tainted.append(f"domain_from_data: 0 to {factor:g} times the largest value of {', '.join(taken)}.")
+        tainted.append(Message.of("range-from-data", factor=factor, columns=tuple(taken)))
     private = (*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a)))
     stated = {a.name: stated_facts(table, a, lattices[a.name]) for a in attributes}
     raked = schema.weight is not None and schema.weight.release == "raked"
@@ -307,8 +291,8 @@ def describe(
         publication=schema.publication.to_dict(),
         separated=gaps.separating,
         nominal=sum(not attribute.kind_facts.ordered for attribute in attributes),
-        steps=tuple(step.words for step in schema.declared.steps),
-        weight="" if declared.schema is None else weight_words(schema),
+        steps=tuple(step.message for step in schema.declared.steps),
+        weight=None if declared.schema is None else weight_words(schema),
         weighted=schema.weight is not None and schema.weight.release in ("masked", "raked"),
     )
     return Described(
@@ -346,8 +330,7 @@ def _policy(attribute: Attribute, default: str, *, flags: bool, may_stay: Collec
         return policy
     if attribute.flagged:
         raise OptionError(
-            f"column '{attribute.name}' is {attribute.kind} and declared with missing = \"category\", which takes "
-            "method pairs-dp, tree-dp or laplace: use one of them, or declare another policy for its missing values."
+            "column-declared-missing-category-takes-method", column=attribute.name, found=attribute.kind
         )
     # under a policy for the whole table, other kinds of columns may have no gaps
     return "error"
@@ -367,7 +350,7 @@ def _with_values(table: Table, records: Records, attribute: Attribute, undeclare
         return replace(attribute, values=("False", "True"))
     found = records.labels(attribute)
     if not found:
-        raise InputError(f"column '{attribute.name}' has no value at all: leave it out.")
+        raise InputError("column-no-value-all", column=attribute.name)
     undeclared.append(attribute.name)
     return replace(attribute, values=tuple(found))
 
@@ -388,15 +371,15 @@ def _domain_from_data(
 ) -> Attribute:
     _, largest = records.ends(attribute, kept)
     if largest <= 0:
-        raise InputError(
-            f"column '{attribute.name}' has no positive value, so 0 to {float(factor):g} times its maximum is no "
-            "domain: declare one."
-        )
-    return attribute.with_domain((0, factor * exact(largest, attribute.name)))
+        raise InputError("column-no-positive-value-so-0", column=attribute.name, factor=float(factor))
+    return attribute.with_domain(
+        (0, factor * exact(largest, Message.of("column-named", column=attribute.name)))
+    )
 
 
 def _range_in_data(records: Records, attribute: Attribute, kept: NDArray[np.int64] | None) -> Attribute:
-    lo, hi = (exact(end, attribute.name) for end in records.ends(attribute, kept))
+    what = Message.of("column-named", column=attribute.name)
+    lo, hi = (exact(end, what) for end in records.ends(attribute, kept))
     return replace(attribute, lo=lo, hi=hi if hi > lo else lo + 1)
 
 
@@ -407,8 +390,9 @@ def _lattice(table: Table, attribute: Attribute) -> Lattice:
         lo, hi = table.integer_limits(attribute.name)
         if max(lo, math.ceil(lattice.lo)) > min(hi, math.floor(lattice.hi)):
             raise OptionError(
-                f"column '{attribute.name}' is stored as {table.dtype(attribute.name)}, and its domain holds no such "
-                "number: correct the domain, or convert the column."
+                "column-stored-domain-holds-no-such",
+                column=attribute.name,
+                stored=table.dtype(attribute.name),
             )
     return lattice
 
@@ -419,12 +403,9 @@ def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64
         return Circumstances()
     missing, most = records.unit(unit.name, kept)
     if missing:
-        raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
+        raise InputError("unit-column-missing-values", column=unit.name)
     if unit.max_rows is not None and most > unit.max_rows:
-        raise InputError(
-            f"unit column '{unit.name}': somebody has more rows than the declared max_rows = {unit.max_rows}: "
-            "raise it, or keep fewer rows per person."
-        )
+        raise InputError("unit-column-somebody-more-rows-than", column=unit.name, max_rows=unit.max_rows)
     return Circumstances(
         unit=unit.name,
         rows_per_unit=unit.max_rows or 1,

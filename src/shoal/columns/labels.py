@@ -54,7 +54,7 @@ def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> 
     """
     name = attribute.name
     if isinstance(table.dtype(name), nw.Unknown):
-        raise InputError(f"column '{name}' has no value at all, so its type is not known: leave it out.")
+        raise InputError("column-no-value-all-so-type", column=name)
     # what a type lists is a fact about the records, unless nothing else is known
     known = _categories(table, name) if name in table.inferred else None
     kind = _type_of_values(table, attribute)
@@ -63,9 +63,7 @@ def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> 
         value = known.get(text) if known is not None else parsed_label(text, kind)
         if value is None or not _fits(table, name, value):
             raise InputError(
-                f"column '{name}' is stored as {_type_words(table, name)}, which cannot hold '{text}': convert the "
-                "column to text, or correct its values in the schema (with generalise=True groups of values need "
-                "room too)."
+                "column-stored-cannot-hold", column=name, stored=_type_words(table, name), found=text
             )
         found[place] = value
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.text import Message
 
 # what can be done with values that lie outside the lattice
 OUTSIDE = ("error", "clip")
@@ -37,13 +39,15 @@ class Lattice:
 
     def __post_init__(self) -> None:
         if self.lo >= self.hi:
-            raise OptionError(f"a domain needs lo < hi, got {decimal_text(self.lo)}:{decimal_text(self.hi)}.")
+            raise OptionError("domain-needs-lo-hi", lo=decimal_text(self.lo), hi=decimal_text(self.hi))
         if self.step <= 0:
-            raise OptionError(f"a lattice step must be above 0, got {decimal_text(self.step)}.")
+            raise OptionError("lattice-step-above-0", found=decimal_text(self.step))
         if self.steps > MAX_STEPS or max(abs(self.lo), abs(self.hi)) / self.step > MAX_STEPS:
             raise OptionError(
-                f"step {decimal_text(self.step)} is too fine for the domain "
-                f"{decimal_text(self.lo)}:{decimal_text(self.hi)}: choose a larger step."
+                "step-too-fine-domain",
+                step=decimal_text(self.step),
+                lo=decimal_text(self.lo),
+                hi=decimal_text(self.hi),
             )
 
     @property
@@ -67,13 +71,13 @@ class Lattice:
         return float(self.lo) + float(self.step) * np.asarray(positions, dtype=np.float64)
 
 
-def outside_words(name: str, lattice: Lattice) -> str:
+def outside(name: str, lattice: Lattice, codes: Message | None = None) -> Message:
     """The refusal of values outside a range, without how many and where: an answer for any range would be a query.
 
-    >>> outside_words("age", Lattice(Fraction(0), Fraction(99), Fraction(1)))
-    'some values of column \\'age\\' lie outside 0:99: widen the domain, or clip with outside="clip".'
+    >>> print(outside("age", Lattice(Fraction(0), Fraction(99), Fraction(1))))
+    some values of column 'age' lie outside 0:99: widen the domain, or clip with outside="clip".
     """
-    ends = f"{float(lattice.lo):.12g}:{float(lattice.hi):.12g}"
-    return (
-        f"some values of column '{name}' lie outside {ends}: widen the domain, or clip with outside=\"clip\"."
-    )
+    facts: dict[str, Any] = {"lo": float(lattice.lo), "hi": float(lattice.hi)}
+    if codes is not None:
+        facts["added"] = codes
+    return Message.of("outside-domain", column=name, option="outside", **facts)

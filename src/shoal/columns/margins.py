@@ -12,7 +12,8 @@ from shoal import summaries
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.decimals import exact
 from shoal.display import displayed
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
+from shoal.text import Message
 
 # how far the sums of two margins may be apart: published totals are rounded
 _SAME = Fraction(1, 1000)
@@ -39,33 +40,31 @@ class Margin:
             OptionError: one line that names the column.
         """
         if not isinstance(raw, Mapping) or not isinstance(raw.get("column"), str):
-            raise OptionError("every [[margin]] entry needs a column.")
-        where = f"the margin of '{raw['column']}'"
+            raise OptionError("every-margin-entry-needs-column")
+        column, known = raw["column"], ("column", "totals", "source")
         for key in raw:
-            if key not in ("column", "totals", "source"):
-                raise OptionError(
-                    f"{where}: unknown key '{key}'.{did_you_mean(key, ('column', 'totals', 'source'))}"
-                )
+            if key not in known:
+                raise OptionError("unknown-key", **_margin(column), key=key, hint=closest(key, known))
         totals = raw.get("totals")
         if not isinstance(totals, Mapping) or not totals:
-            raise OptionError(f"{where} needs totals, a table of values and numbers of people.")
-        read = tuple((str(name), exact(total, f"{where}: '{name}'")) for name, total in totals.items())
-        return cls(raw["column"], read, raw.get("source", ""))
+            raise OptionError("margin-needs-totals", column=column)
+        read = tuple(
+            (str(value), exact(total, Message.of("margin-total", column=column, value=value)))
+            for value, total in totals.items()
+        )
+        return cls(column, read, raw.get("source", ""))
 
     def to_dict(self) -> dict[str, Any]:
         return {"column": self.column, "totals": dict(self.totals), "source": self.source}
 
     def __post_init__(self) -> None:
-        where = f"the margin of '{self.column}'"
         if self.source not in SOURCES:
-            raise OptionError(
-                f"{where} needs a source, one of {', '.join(SOURCES[:-1])}: totals must be public."
-            )
+            raise OptionError("margin-needs-source", column=self.column, allowed=tuple(SOURCES[:-1]))
         if self.source == RECORDS:
-            raise OptionError(f"{where}: totals of these records are not public; take them from elsewhere.")
-        for name, total in self.totals:
+            raise OptionError("totals-these-records-not-public-take", column=self.column)
+        for value, total in self.totals:
             if total <= 0:
-                raise OptionError(f"{where}: the total of '{name}' must be above 0: leave such a value out.")
+                raise OptionError("total-above-0", column=self.column, value=value)
 
     @property
     def size(self) -> Fraction:
@@ -77,26 +76,32 @@ def check_margins(margins: tuple[Margin, ...], attributes: Mapping[str, Attribut
     """Refuse margins of unknown columns or values, and those that are about different populations."""
     seen: set[str] = set()
     for margin in margins:
-        where = f"the margin of '{margin.column}'"
         if margin.column in seen:
-            raise OptionError(f"there are two margins of '{margin.column}': keep one.")
+            raise OptionError("there-two-margins", column=margin.column)
         seen.add(margin.column)
         attribute = attributes.get(margin.column)
         if attribute is None:
-            raise OptionError(
-                f"{where}: the schema describes no such column.{did_you_mean(margin.column, list(attributes))}"
-            )
+            hint = closest(margin.column, list(attributes))
+            raise OptionError("schema-describes-no-such-column", **_margin(margin.column), hint=hint)
         if attribute.kind_facts.ranged:
-            raise OptionError(
-                f"{where}: margins are for names, and the column is {attribute.kind}: recode it."
-            )
+            raise OptionError("margins-names-column", column=margin.column, found=attribute.kind)
         known = attribute.ordered or (attribute.tree.values if attribute.tree is not None else ())
         for name, _ in margin.totals if known else ():
             if name not in known:
-                raise OptionError(f"{where}: the column has no value '{name}'.{did_you_mean(name, known)}")
+                raise OptionError(
+                    "margins-column-no-value", column=margin.column, found=name, hint=closest(name, known)
+                )
     for first, other in itertools.pairwise(margins):
         if abs(first.size - other.size) > _SAME * first.size:
             raise OptionError(
-                f"the margins of '{first.column}' and '{other.column}' are about populations of different size "
-                f"({float(first.size):g} and {float(other.size):g}): correct one."
+                "margins-about-populations-different-size",
+                column=first.column,
+                other=other.column,
+                size=float(first.size),
+                other_size=float(other.size),
             )
+
+
+def _margin(column: str) -> dict[str, Any]:
+    """Which margin an error is about, as facts of it."""
+    return {"where": Message.of("in-margin", column=column), "column": column}

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import InputError, Problems
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.records import Absent, Records
@@ -61,22 +62,11 @@ def settle_gaps(
     """
     for name, gaps in absent.items():
         if policies[name] == "error":
-            problems.add(
-                InputError(
-                    f"column '{name}' has missing values, the first in row {gaps.first + 1}: fill the gaps, "
-                    "leave the column out (columns= names those to "
-                    "release), or choose what becomes of them with missing=: category (for numbers, dates and orders "
-                    "with pairs-dp, tree-dp or laplace), separate, or drop, after which no guarantee holds as it "
-                    "stands.",
-                    code="missing-values",
-                    option="missing",
-                    fix="fill the gaps, leave the column out, or choose what becomes of them.",
-                )
-            )
+            problems.add(InputError("missing-values", column=name, row=gaps.first + 1, option="missing"))
     dropping = [name for name in absent if policies[name] == "drop"]
     kept = records.kept(dropping) if dropping else None
     if kept is not None and kept.size == 0:
-        raise InputError("every row has a missing value in a protected column: nothing is left to release.")
+        raise InputError("every-row-missing-value-protected-column")
     separate: dict[str, NDArray[np.bool_]] = {}
     for name, gaps in absent.items():
         if policies[name] == "separate" and gaps.rows is not None:
@@ -86,23 +76,19 @@ def settle_gaps(
     return Gaps(kept, separate, "drop" in policies.values(), "separate" in policies.values())
 
 
-def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> str:
+def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> Message | None:
     """One more sentence where all values outside a range look like codes for missing values: 9, 99, -9, 998.
 
     It names none of them: which values lie outside is a fact about the records.
 
-    >>> missing_codes_hint("hours", np.array([99.0, 98.0, 99.0]))
-    " They look like codes for missing values, as 99 and -9 often are: list them as na of column 'hours' in the schema."
+    >>> missing_codes_hint("hours", np.array([99.0, 98.0, 99.0])).code
+    'outside-are-codes'
     >>> missing_codes_hint("hours", np.array([99.0, 120.0]))
-    ''
     """
     found = np.unique(outside)
     if not 0 < found.size <= _MOST_CODES or not all(map(_looks_like_a_code, found)):
-        return ""
-    return (
-        " They look like codes for missing values, as 99 and -9 often are: list them as na of column "
-        f"'{name}' in the schema."
-    )
+        return None
+    return Message.of("outside-are-codes", column=name)
 
 
 def _looks_like_a_code(value: float) -> bool:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from shoal.columns.labels import texts
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 _SHOWN = 12
 
 
-def preview(schema: Schema, table: Table) -> list[str]:
+def preview(schema: Schema, table: Table) -> list[Message]:
     """Each step with the number of cells that it changed, and the values of a recoded column with their counts.
 
     Facts about the records: for the custodian, and not for publication. Nothing is spent.
@@ -23,20 +24,25 @@ def preview(schema: Schema, table: Table) -> list[str]:
     steps = schema.declared.steps
     last = {step.column: place for place, step in enumerate(steps)}
     for place, (step, (_, changed)) in enumerate(zip(steps, table.steps, strict=True)):
-        source = f"; source: {step.source}" if step.source else "; no source declared"
-        line = f"{step.words}{source}; {changed} of {table.n} cells changed"
+        source = Message.of("step-source" if step.source else "step-without-source", source=step.source)
+        facts = {"step": step.message, "source": source, "changed": changed, "n": table.n}
         if step.do in ("recode", "truncate") and last[step.column] == place:
-            line += f"; now {_counted(table, step.column, schema)}"
-        lines.append(line)
+            lines.append(
+                Message.of("step-done-with-counts", **facts, counts=_counts(table, step.column, schema))
+            )
+        else:
+            lines.append(Message.of("step-done", **facts))
     return lines
 
 
-def _counted(table: Table, name: str, schema: Schema) -> str:
+def _counts(table: Table, name: str, schema: Schema) -> tuple[Message, ...]:
     found, which = texts(table, name)
     counts = Counter(which.tolist())
     order = {text: place for place, text in enumerate(schema.stepped[name].ordered)}
     shown = sorted(enumerate(found), key=lambda item: order.get(item[1], -counts[item[0]]))
-    words = [f"{text} {counts[place]}" for place, text in shown[:_SHOWN]]
-    more = [f"{len(found) - _SHOWN} other values"] if len(found) > _SHOWN else []
-    gone = [f"missing {counts[-1]}"] if counts[-1] else []
-    return ", ".join([*words, *more, *gone])
+    said = [Message.of("value-count", value=text, count=counts[place]) for place, text in shown[:_SHOWN]]
+    if len(found) > _SHOWN:
+        said.append(Message.of("other-value-count", count=len(found) - _SHOWN))
+    if counts[-1]:
+        said.append(Message.of("missing-count", count=counts[-1]))
+    return tuple(said)

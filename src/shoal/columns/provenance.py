@@ -19,6 +19,7 @@ from shoal.errors import InputError
 from shoal.io import Table, type_words, with_types, without_codes
 from shoal.io.column_types import arrow_type
 from shoal.io.table import is_plain
+from shoal.text import Message
 
 
 def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
@@ -65,16 +66,14 @@ def beyond_bounds(attribute: Attribute, value: object, row: int) -> InputError:
     """The refusal of a value that is infinite, or has more decimals than the bounds of its column are written with."""
     name = attribute.name
     if isinstance(value, float) and math.isinf(value):
-        return InputError(
-            f"column '{name}' has an infinite value in row {row}: correct or remove it.", code="infinite"
-        )
-    said = "whole numbers" if not attribute.places else f"{attribute.places} decimal"
-    said += "s" if (attribute.places or 0) > 1 else ""
+        return InputError("infinite", column=name, row=row)
+    said = (
+        Message.of("decimals-declared", decimals=attribute.places)
+        if attribute.places
+        else Message.of("whole-numbers-declared")
+    )
     return InputError(
-        f"column '{name}' holds '{str(value)[:40]}' in row {row}, and its bounds declare {said}: correct it, or "
-        f'declare decimal numbers with types={{"{name}": "decimal"}} (decimal:2 for two decimals).',
-        code="not-of-the-declared-type",
-        option="types",
+        "not-of-the-declared-type", column=name, row=row, option="types", found=str(value)[:40], declared=said
     )
 
 
@@ -115,7 +114,7 @@ def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute
     return replace(attribute, type=None, decimals=None) if "type" in private else attribute
 
 
-def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]) -> list[str]:
+def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]) -> list[Message]:
     """What is known about the released columns, and about whose rows they are, from these records only."""
     units = [] if schema.unit is None else [schema.unit]
     found: dict[str, list[str]] = {}
@@ -127,28 +126,28 @@ def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]
         for fact in facts:
             found.setdefault(fact, []).append(attribute.name)
     return [
-        f"{_FACT_WORDS[fact]} read off the records: {', '.join(found[fact])} (declare "
-        f"{'lo and hi, or values,' if fact == 'domain' else fact} in the schema, with a source other than '{RECORDS}')."
+        Message.of(_READ_OFF[fact], columns=tuple(found[fact]), records=RECORDS)
         for fact in FACTS
         if fact in found
     ]
 
 
-def steps_from_records(schema: Schema) -> list[str]:
+def steps_from_records(schema: Schema) -> list[Message]:
     """The steps before protection whose parameters are known from these records only."""
-    found = [step for step in schema.declared.steps if step.from_records]
-    if not found:
-        return []
-    named = ", ".join(f"{step.do} of {step.column}" for step in found)
-    return [f"steps before protection chosen on the records: {named} (declare another source in the schema)."]
+    found = tuple(
+        Message.of("step-of-column", do=step.do, column=step.column)
+        for step in schema.declared.steps
+        if step.from_records
+    )
+    return [Message.of("steps-chosen-on-records", steps=found)] if found else []
 
 
-_FACT_WORDS = {
-    "kind": "kinds",
-    "type": "types",
-    "domain": "domains",
-    "step": "steps",
-    "max_rows": "largest number of rows of a person",
+_READ_OFF = {
+    "kind": "kinds-read-off",
+    "type": "types-read-off",
+    "domain": "domains-read-off",
+    "step": "steps-read-off",
+    "max_rows": "max-rows-read-off",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from shoal import summaries
 from shoal.display import displayed
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 
 # the sectors that the registry of deployments knows
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
@@ -80,7 +80,7 @@ class Publication:
         if raw is None:
             return cls()
         if not isinstance(raw, Mapping):
-            raise OptionError("publication must be a table: write [publication].")
+            raise OptionError("publication-must-be-a-table")
         return cls(**{_known(key): _value(key, value) for key, value in raw.items()})
 
     def to_dict(self) -> dict[str, Any]:
@@ -94,27 +94,27 @@ class Publication:
 def _known(key: str) -> str:
     names = [one.name for one in fields(Publication)]
     if key not in names:
-        raise OptionError(f"[publication]: unknown key '{key}'.{did_you_mean(key, names)}")
+        raise OptionError("publication-unknown-key", key=key, hint=closest(key, names))
     return key
 
 
 def _value(key: str, value: Any) -> Any:
-    where = f"[publication]: {key}"
     if key in _LISTS:
         named = [value] if isinstance(value, str) else value
         if not isinstance(named, (list, tuple)) or not all(isinstance(one, str) and one for one in named):
-            raise OptionError(f"{where} must be a list of names, got {value!r}.")
+            raise OptionError("publication-names", key=key, found=value)
         return tuple(named)
     if key in _DAYS and isinstance(value, date):
         return value.isoformat()[:10]
     if not isinstance(value, str):
-        raise OptionError(f"{where} must be a text, got {value!r}.")
+        raise OptionError("publication-text", key=key, found=value)
     if key in _DAYS:
         try:
             return date.fromisoformat(value).isoformat()
         except ValueError:
-            raise OptionError(f"{where} must be a day such as 2027-03-01, got '{value}'.") from None
+            raise OptionError("publication-day", key=key, found=value) from None
     if key in _CHOICES and value not in _CHOICES[key]:
-        hint = did_you_mean(value, _CHOICES[key])
-        raise OptionError(f"{where} '{value}' is not one of {', '.join(_CHOICES[key])}.{hint}")
+        allowed = _CHOICES[key]
+        hint = closest(value, allowed)
+        raise OptionError("publication-choice", key=key, found=value, allowed=allowed, hint=hint)
     return " ".join(value.split())

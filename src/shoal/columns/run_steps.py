@@ -26,6 +26,7 @@ from shoal.columns.steps import Step
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, first_row
 from shoal.io.fingerprint import content_digest
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -49,11 +50,9 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
     if schema is None or not steps or _were_run(table, steps):
         return table
     if table.steps:
-        raise InputError("other steps were run on this table already: pass it as it was read.")
+        raise InputError("other-steps-were-run-table-already")
     if table.path is not None:
-        raise OptionError(
-            "steps before protection need the table in memory: use engine=memory.", option="engine"
-        )
+        raise OptionError("steps-before-protection-need-table-memory", option="engine")
     for step in steps:
         table.known(step.column)
     if table.records is not None:
@@ -88,9 +87,7 @@ def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, S
 def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, int]:
     """The table after one more step, and how many cells it changed."""
     if step.withheld:
-        raise OptionError(
-            f"{step.where}: its parameters were taken from other records and are not published: declare them."
-        )
+        raise step.refusal("parameters-were-taken-from-other-records")
     if before is None or step.do == "drop":
         frame = table.frame.drop(step.column)
         return replace(table, frame=frame, inferred=table.inferred - {step.column}), table.n
@@ -120,10 +117,7 @@ def _bands(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     places = step.places(values)
     outside = places == -2
     if outside.any() and step.outside == "error":
-        raise InputError(
-            f"column '{step.column}': row {first_row(outside)} lies in none of the bands of its recoding: widen the "
-            'breaks, or let such values become missing with outside = "missing".'
-        )
+        raise InputError("column-row-lies-none-bands-recoding", column=step.column, row=first_row(outside))
     names = np.array([*step.bands, None, None], dtype=object)
     return _with_texts(table, step.column, names[places]), int(np.isfinite(values).sum())
 
@@ -141,7 +135,7 @@ def _level(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     assert tree is not None
     # a text that is no value of the column must not slip through as its own group
     labels = labels_of(table, before)
-    codes = tree.encode(labels, f"column '{step.column}'", missing=-1)
+    codes = tree.encode(labels, Message.of("column-named", column=step.column), missing=-1)
     names = [None if label is None else renamed[str(label)] for label in tree.decode(codes)]
     changed = sum(old is not None and old != new for old, new in zip(labels, names, strict=True))
     return _with_texts(table, step.column, names), changed
@@ -181,7 +175,12 @@ def _stored(table: Table, step: Step, series: nw.Series[Any]) -> Any:
     if not series.dtype.is_integer():
         return float(put)
     if int(put) != put:
-        raise InputError(f"{step.where}: the column holds whole numbers, and {float(put):g} is none.")
+        raise InputError(
+            "run-steps-column-holds-whole-numbers-none",
+            where=step.where,
+            column=step.column,
+            found=float(put),
+        )
     return int(put)
 
 

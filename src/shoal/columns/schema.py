@@ -19,10 +19,11 @@ from shoal.columns.publication import Publication
 from shoal.columns.steps import Step
 from shoal.decimals import exact
 from shoal.display import displayed
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io import ColumnType, Conventions, read
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 __all__ = ["Attribute", "Margin", "Publication", "Schema", "Step", "draft_text"]
 
@@ -87,17 +88,15 @@ class Schema:
         names = [attribute.name for attribute in self.attributes]
         repeated = sorted({name for name in names if names.count(name) > 1})
         if repeated:
-            raise OptionError(f"the schema describes column '{repeated[0]}' twice: remove one entry.")
+            raise OptionError("schema-describes-column-twice", column=repeated[0])
         if len([a for a in self.attributes if a.role == "unit"]) > 1:
-            raise OptionError("the schema has two unit columns: a person is identified by one.")
+            raise OptionError("schema-two-unit-columns")
         if len([a for a in self.attributes if a.release not in (None, "dropped")]) > 1:
-            raise OptionError("the schema releases two weights: one record has one, drop the other.")
+            raise OptionError("schema-releases-two-weights")
         if self.before is None and (self.steps or self.margins):
             check_margins(self.margins, {a.name: a for a in self.stepped.attributes})
         if self.weight is not None and self.weight.release == "raked" and not self.declared.margins:
-            raise OptionError(
-                f"column '{self.weight.name}': a raked weight needs public margins, one [[margin]] for each column."
-            )
+            raise OptionError("column-raked-weight-needs-public-margins", column=self.weight.name)
 
     @property
     def declared(self) -> Schema:
@@ -124,11 +123,9 @@ class Schema:
         for step in self.steps:
             before = now.get(step.column)
             if before is None and step.column in now:
-                raise OptionError(f"{step.where}: an earlier step dropped the column.")
+                raise step.refusal("earlier-step-dropped-column")
             if before is None and step.do != "drop":
-                raise OptionError(
-                    f"{step.where}: the schema describes no such column.{did_you_mean(step.column, self.names)}"
-                )
+                raise step.refusal("schema-describes-no-such-column", hint=closest(step.column, self.names))
             now[step.column] = None if before is None else step.attribute(before)
             yield step, before, now[step.column]
 
@@ -140,7 +137,7 @@ class Schema:
         for attribute in self.attributes:
             if attribute.name == name:
                 return attribute
-        raise OptionError(f"the schema has no column '{name}'.{did_you_mean(name, self.names)}")
+        raise OptionError("schema-no-column", column=name, hint=closest(name, self.names))
 
     def __contains__(self, name: object) -> bool:
         return name in self.names
@@ -190,11 +187,11 @@ class Schema:
     def load(cls, path: str | Path) -> Schema:
         """Read a schema file (TOML)."""
         path = Path(path)
-        raw = load(path, "schema file")
+        raw = load(path, "toml-schema")
         try:
             return cls.from_dict(raw, path.parent)
         except OptionError as error:
-            raise OptionError(f"the schema '{path}': {error}") from None
+            raise OptionError("of-schema", path=path, reason=error) from None
 
     def save(self, path: str | Path) -> None:
         """Write the schema as TOML that a person can edit."""
@@ -205,11 +202,11 @@ class Schema:
         """A schema from plain values; files of taxonomies are looked for in `folder`."""
         entries = raw.get("attribute")
         if not isinstance(entries, list) or not entries:
-            raise OptionError("there is no [[attribute]] entry: one is needed per column.")
+            raise OptionError("there-no-attribute-entry")
         steps, margins = raw.get("step", []), raw.get("margin", [])
         for key, found in (("step", steps), ("margin", margins)):
             if not isinstance(found, list):
-                raise OptionError(f"{key} must be a list of entries: write [[{key}]].")
+                raise OptionError("option-list-entries", option=key)
         return cls(
             tuple(_attribute(one, folder) for entry in entries for one in _each(entry)),
             Conventions.of(raw.get("file")),
@@ -288,9 +285,9 @@ def column_range(text: str) -> tuple[str, ...]:
         return (text,)
     first, last = found[2], found[5]
     if (found[1], found[3]) != (found[4], found[6]) or int(last) < int(first):
-        raise OptionError(f"'{text}' does not name columns that are counted upwards, such as Q001 to Q120.")
+        raise OptionError("does-not-name-columns-counted-upwards", found=text)
     if int(last) - int(first) >= _MOST_NAMED:
-        raise OptionError(f"'{text}' names more than {_MOST_NAMED:,} columns.")
+        raise OptionError("names-more-than-columns", found=text, most=_MOST_NAMED)
     # numbers with leading zeros have as many digits as the first
     width = len(first) if first.startswith("0") else 0
     return tuple(f"{found[1]}{number:0{width}}{found[3]}" for number in range(int(first), int(last) + 1))
@@ -303,32 +300,30 @@ def _each(entry: Any) -> list[Any]:
     named = entry["names"]
     texts = [named] if isinstance(named, str) else named
     if "name" in entry or not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise OptionError(
-            'an [[attribute]] entry has a name, or names = "Q001 to Q120" or a list of them, and not both.'
-        )
+        raise OptionError("attribute-entry-name-names-q001-q120")
     rest = {key: value for key, value in entry.items() if key != "names"}
     return [{"name": name, **rest} for text in texts for name in column_range(text)]
 
 
 def _attribute(entry: Any, folder: Path | None) -> Attribute:
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
-        raise OptionError("every [[attribute]] entry needs a name.")
+        raise OptionError("every-attribute-entry-needs-name")
     name = entry["name"]
     for key in entry:
         if key not in _KEYS:
-            raise OptionError(f"column '{name}': unknown key '{key}'.{did_you_mean(key, _KEYS)}")
+            raise OptionError("column-unknown-key", column=name, key=key, hint=closest(key, _KEYS))
     values = dict(entry)
     for key in ("lo", "hi", "step"):
         if key in values:
             read_as = day_number if _holds_days(values.get("kind")) and key != "step" else exact
-            values[key] = read_as(values[key], f"column '{name}': {key}")
+            values[key] = read_as(values[key], Message.of("column-key", column=name, key=key))
     ranged = values.get("lo") is not None and values.get("hi") is not None
     if ranged and not _holds_days(values.get("kind")) and not {"type", "decimals"} & values.keys():
-        values["places"] = written_places(entry["lo"], entry["hi"], f"column '{name}': a bound")
-    for key, words in (("ordered", "values, lowest first"), ("values", "values")):
+        values["places"] = written_places(entry["lo"], entry["hi"], Message.of("column-bound", column=name))
+    for key, code in (("ordered", "ordered-list"), ("values", "values-list")):
         if key in values:
             if not isinstance(values[key], (list, tuple)):
-                raise OptionError(f"column '{name}': {key} must be a list of {words}.")
+                raise OptionError(code, column=name)
             values[key] = tuple(str(v) for v in values[key])
     if any(values.get(key) for key in ("ordered", "values", "taxonomy")):
         values.setdefault("kind", "nominal")
@@ -351,7 +346,7 @@ def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:
             return Taxonomy.from_pairs(given)
         return Taxonomy.from_dict(given)
     except (InputError, TypeError, ValueError) as error:
-        raise OptionError(f"column '{name}': {error}") from None
+        raise OptionError("of-column", column=name, reason=error) from None
 
 
 def _expanded(text: str) -> str:
@@ -359,8 +354,5 @@ def _expanded(text: str) -> str:
     for variable in re.findall(r"\$(?:(\w+)|\{(\w+)\})", text):
         wanted = variable[0] or variable[1]
         if wanted not in os.environ:
-            raise OptionError(
-                f"the taxonomy '{text}' needs the environment variable {wanted}, which is not set: set it, or write "
-                "the whole path."
-            )
+            raise OptionError("taxonomy-needs-environment-variable-not-set", found=text, variable=wanted)
     return os.path.expanduser(os.path.expandvars(text))

@@ -22,8 +22,9 @@ from shoal.columns.after_step import AFTER, withheld
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.columns.bands import places_in
 from shoal.columns.bounds import Bound, as_number, bound_of, bound_text
-from shoal.display import displayed, names_in_words
-from shoal.errors import OptionError, did_you_mean
+from shoal.display import displayed, shortened
+from shoal.errors import OptionError, closest
+from shoal.text import Message
 
 Verb = Literal["recode", "top", "bottom", "truncate", "drop"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
@@ -39,6 +40,8 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "drop": (),
 }
 _RECODES = ("breaks", "level", "mapping")
+# how many names of a recoding are told, and how much of each
+_MOST_NAMES, _LONGEST_NAME = 8, 40
 
 
 @displayed(summaries.of_step)
@@ -113,27 +116,28 @@ class Step:
         """
         verbs = [verb for verb in VERBS if isinstance(raw, Mapping) and verb in raw]
         if len(verbs) != 1 or not isinstance(raw[verbs[0]], str):
-            raise OptionError(
-                f'every [[step]] entry says what is done and to which column, once: {" | ".join(VERBS)} = "column".'
-            )
+            raise OptionError("step-entry", allowed=" | ".join(VERBS))
         verb = verbs[0]
         known = {f.name for f in fields(cls)} - {"do", "column"}
         values = {key: value for key, value in raw.items() if key != verb}
-        where = f"step {verb} of '{raw[verb]}'"
+        where = {"where": Message.of("in-step", do=verb, column=raw[verb]), "column": raw[verb]}
+
+        def of_key(key: str) -> Message:
+            return Message.of("step-key", do=verb, column=raw[verb], key=key)
+
         for key in values:
             if key not in known:
-                raise OptionError(f"{where}: unknown key '{key}'.{did_you_mean(key, known)}")
+                raise OptionError("unknown-key", **where, key=key, hint=closest(key, known))
         if "breaks" in values:
-            values["breaks"] = tuple(
-                bound_of(b, where, "breaks") for b in _listed(values["breaks"], where, "breaks")
-            )
+            bounds = _listed(values["breaks"], where, "breaks")
+            values["breaks"] = tuple(bound_of(bound, of_key("breaks")) for bound in bounds)
         if "labels" in values:
             values["labels"] = tuple(str(text) for text in _listed(values["labels"], where, "labels"))
         if "mapping" in values:
             values["mapping"] = _pairs(values["mapping"], where)
         for key in ("at", "put"):
             if values.get(key) is not None:
-                values[key] = bound_of(values[key], where, key)
+                values[key] = bound_of(values[key], of_key(key))
         return cls(verb, raw[verb], **values)
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,12 +153,14 @@ class Step:
     def __post_init__(self) -> None:
         if self.do not in VERBS:
             raise OptionError(
-                f"step '{self.do}' is not one of {', '.join(VERBS)}.{did_you_mean(self.do, VERBS)}"
+                "step-is-not-one-of", found=self.do, allowed=tuple(VERBS), hint=closest(self.do, VERBS)
             )
         if self.source and self.source not in SOURCES:
-            raise OptionError(
-                f"{self.where}: source '{self.source}' is not one of {', '.join(SOURCES)}."
-                f"{did_you_mean(self.source, SOURCES)}"
+            raise self.refusal(
+                "source-is-not-one-of",
+                found=self.source,
+                allowed=tuple(SOURCES),
+                hint=closest(self.source, SOURCES),
             )
         if self.withheld:
             return
@@ -162,40 +168,45 @@ class Step:
         for field in fields(self):
             given = getattr(self, field.name) != field.default
             if given and field.name not in ("do", "column", "source", *_PARAMETERS[kind]):
-                raise OptionError(f"{self.where}: '{field.name}' is no parameter of this step: leave it out.")
+                raise self.refusal("no-parameter-step", field=field.name)
         if kind == "bands":
             self._check_bands()
         if kind == "level" and (type(self.level) is not int or self.level < 1):
-            raise OptionError(f"{self.where}: level must be a whole number, at least 1, got {self.level!r}.")
+            raise self.refusal("level-whole-number-least-1", found=self.level)
         if kind == "truncate" and (type(self.length) is not int or self.length < 1):
-            raise OptionError(
-                f"{self.where}: length must be a whole number, at least 1, got {self.length!r}."
-            )
+            raise self.refusal("length-whole-number-least-1", found=self.length)
         if kind in ("top", "bottom"):
             if self.at is None:
-                raise OptionError(f"{self.where}: it needs at, the value from which on others are replaced.")
+                raise self.refusal("needs-value-from-others-replaced")
             if any(isinstance(end, float) for end in (self.at, self.put)):
-                raise OptionError(f"{self.where}: at and put must be finite.")
+                raise self.refusal("at-and-put-must-be-finite")
 
     def _check_bands(self) -> None:
         ends = self.ends
         if len(ends) < 2 or any(a >= b for a, b in itertools.pairwise(ends)):
-            raise OptionError(f"{self.where}: breaks must be at least two numbers or dates, ascending.")
+            raise self.refusal("breaks-least-two-numbers-dates-ascending")
         if self.closed not in ("right", "left"):
-            raise OptionError(f"{self.where}: closed '{self.closed}' is not one of right, left.")
+            raise self.refusal("closed-not-right-left", found=self.closed)
         if self.outside not in ("error", "missing"):
-            raise OptionError(f"{self.where}: outside '{self.outside}' is not one of error, missing.")
+            raise self.refusal("outside-not-error-missing", found=self.outside)
         if self.labels and len(self.labels) != len(ends) - 1:
-            raise OptionError(
-                f"{self.where}: {len(ends)} breaks make {len(ends) - 1} bands, and there are {len(self.labels)} labels."
+            raise self.refusal(
+                "breaks-make-bands-there-labels",
+                breaks=len(ends),
+                bands=len(ends) - 1,
+                labels=len(self.labels),
             )
         if len(set(self.bands)) < len(self.bands) or not all(text.strip() for text in self.bands):
-            raise OptionError(f"{self.where}: labels must be different from each other, and not empty.")
+            raise self.refusal("labels-different-from-each-other-not")
 
     @property
-    def where(self) -> str:
+    def where(self) -> Message:
         """How an error names the step."""
-        return f"step {self.do} of '{self.column}'"
+        return Message.of("in-step", do=self.do, column=self.column)
+
+    def refusal(self, code: str, **facts: Any) -> OptionError:
+        """The error that says what is wrong with the step."""
+        return OptionError(code, where=self.where, column=self.column, **facts)
 
     @property
     def withheld(self) -> bool:
@@ -214,7 +225,7 @@ class Step:
             return self.do
         given = [name for name in _RECODES if getattr(self, name) not in ((), None)]
         if len(given) != 1:
-            raise OptionError(f"{self.where}: give one of breaks, level and mapping.")
+            raise self.refusal("give-breaks-level-mapping")
         return "bands" if given == ["breaks"] else given[0]
 
     @property
@@ -245,11 +256,17 @@ class Step:
     @property
     def words(self) -> str:
         """What the step does, for statement and log; without parameters that were taken from the records."""
+        return str(self.message)
+
+    @property
+    def message(self) -> Message:
+        """What the step does."""
         if self.do == "drop":
-            return f"column {self.column} is dropped"
+            return Message.of("step-drop", column=self.column)
         if self.from_records:
-            return f"{_VERB_WORDS[self.do].format(self.column)}, with parameters taken from the data"
-        return _WORDS[self.kind](self)
+            return Message.of(_FROM_RECORDS[self.do], column=self.column)
+        code, facts = _SAID[self.kind](self)
+        return Message.of(code, column=self.column, **facts)
 
     def public(self) -> Step:
         """The step as it may be published."""
@@ -272,61 +289,71 @@ class Step:
         return AFTER[self.kind](self, before)
 
 
-def _listed(value: object, where: str, key: str) -> Sequence[Any]:
+def _listed(value: object, where: Mapping[str, Any], key: str) -> Sequence[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise OptionError(f"{where}: {key} must be a list, got {value!r}.")
+        raise OptionError("must-be-a-list-got", **where, key=key, found=value)
     return value
 
 
-def _pairs(value: Any, where: str) -> tuple[tuple[str, str], ...]:
+def _pairs(value: Any, where: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     found = value.items() if isinstance(value, Mapping) else value
     try:
         pairs = tuple((str(old).strip(), str(new).strip()) for old, new in found)
     except (TypeError, ValueError):
-        raise OptionError(f"{where}: mapping must be a table of old and new names, got {value!r}.") from None
+        raise OptionError("mapping-table-old-new-names", **where, found=value) from None
     if not pairs or not all(old and new for old, new in pairs):
-        raise OptionError(f"{where}: mapping must name something, and no name may be empty.")
+        raise OptionError("mapping-name-something-no-name-may", **where)
     if len({old for old, _ in pairs}) < len(pairs):
-        raise OptionError(f"{where}: mapping names a value twice.")
+        raise OptionError("mapping-names-value-twice", **where)
     return pairs
 
 
-_VERB_WORDS = {
-    "recode": "column {} is recoded",
-    "top": "large values of column {} are replaced",
-    "bottom": "small values of column {} are replaced",
-    "truncate": "codes of column {} are truncated",
+_FROM_RECORDS = {
+    "recode": "step-recode-from-records",
+    "top": "step-top-from-records",
+    "bottom": "step-bottom-from-records",
+    "truncate": "step-truncate-from-records",
 }
 
 
-def _mapping_words(step: Step) -> str:
+def _bands(step: Step) -> tuple[str, dict[str, Any]]:
+    code = "step-bands-or-missing" if step.outside == "missing" else "step-bands"
+    return code, {"count": len(step.bands), "bands": step.bands}
+
+
+def _mapping(step: Step) -> tuple[str, dict[str, Any]]:
     groups: dict[str, list[str]] = {}
     for old, new in step.mapping:
         groups.setdefault(new, []).append(old)
-    return f"column {step.column} is recoded: " + "; ".join(
-        f"{names_in_words(old)} {'become' if len(old) > 1 else 'becomes'} {new}"
-        for new, old in groups.items()
+    return "step-mapping", {"changes": tuple(_change(old, new) for new, old in groups.items())}
+
+
+def _change(names: Sequence[str], new: str) -> Message:
+    old, more = (
+        tuple(shortened(name, _LONGEST_NAME) for name in names[:_MOST_NAMES]),
+        len(names) - _MOST_NAMES,
     )
+    if more > 0:
+        return Message.of("many-values-become", old=old, more=more, new=new)
+    return Message.of("values-become" if len(old) > 1 else "value-becomes", old=old, new=new)
 
 
-def _coded_words(side: str) -> Callable[[Step], str]:
+def _coded(code: str) -> Callable[[Step], tuple[str, dict[str, Any]]]:
     return lambda step: (
-        f"values of column {step.column} {side} {bound_text(step.at)} become "
-        f"{bound_text(step.at if step.put is None else step.put)}"
+        code,
+        {"at": bound_text(step.at), "put": bound_text(step.at if step.put is None else step.put)},
     )
 
 
-_WORDS: Mapping[str, Callable[[Step], str]] = {
-    "bands": lambda step: (
-        f"column {step.column} is recoded into {len(step.bands)} bands: {', '.join(step.bands)}"
-        + ("; values outside become missing" if step.outside == "missing" else "")
-    ),
-    "level": lambda step: f"column {step.column} is recoded to level {step.level} of its taxonomy",
-    "mapping": _mapping_words,
-    "top": _coded_words("above"),
-    "bottom": _coded_words("below"),
+# what each kind of step does, as a code and its facts
+_SAID: Mapping[str, Callable[[Step], tuple[str, dict[str, Any]]]] = {
+    "bands": _bands,
+    "level": lambda step: ("step-level", {"level": step.level}),
+    "mapping": _mapping,
+    "top": _coded("step-top"),
+    "bottom": _coded("step-bottom"),
     "truncate": lambda step: (
-        f"codes of column {step.column} are truncated to their first "
-        f"{'character' if step.length == 1 else f'{step.length} characters'}"
+        "step-truncate-to-one" if step.length == 1 else "step-truncate",
+        {"length": step.length},
     ),
 }

@@ -1,29 +1,31 @@
-"""The survey weight: a schema comes in, what becomes of its weight leaves, in words."""
+"""The survey weight: a schema comes in, what becomes of its weight leaves."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from shoal.text import Message
+
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
 
 
-def weight_words(schema: Schema) -> str:
-    """What a statement says about the weight; empty without one.
+def weight_words(schema: Schema) -> Message | None:
+    """What a statement says about the weight; None without one.
 
     >>> from shoal import Attribute, Schema
-    >>> weight_words(Schema((Attribute("age"), Attribute("w", role="weight"))))
-    'The survey weight w was not released.'
+    >>> print(weight_words(Schema((Attribute("age"), Attribute("w", role="weight")))))
+    The survey weight w was not released.
     """
     weight = schema.weight
     if weight is None:
-        return ""
+        return None
     if weight.release == "masked":
-        return f"The survey weight {weight.name} is one more column: protected, and covered, like the others."
+        return Message.of("weight-masked", column=weight.name)
     if weight.release == "raked":
-        margins = "; ".join(f"{margin.column} ({margin.source})" for margin in schema.margins)
-        return (
-            f"The weight {weight.name} in the release was computed from the released rows and public totals alone "
-            f"(raking to the margins of {margins}): the original weights had no part in it."
+        margins = tuple(
+            Message.of("margin-with-source", column=margin.column, source=margin.source)
+            for margin in schema.margins
         )
-    return f"The survey weight {weight.name} was not released."
+        return Message.of("weight-raked", column=weight.name, margins=margins)
+    return Message.of("weight-dropped", column=weight.name)

@@ -23,6 +23,7 @@ from shoal.evaluation.groups import row_groups, units_of_groups
 from shoal.evaluation.measured import Check, Closeness, Persons, Requirement
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
+from shoal.text import Message
 
 # risks of interest: one row in this many
 _ONE_IN = (2, 5, 10, 20)
@@ -54,7 +55,7 @@ def check(
     data = read(table) if schema is None else read_declared(table, schema)
     schema = None if schema is None else schema.stepped
     if data.n == 0:
-        raise InputError("the table has no rows: there is nothing to check.")
+        raise InputError("checks-table-no-rows")
     known, secret = asked_columns(data, quasi, confidential, schema)
     levels = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
     check_levels(levels, secret)
@@ -88,11 +89,9 @@ def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> N
     """Refuse levels that cannot be asked for."""
     for name, value in levels.items():
         if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
-            raise OptionError(f"{name} must be at least {0 if name == 't_emd' else 1}, got {value!r}.")
+            raise OptionError("level-too-low", option=name, least=0 if name == "t_emd" else 1, found=value)
         if value is not None and name != "k" and not secret:
-            raise OptionError(
-                f"{name} is about a confidential column: name one (confidential=).", option="confidential"
-            )
+            raise OptionError("about-confidential-column", option="confidential", level=name)
 
 
 def checked(
@@ -102,7 +101,7 @@ def checked(
     found: Mapping[str, Closeness],
     disclosure: RiskFigures | None,
     levels: Mapping[str, float | None],
-    remarks: tuple[str, ...] = (),
+    told: tuple[Message, ...] = (),
     persons: Persons | None = None,
 ) -> Check:
     """What a table reaches, from how many groups have each size, ascending, and what they say about other columns.
@@ -130,7 +129,7 @@ def checked(
             for name, level, value, at_least in wanted
             if level is not None
         ),
-        remarks=remarks,
+        told=told,
         persons=persons,
     )
 
@@ -154,14 +153,12 @@ def asked_columns(
     known = tuple(dict.fromkeys(by_role["quasi-identifier"] if quasi is None else quasi))
     secret = tuple(dict.fromkeys(by_role["confidential"] if confidential is None else confidential))
     if not known:
-        raise OptionError(
-            "there are no quasi-identifiers: name the columns an intruder may know (quasi=).", option="quasi"
-        )
+        raise OptionError("there-no-quasi-identifiers", option="quasi")
     for name in (*known, *secret):
         table.known(name)
     both = [name for name in secret if name in known]
     if both:
-        raise OptionError(f"column '{both[0]}' is both quasi-identifier and confidential: choose one.")
+        raise OptionError("column-both-quasi-identifier-confidential", column=both[0])
     return known, secret
 
 

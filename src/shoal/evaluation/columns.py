@@ -21,6 +21,7 @@ from shoal.evaluation.anonymity import as_arrow
 from shoal.evaluation.pair import Pair
 from shoal.io import Table
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -175,8 +176,8 @@ def _nominal(pair: Pair, name: str) -> Nominal:
     return Nominal(name, codes["before"], after, codes["published"], size, taxonomy, gone)
 
 
-def _what(name: str, which: str) -> str:
-    return f"column '{name}' of the {'original' if which == 'before' else 'released'} table"
+def _what(name: str, which: str) -> Message:
+    return Message.of("column-of-original" if which == "before" else "column-of-released", column=name)
 
 
 def texts_of(table: Table, name: str) -> Any:
@@ -192,10 +193,7 @@ def texts_of(table: Table, name: str) -> Any:
     try:
         texts = values.cast(pa.large_string())
     except pa.ArrowException:
-        raise InputError(
-            f"column '{name}' holds values of type {values.type}, which cannot be compared: leave it out with the "
-            "option columns."
-        ) from None
+        raise InputError("column-holds-values-type-cannot-compared", column=name, type=values.type) from None
     return compute.if_else(compute.equal(texts, ""), None, texts)
 
 

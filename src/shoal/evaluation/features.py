@@ -50,7 +50,7 @@ def make_features(pair: Pair, target: str, columns: Sequence[str] | None) -> Fea
             before += found[0]
             after += found[1]
     if not names:
-        raise InputError(f"no released column beside the target '{target}' can be learned from.")
+        raise InputError("no-released-column-beside-target-can", target=target)
     return Features(tuple(names), np.column_stack(before), np.column_stack(after))
 
 

@@ -1,4 +1,4 @@
-"""Five measures that anybody understands: an evaluation comes in, a line in words with a judgement for each leaves."""
+"""Five measures that anybody understands: an evaluation comes in, a line with a judgement for each leaves."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from shoal.evaluation.usefulness import (
     downwards,
     largest_shift,
     most_moved,
-    percent,
-    relation_words,
+    relations,
     upwards,
 )
 from shoal.method.verdict import Level
+from shoal.text import Message
 
 _GOOD: Mapping[Level, str] = {"green": "good", "amber": "fair", "red": "poor"}
 _RISK: Mapping[Level, str] = {"green": "low", "amber": "notable", "red": "high"}
@@ -28,8 +28,12 @@ class Line:
     """One measure for everybody; the judgement is empty where none can be given."""
 
     title: str
-    words: str
+    message: Message
     judgement: str = ""
+
+    @property
+    def words(self) -> str:
+        return str(self.message)
 
 
 def five(measured: Mapping[str, Any]) -> tuple[Line, ...]:
@@ -50,46 +54,43 @@ def five(measured: Mapping[str, Any]) -> tuple[Line, ...]:
 def _averages(measured: Mapping[str, Any]) -> Line:
     shift = largest_shift(measured["utility"], measured.get("estimates"))
     if shift is None:
-        return Line("averages", "no column has one")
-    return Line(shift.what, shift.words, _GOOD[upwards(shift.value, SHIFT)])
+        return Line("averages", Message.of("no-average"))
+    title = "weighted averages" if shift.weighted else "averages"
+    return Line(title, shift.message, _GOOD[upwards(shift.value, SHIFT)])
 
 
 def _relations(utility: Mapping[str, Any]) -> Line:
     pairs = utility.get("rank_correlations") or 0
     if not pairs:
-        return Line("relations", "no two columns with an order")
+        return Line("relations", Message.of("no-ordered-pair"))
     kept = utility["rank_correlations_kept"]
-    return Line("relations", relation_words(kept, pairs), _GOOD[downwards(kept / pairs, KEPT)])
+    return Line("relations", relations(kept, pairs), _GOOD[downwards(kept / pairs, KEPT)])
 
 
 def _distributions(utility: Mapping[str, Any]) -> Line:
     moved = most_moved(utility)
     if moved is None:
-        return Line("distributions", "not comparable")
-    return Line("distributions", moved.words, _GOOD[upwards(moved.value, MOVED)])
+        return Line("distributions", Message.of("distributions-not-comparable"))
+    return Line("distributions", moved.message, _GOOD[upwards(moved.value, MOVED)])
 
 
 def _traced(measured: Mapping[str, Any]) -> Line:
     risk = measured["risk"]
     share = risk.get("record_linkage")
     if share is None:
-        return Line("rows traced back", "not measured: no row of the release is known to belong to a record")
+        return Line("rows traced back", Message.of("not-traceable"))
     chance = risk["record_linkage_chance"]
     low = risk["record_linkage_interval"][0]
     level: Level = "red" if low > 9 else "amber" if low > chance else "green"
-    return Line(
-        "rows traced back", f"{percent(share / 100)}, by guessing {percent(chance / 100)}", _RISK[level]
-    )
+    traced = Message.of("rows-traced", share=share / 100, chance=chance / 100)
+    return Line("rows traced back", traced, _RISK[level])
 
 
 def _crowd(measured: Mapping[str, Any]) -> Line:
     k = measured["risk"].get("actual_k")
     if k is None:
-        return Line("smallest crowd", "not counted")
+        return Line("smallest crowd", Message.of("crowd-not-counted"))
     if measured.get("synthetic"):
         # being unlike any other row says nothing about a person where no row is anybody's
-        return Line(
-            "smallest crowd", "rows are synthetic and nobody's: how many are alike is no risk of a person"
-        )
-    rows = "1 row, unlike any other" if k == 1 else f"{k:,} equal rows"
-    return Line("smallest crowd", f"{rows}, over all columns; 'shoal check' counts over those others know")
+        return Line("smallest crowd", Message.of("crowd-of-synthetic-rows"))
+    return Line("smallest crowd", Message.of("row-alone" if k == 1 else "crowd-of-rows", rows=k))

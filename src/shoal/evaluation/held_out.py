@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, closest
 from shoal.io import Table
 from shoal.noise import source
 
@@ -25,14 +25,15 @@ def divide(
     persons: NDArray[np.int64] = np.arange(table.n, dtype=np.int64)
     if unit is not None:
         if unit not in table.names:
-            raise InputError(f"there is no column '{unit}'.{did_you_mean(unit, table.names)}")
+            raise InputError("there-no-column", column=unit, hint=closest(unit, table.names))
         values = np.array([str(value) for value in table.series(unit).to_list()])
         persons = np.unique(values, return_inverse=True)[1].astype(np.int64)
     number = int(persons.max(initial=-1)) + 1
     aside = round(share * number)
     if not 0 < aside < number:
-        what = "rows" if unit is None else "persons"
-        raise InputError(f"{number} {what} leave no two groups at a share of {share:g}: take another share.")
+        if unit is None:
+            raise InputError("too-few-rows-for-share", rows=number, share=share)
+        raise InputError("too-few-persons-for-share", persons=number, share=share)
     chosen = source(None).permutation(number)[:aside]
     held = np.isin(persons, chosen)
     return np.flatnonzero(~held), np.flatnonzero(held)

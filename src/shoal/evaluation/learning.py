@@ -19,24 +19,17 @@ from shoal.evaluation.result import plain
 from shoal.evaluation.target import NO_CLASS, Codes, Target, parse_target
 from shoal.io import Table
 from shoal.progress import Progress, silent
+from shoal.text import Message
 
 Protocol = Literal["k-fold", "first-66%"]
 PROTOCOLS = ("k-fold", "first-66%")
 # of the rows, in file order, as the iDP paper splits them
 _FIRST_PERCENT = 66
 _HOW = {
-    (True, "k-fold"): "Trained on the released rows outside a fold, tested on the original rows of the fold.",
-    (True, "first-66%"): "Trained on the first 66% of the released rows, tested on the other original rows.",
-    (
-        False,
-        "k-fold",
-    ): "Trained on all released rows, tested on all original rows: the released rows have no known "
-    "order, so those tested may have taken part in training. The original itself is tested by folds.",
-    (
-        False,
-        "first-66%",
-    ): "Trained on all released rows, tested on the last 34% of the original rows: the released "
-    "rows have no known order, so those tested may have taken part in training.",
+    (True, "k-fold"): Message.of("learned-by-folds"),
+    (True, "first-66%"): Message.of("learned-first-66"),
+    (False, "k-fold"): Message.of("learned-unmatched-by-folds"),
+    (False, "first-66%"): Message.of("learned-unmatched-first-66"),
 }
 
 
@@ -57,10 +50,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
-            raise OptionError(f"protocol '{self.protocol}' is not one of {', '.join(PROTOCOLS)}.")
+            raise OptionError(
+                "protocol-is-not-one-of", option="protocol", protocol=self.protocol, allowed=tuple(PROTOCOLS)
+            )
         for name, least in (("folds", 2), ("runs", 1), ("trees", 1), ("most_rows", 10)):
             if getattr(self, name) < least:
-                raise OptionError(f"{name} is {getattr(self, name)}: give a whole number from {least} on.")
+                raise OptionError(
+                    "option-give-whole-number-from", option=name, found=getattr(self, name), least=least
+                )
 
 
 @internal()
@@ -194,7 +191,7 @@ def learn_pairs(
         "trees": settings.trees,
         "releases": len(pairs),
         "confidence": CONFIDENCE,
-        "how": _HOW[pairs[0].matched, settings.protocol],
+        "how": str(_HOW[pairs[0].matched, settings.protocol]),
         "released": _summary(
             [_from_released(rows[run % len(rows)], settings, run, forest) for run in runs], aim
         ),
@@ -212,17 +209,12 @@ def _task(pair: Pair, aim: Target, columns: Sequence[str] | None) -> _Task:
         taught = aim.codes(pair.after, pair.attributes.get(aim.column) if pair.matched else None)
         if (taught == NO_CLASS).all():
             raise InputError(
-                f"no released value of '{aim.column}' is one of the classes of the original: "
-                f"{', '.join(aim.classes[:8])}."
+                "no-released-value-classes-original", column=aim.column, classes=tuple(aim.classes[:8])
             )
     elif pair.matched:
         taught = truth
     else:
-        raise InputError(
-            f"the target '{aim.column}' was not released, and the released rows have no known order, so nobody can "
-            "tell their classes: release that column too, or evaluate where the rows are known, with a "
-            "release in the place of its table and a method that keeps them (evaluate=True of shoal.publish)."
-        )
+        raise InputError("target-not-released-released-rows-have", column=aim.column)
     return _Task(make_features(pair, aim.column, columns), truth, taught, pair.matched, len(aim.classes))
 
 
@@ -230,15 +222,12 @@ def _check_split(settings: Settings, truth: Codes, aim: Target) -> None:
     known = truth[truth != NO_CLASS]
     if settings.protocol == "k-fold" and known.size < settings.folds:
         raise OptionError(
-            f"folds is {settings.folds}, but only {known.size} rows have a class: give at most as many."
+            "folds-but-only-rows-have-class", option="folds", found=settings.folds, size=known.size
         )
     if settings.protocol == "first-66%":
         train, test = _first(known.size)
         if test.size == 0 or np.unique(known[train]).size < 2:
-            raise InputError(
-                f"the first {_FIRST_PERCENT}% of the rows do not hold two classes of '{aim.text}', or leave no row to "
-                "test: use the protocol k-fold."
-            )
+            raise InputError("first-rows-do-not-hold-two", first_percent=_FIRST_PERCENT, text=aim.text)
 
 
 def _picked(task: _Task, most: int) -> _Task:

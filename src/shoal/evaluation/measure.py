@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.kinds import KIND_FACTS, Kind
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.categorical import (
@@ -31,6 +31,7 @@ from shoal.evaluation.pair import Pair, make_pair
 from shoal.evaluation.result import Evaluation, plain
 from shoal.evaluation.survey_estimates import survey_estimates
 from shoal.progress import Progress, silent
+from shoal.text import Message
 
 
 def evaluate(
@@ -63,7 +64,7 @@ def evaluate(
     pair = make_pair(original, released, same_order)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
-            raise InputError(f"the {which} table has no rows: there is nothing to evaluate.")
+            raise InputError("nothing-to-evaluate", which=which)
     chosen = chosen_columns(pair, columns)
     measured = columns_of(pair, chosen)
     return Evaluation(
@@ -80,7 +81,7 @@ def evaluate(
             }
             for column in measured
         },
-        skipped=skipped_columns(pair, chosen, columns),
+        unmeasured=skipped_columns(pair, chosen, columns),
         learning=None
         if target is None
         else learn_pairs([pair], target, settings, columns=columns, progress=tell),
@@ -100,41 +101,42 @@ def chosen_columns(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]
         common = tuple(name for name in pair.released if name in pair.before.names and kind_of(pair, name))
         if not common:
             raise InputError(
-                "the tables have no column in common that can be compared: the original has "
-                f"{_listed(pair.before.names)}, the released table {_listed(pair.published.names)}."
+                "no-comparable-column", original=pair.before.names, released=pair.published.names
             )
         return common
     if isinstance(columns, str):
         columns = [columns]
     if not columns:
-        raise OptionError("columns is empty: name at least one column, or leave the option out.")
+        raise OptionError("columns-is-empty", option="columns")
     for name in columns:
         for table, which in ((pair.before, "original"), (pair.published, "released")):
             if name not in table.names:
-                hint = did_you_mean(name, table.names)
-                raise InputError(f"there is no column '{name}' in the {which} table.{hint}")
+                hint = closest(name, table.names)
+                raise InputError("there-no-column-table", column=name, which=which, hint=hint)
         if kind_of(pair, name) is None:
             raise InputError(
-                f"column '{name}' is {pair.before.dtype(name)} in the original and {pair.published.dtype(name)} in the "
-                "released table: convert one of them, or leave the column out."
+                "column-original-released-table",
+                column=name,
+                stored=pair.before.dtype(name),
+                stored_2=pair.published.dtype(name),
             )
     return tuple(dict.fromkeys(columns))
 
 
-def skipped_columns(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, str]:
+def skipped_columns(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, Message]:
     """Columns of either table that were not measured, with the reason."""
-    out: dict[str, str] = {}
+    out: dict[str, Message] = {}
     for name in dict.fromkeys((*pair.before.names, *pair.published.names)):
         if name in chosen:
             continue
         if name not in pair.published.names:
-            out[name] = "not released"
+            out[name] = Message.of("skipped-not-released")
         elif name not in pair.before.names:
-            out[name] = "not in the original"
+            out[name] = Message.of("skipped-not-in-original")
         elif columns is not None:
-            out[name] = "not asked for"
+            out[name] = Message.of("skipped-not-asked-for")
         else:
-            out[name] = "different kinds of values"
+            out[name] = Message.of("skipped-different-kinds")
     return out
 
 
@@ -314,8 +316,3 @@ def _average(lines: Iterable[Mapping[str, Any]], key: str) -> float | None:
 
 def _log10(value: float | None) -> float | None:
     return math.log10(value) if value else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown

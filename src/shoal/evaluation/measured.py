@@ -14,6 +14,7 @@ from shoal.display import internal
 from shoal.evaluation.disclosure.figures import RiskFigures
 from shoal.evaluation.groups import units_of_groups
 from shoal.evaluation.result import plain
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -100,7 +101,7 @@ class Check:
         disclosure: individual and global risk, special uniques and so on, with missing as a value of its own; None
             where it was not measured.
         requirements: the levels that were asked for.
-        remarks: in words, what was not measured because the table was never in memory.
+        told: what was not measured because the table was never in memory; `remarks` has it in words.
         persons: where persons are counted: sizes of groups, risks and shares of values are then those of persons, who
             count once in each of their groups, and `unique` is how many persons are alone in one of them.
     """
@@ -114,8 +115,12 @@ class Check:
     confidential: Mapping[str, Closeness]
     disclosure: RiskFigures | None
     requirements: tuple[Requirement, ...]
-    remarks: tuple[str, ...] = ()
+    told: tuple[Message, ...] = ()
     persons: Persons | None = None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(map(str, self.told))
 
     @property
     def met(self) -> bool:

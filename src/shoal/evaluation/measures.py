@@ -242,7 +242,7 @@ def register_measure(measure: Measure) -> None:
         OptionError: its name is taken, or it has no function that computes it.
     """
     if measure.name in MEASURES:
-        raise OptionError(f"there is a measure '{measure.name}' already: choose another name.")
+        raise OptionError("there-measure-already", measure=measure.name)
     if measure.compute is None:
-        raise OptionError(f"the measure '{measure.name}' needs a function that computes it (compute=).")
+        raise OptionError("measure-needs-function-computes-compute", measure=measure.name)
     _MEASURES[measure.name] = measure

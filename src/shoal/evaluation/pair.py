@@ -68,33 +68,22 @@ def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
     if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
         published = read(released)
         if same_order and published.n != before.n:
-            raise InputError(
-                f"the tables cannot be in the same order: the original has {before.n} rows, the released table "
-                f"{published.n}. Leave same_order out."
-            )
+            raise InputError("tables-cannot-same-order", n=before.n, n_2=published.n)
         return Pair(before, published, published, same_order, published.names, {})
     if same_order:
-        raise OptionError(
-            "same_order is for two plain tables: a release knows which row came from which record.",
-            option="same_order",
-        )
+        raise OptionError("same-order-two-plain-tables", option="same_order")
     published = read(released.data)
     bare = unmatched(before, published, released)
     kept = released.kept
     if kept is not None:
         if len(kept) and int(np.max(kept)) >= before.n:
-            raise InputError(
-                f"the release was made from a table with at least {int(np.max(kept)) + 1} rows, "
-                f"this one has {before.n}: pass the table that was protected."
-            )
+            raise InputError("release-made-from-table-least-rows", np=int(np.max(kept)) + 1, n=before.n)
         before = before.rows(np.asarray(kept, dtype=np.int64))
     if released.aligned is None:
         return replace(bare, before=before)
     aligned = read(released.aligned)
     if aligned.n != before.n:
-        raise InputError(
-            f"the release has {aligned.n} rows, the original table {before.n}: pass the table that was protected."
-        )
+        raise InputError("release-rows-original-table", n=aligned.n, n_2=before.n)
     method = getattr(released, "method", None)
     matching = method.match if method is not None and method.moments else None
     return replace(bare, before=before, after=aligned, matched=True, matching=matching)

@@ -18,6 +18,7 @@ from shoal.columns.labels import texts
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, first_row, read
+from shoal.text import Message
 
 Values = NDArray[np.float64]
 # the normal quantile of a 95% interval
@@ -212,10 +213,10 @@ def estimates(
     """
     table = read(data, strict=False)
     if table.n == 0:
-        raise InputError("the table has no rows: there is nothing to estimate.")
+        raise InputError("population-table-no-rows")
     for p in quantiles:
         if not 0 < p < 1:
-            raise OptionError(f"quantiles must lie between 0 and 1, got {p!r}.")
+            raise OptionError("quantiles-lie-between-0-1", option="quantiles", found=p)
     design = Design(_weights(table, weight), _strata(table, strata), finite)
     apart = {name for name in (weight, strata) if isinstance(name, str)}
     names = [table.known(name) for name in columns] if columns is not None else list(table.names)
@@ -290,17 +291,16 @@ def _groups(table: Table, name: str) -> dict[str, NDArray[np.bool_]]:
 def _weights(table: Table, weight: str | Sequence[float] | None) -> Values:
     if weight is None:
         return np.ones(table.n)
-    what = f"weight column '{weight}'" if isinstance(weight, str) else "weight"
+    named = isinstance(weight, str)
+    what = Message.of("weight-column", column=weight) if named else Message.of("weights-given")
     found = table.numeric(weight) if isinstance(weight, str) else np.asarray(weight, dtype=np.float64)
     if found.shape != (table.n,):
-        raise InputError(f"weight has {found.size} values, and the table {table.n} rows.")
+        raise InputError("weight-values-table-rows", size=found.size, n=table.n)
     wrong = ~np.isfinite(found) | (found < 0)
     if wrong.any():
-        raise InputError(
-            f"{what}: row {first_row(wrong)} has no weight, or one that is negative: correct it."
-        )
+        raise InputError("row-no-weight-negative", row=first_row(wrong), what=what)
     if not found.any():
-        raise InputError(f"{what}: all weights are 0.")
+        raise InputError("all-weights-0", what=what)
     return found
 
 
@@ -311,10 +311,10 @@ def _strata(table: Table, strata: str | Sequence[Any] | None) -> NDArray[np.int6
         _, which = texts(table, strata)
         gone = which < 0
         if gone.any():
-            raise InputError(f"strata column '{strata}': row {first_row(gone)} has no stratum: correct it.")
+            raise InputError("strata-column-row-no-stratum", column=strata, row=first_row(gone))
         return np.asarray(which, dtype=np.int64)
     if len(strata) != table.n:
-        raise InputError(f"strata has {len(strata)} values, and the table {table.n} rows.")
+        raise InputError("strata-values-table-rows", number_of_strata=len(strata), n=table.n)
     return np.unique(np.asarray(strata).astype(str), return_inverse=True)[1].astype(np.int64)
 
 

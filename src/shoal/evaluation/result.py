@@ -14,6 +14,7 @@ from shoal.columns.kinds import KIND_FACTS
 from shoal.display import displayed
 from shoal.evaluation.five import five
 from shoal.evaluation.measures import MEASURES
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -43,11 +44,11 @@ class Evaluation:
             where rows were not drawn.
         rows: number of rows of the original (those that were protected) and of the released table.
         missing: number of missing values of each measured column in both tables.
-        skipped: columns that were not measured, and why.
+        unmeasured: columns that were not measured, and why; `skipped` has it in words.
         learning: how well a classifier learns from the release; None without a target.
         estimates: survey estimates with their errors, before and after; None without a weight.
         synthetic: the released rows were drawn and are nobody's.
-        remarks: in words, what was not measured, or not exactly, because the tables were never in memory.
+        told: what was not measured, or not exactly, because the tables were never in memory; `remarks` has it in words.
     """
 
     utility: dict[str, Any]
@@ -56,12 +57,20 @@ class Evaluation:
     rows_matched: bool
     rows: dict[str, int]
     missing: dict[str, dict[str, int]]
-    skipped: dict[str, str]
+    unmeasured: dict[str, Message]
     learning: dict[str, Any] | None = None
     matching: str | None = None
     estimates: dict[str, Any] | None = None
     synthetic: bool = False
-    remarks: tuple[str, ...] = ()
+    told: tuple[Message, ...] = ()
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        return {name: str(why) for name, why in self.unmeasured.items()}
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(map(str, self.told))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain Python values that JSON can hold; what does not exist is None."""
@@ -71,7 +80,7 @@ class Evaluation:
             "matching": self.matching,
             "rows": plain(self.rows),
             "missing": plain(self.missing),
-            "skipped": plain(self.skipped),
+            "skipped": self.skipped,
             "utility": plain(self.utility),
             "risk": plain(self.risk),
             "learning": plain(self.learning),

@@ -10,6 +10,7 @@ from typing import Any
 from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.interval import Interval
 from shoal.io import Table
+from shoal.text import Message
 
 ATTEMPTS = 300
 # a few lucky attempts of a sampled attack are not worth a warning
@@ -18,10 +19,11 @@ MATTERS = 0.01
 _SMALL_CHANCE = 0.025
 # models of the table leave columns as they are, so rows are recognised by them: what else that means
 BEYOND = {
-    "k-anonymity": "by all columns, and the promise is about the quasi-identifiers",
-    "probabilistic-k-anonymity": "the promise is about confidential values, not about whose a row is",
-    "t-closeness": "the promise is about confidential values, not about whose a row is",
+    "k-anonymity": Message.of("beyond-quasi-identifiers"),
+    "probabilistic-k-anonymity": Message.of("beyond-confidential-values"),
+    "t-closeness": Message.of("beyond-confidential-values"),
 }
+_ALL_RECORDS = Message.of("knows-records")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +41,11 @@ class RiskLine:
         singles_out: it finds a condition that one person alone meets.
         parted: the attacker held a sample of the released rows, drawn apart from the records: all rows can tell more.
         attempts: of a sampled attack; 0 where all rows were counted.
-        beyond: why the promise is not about this attack, in words; empty where it is.
+        beyond: why the promise is not about this attack; None where it is.
     """
 
     name: str
-    known: str
+    known: Message
     success: float
     interval: Interval
     chance: float
@@ -54,7 +56,7 @@ class RiskLine:
     links_records: bool = False
     parted: bool = False
     attempts: int = 0
-    beyond: str = ""
+    beyond: Message | None = None
     singles_out: bool = False
 
     @property
@@ -86,8 +88,8 @@ def linkage_line(
     original: Table | None,
     columns: Sequence[str],
     name: str = "record linkage",
-    known: str = "all original records",
-    beyond: str = "",
+    known: Message = _ALL_RECORDS,
+    beyond: Message | None = None,
 ) -> list[RiskLine]:
     """Record linkage of an evaluation whose rows are matched; empty where it was not measured."""
     risk = evaluation["risk"]

@@ -11,11 +11,7 @@ from shoal.errors import InputError
 from shoal.evaluation.pair import Pair
 from shoal.evaluation.population import compared, estimates
 from shoal.io import Table
-
-_AFTER = {
-    "released": "After: with the weight in the release.",
-    "equal": "After: every released row counts alike, because the release has no weight.",
-}
+from shoal.text import Message
 
 
 def survey_estimates(
@@ -39,7 +35,8 @@ def survey_estimates(
     except InputError as error:
         if weight is not None:
             raise
-        return {"weight": named, "strata": list(design), "about": f"Not estimated: {error}", "rows": []}
+        about = str(Message.of("not-estimated", reason=error))
+        return {"weight": named, "strata": list(design), "about": about, "rows": []}
 
 
 def _measured(pair: Pair, columns: Sequence[str]) -> list[str]:
@@ -105,13 +102,14 @@ def _side_by_side(pair: Pair, columns: Sequence[str], weight: str, strata: tuple
         }
         for line in compared(before, after)
     ]
-    about = f"Weight {weight}" + (f", strata {', '.join(strata)}" if strata else ", a simple design")
+    after_words = Message.of("estimates-with-weight" if has_weight else "estimates-all-alike")
+    code = "estimates-design" if strata else "estimates-simple-design"
     return {
         "weight": weight,
         "strata": list(strata),
         "mean_shifts": {name: _shift(pair, name, weight, weights) for name in _measured(pair, chosen)},
         "population_before": before.population,
         "population_after": after.population,
-        "about": f"{about}. {_AFTER['released' if has_weight else 'equal']}",
+        "about": str(Message.of(code, weight=weight, strata=strata, after=after_words)),
         "rows": rows,
     }

@@ -109,12 +109,9 @@ def parse_target(text: str, table: Table) -> Target:
     counts = np.bincount(target.codes(table) + 1, minlength=len(target.classes) + 1)[1:]
     present = [name for name, count in zip(target.classes, counts, strict=True) if count]
     if not present:
-        raise InputError(f"the target '{text}' has no value in any row: choose another column.")
+        raise InputError("target-no-value-any-row", text=text)
     if len(present) == 1:
-        raise InputError(
-            f"every row of the target '{text}' is of the class '{present[0]}': there is nothing to learn, choose "
-            "another column or threshold."
-        )
+        raise InputError("every-row-target-class", text=text, present=present[0])
     return target
 
 
@@ -129,22 +126,25 @@ def _column(text: str, table: Table) -> Target:
     table.known(text)
     if not table.is_numeric(text):
         labels = sorted({label for label in _labels(table, text) if label is not None})
-        _refuse_many(text, len(labels), "is that an identifier?")
+        if len(labels) > MOST_CLASSES:
+            raise OptionError(
+                "target-too-many-labels", text=text, found=len(labels), most_classes=MOST_CLASSES
+            )
         return Target(text, text, tuple(labels))
     numbers = table.numeric(text)
     values = np.unique(numbers[np.isfinite(numbers)])
-    example = f"give a threshold, such as '{text}>{np.median(values) if values.size else 0:g}'."
+    threshold = float(np.median(values)) if values.size else 0.0
     if (values != np.rint(values)).any():
-        raise OptionError(f"the target '{text}' holds numbers that are not whole: {example}")
-    _refuse_many(text, values.size, example)
-    return Target(text, text, tuple(f"{value:.0f}" for value in values), values=values)
-
-
-def _refuse_many(text: str, found: int, way_out: str) -> None:
-    if found > MOST_CLASSES:
+        raise OptionError("target-holds-numbers-not-whole", text=text, threshold=threshold)
+    if values.size > MOST_CLASSES:
         raise OptionError(
-            f"the target '{text}' has {found} different values, more than {MOST_CLASSES} classes: {way_out}"
+            "target-too-many-numbers",
+            text=text,
+            found=values.size,
+            most_classes=MOST_CLASSES,
+            threshold=threshold,
         )
+    return Target(text, text, tuple(f"{value:.0f}" for value in values), values=values)
 
 
 def _labels(table: Table, name: str) -> list[str | None]:

@@ -1,4 +1,4 @@
-"""The verdict, both parts: a statement and, where there are any, measures come in; one answer in words leaves.
+"""The verdict, both parts: a statement and, where there are any, measures come in; one answer leaves.
 
 The public part decides (`shoal.method.verdict`). The private part is what was measured on the original records. For a
 promise with an ε it is advice only: to withhold or to repeat a release because of it would be a choice that looked at
@@ -25,16 +25,10 @@ from shoal.method.verdict import (
     PublicVerdict,
     public_verdict,
 )
+from shoal.text import Message
 
 # share of records that may be linked in a table for everybody: what the European Medicines Agency asks of clinical data
 MOST_LINKED = 0.09
-
-_ADVICE = (
-    "Measured on the original records, advice only: to withhold or repeat a release because of it would be a choice "
-    "that looked at the records"
-)
-_COUNTS = "Measured on the original records, and counted in the verdict: the promise is about this very table"
-_REHEARSED = "Measured on a rehearsal, which may be looked at as often as wanted"
 RISK_WORDS: Mapping[Level, str] = {"green": "low", "amber": "notable", "red": "high"}
 USE_WORDS: Mapping[Level, str] = {"green": "good", "amber": "fair", "red": "poor"}
 
@@ -57,11 +51,20 @@ class Measured:
         return self.risk[0].level if self.risk else None
 
     @property
-    def lines(self) -> tuple[str, ...]:
-        found = [f"- Risk, {RISK_WORDS[reason.level]}: {_small(reason.text)}" for reason in self.risk[:1]]
+    def findings(self) -> tuple[Message, ...]:
+        """The worst risk, and the usefulness."""
+        found = [
+            Message.of("risk-finding", level=RISK_WORDS[worst.level], finding=worst.message)
+            for worst in self.risk[:1]
+        ]
         if self.usefulness is not None:
-            found.append(f"- Usefulness, {USE_WORDS[self.usefulness.level]}: {_small(self.usefulness.text)}")
+            level = USE_WORDS[self.usefulness.level]
+            found.append(Message.of("usefulness-finding", level=level, finding=self.usefulness.message))
         return tuple(found)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(f"- {finding}" for finding in self.findings)
 
 
 @displayed(summaries.of_verdict)
@@ -96,7 +99,7 @@ class Verdict:
     def next_step(self) -> str:
         if self.decision == self.public.decision:
             return self.public.next_step
-        return "take a larger k, or leave columns out, and release again"
+        return str(Message.of("step-larger-k"))
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -104,10 +107,10 @@ class Verdict:
         public = self.public.lines
         if self.decision != self.public.decision:
             public = (
-                f"Verdict: {self.decision}.",
+                str(Message.of("verdict-line", decision=self.decision)),
                 *(f"- {reason.text}" for reason in self.measured.risk if reason.level == "red"),
                 *public[1:-1],
-                f"Next: {self.next_step}.",
+                str(Message.of("next-line", step=self.next_step)),
             )
         if not self.measured.lines:
             return public
@@ -116,7 +119,8 @@ class Verdict:
     @property
     def about_measures(self) -> str:
         """What was measured, and what may be done with it."""
-        return f"{_REHEARSED if self.rehearsed else _COUNTS if self.counts else _ADVICE}."
+        advice = "measured-counts" if self.counts else "measured-advice"
+        return str(Message.of("measured-rehearsal" if self.rehearsed else advice))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; with `measured` they are facts about the original data."""
@@ -126,8 +130,8 @@ class Verdict:
             "code": DECISION_CODES[self.level],
             "next_step": self.next_step,
         }
-        if self.measured.lines:
-            found["measured"] = [line.removeprefix("- ") for line in self.measured.lines]
+        if self.measured.findings:
+            found["measured"] = [str(finding) for finding in self.measured.findings]
         return found
 
 
@@ -150,7 +154,7 @@ def verdict(
     found = None if measured is None else _plain(measured)
     lines = tuple(risks)
     if not lines and found is not None:
-        lines = tuple(linkage_line(found, None, (), beyond=BEYOND.get(facts["model"], "")))
+        lines = tuple(linkage_line(found, None, (), beyond=BEYOND.get(facts["model"])))
     counts = MODELS[facts["model"]].of_the_table
     crowd = facts["settings"].get("k") if counts else None
     most = max(MOST_LINKED, 1 / crowd) if crowd else MOST_LINKED
@@ -173,30 +177,31 @@ def _of_risks(lines: Sequence[RiskLine], most: float) -> Iterable[Finding]:
     # a guess about a person that comes true may be knowledge about people in general: identity counts
     telling = [line for line in lines if line.identity]
     for line in telling:
-        if line.links_records and line.interval[0] > most and not line.beyond:
-            yield Finding(
-                "red", "records-linked", f"{_found(line)}: more than {100 * most:.2g}% of the records."
-            )
+        if line.links_records and line.interval[0] > most and line.beyond is None:
+            yield Finding("red", Message.of("records-linked", attack=_found(line), most=100 * most))
         elif line.above_chance:
-            beyond = line.beyond and f"; {line.beyond}"
-            yield Finding("amber", "above-chance", f"{_found(line)}: above chance{beyond}.")
+            code = "above-chance" if line.beyond is None else "above-chance-beyond-promise"
+            yield Finding("amber", Message.of(code, attack=_found(line), beyond=line.beyond))
     # an attacker who held a part of the table says nothing about one who holds it all
     harmless = [line for line in telling if not line.above_chance and not line.parted]
     if harmless:
-        words = "; ".join(
-            f"{line.name} {100 * line.success:.2g}% (guessing {100 * line.chance:.2g}%)" for line in harmless
+        attacks = tuple(
+            Message.of(
+                "attack-no-better", name=line.name, success=100 * line.success, chance=100 * line.chance
+            )
+            for line in harmless
         )
-        yield Finding("green", "not-above-chance", f"Not clearly above chance: {words}.")
+        yield Finding("green", Message.of("not-above-chance", attacks=attacks))
 
 
-def _found(line: RiskLine) -> str:
+def _found(line: RiskLine) -> Message:
     low, high = line.interval
-    return (
-        f"{line.name[0].upper()}{line.name[1:]} succeeds in {100 * line.success:.3g}% of the "
-        f"{f'{line.attempts} attempts' if line.few else 'attempts'} "
-        f"({100 * low:.3g}% to {100 * high:.3g}%), guessing in {100 * line.chance:.2g}%"
+    return Message.of(
+        "attack-succeeds-of-few" if line.few else "attack-succeeds",
+        name=line.name,
+        success=100 * line.success,
+        attempts=line.attempts,
+        low=100 * low,
+        high=100 * high,
+        chance=100 * line.chance,
     )
-
-
-def _small(text: str) -> str:
-    return f"{text[0].lower()}{text[1:]}"

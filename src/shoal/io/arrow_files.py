@@ -53,9 +53,7 @@ def read_feather(path: Path) -> pa.Table:
         try:
             reader = pa.ipc.open_file(file)
         except pa.ArrowInvalid:
-            raise InputError(
-                f"'{path}' is not a Feather file of the present version: write it again, or as Parquet."
-            ) from None
+            raise InputError("not-feather-file-present-version", path=path) from None
         batches, size = [], 0
         for number in range(reader.num_record_batches):
             batches.append(reader.get_batch(number))

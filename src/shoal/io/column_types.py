@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import narwhals as nw
 
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io.conventions import Conventions
 from shoal.io.date_formats import USUAL, DateFormat
 from shoal.io.number_signs import USUAL_SIGNS, plain_numbers, signs_of
 from shoal.io.text_columns import EMPTY, text_array, thousands_doubt
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,10 +32,10 @@ _NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
 _DAYS = ("date", "timestamp")
 
 
-def known_type(word: object, what: str) -> ColumnType:
-    """The word of a type, or an error that lists them.
+def known_type(word: object, column: str) -> ColumnType:
+    """The word of a column's type, or an error that lists them.
 
-    >>> known_type("truth value", "column 'member'")
+    >>> known_type("truth value", "member")
     'boolean'
     """
     for name in TYPES:
@@ -43,7 +44,7 @@ def known_type(word: object, what: str) -> ColumnType:
     if isinstance(word, str) and word in _ALSO:
         return _ALSO[word]
     raise OptionError(
-        f"{what}: type '{word}' is not one of {', '.join(TYPES)}.{did_you_mean(str(word), TYPES)}"
+        "type-is-not-one-of", column=column, found=word, allowed=tuple(TYPES), hint=closest(str(word), TYPES)
     )
 
 
@@ -113,7 +114,7 @@ def converted(
         if type in ("integer", "decimal") and not told.signs_told:
             doubt = thousands_doubt(values, name)
             if doubt is not None:
-                raise InputError(doubt)
+                raise InputError.saying(doubt)
     elif pa.types.is_floating(values.type):
         # Arrow computes nothing with floats of 16 bits
         values = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
@@ -130,13 +131,16 @@ def converted(
         row = _first_wrong(values, convert)
         found = str(values[row - 1].as_py())[:40]
         raise InputError(
-            f"column '{name}' is declared as {type}, but row {row} holds "
-            f"'{found}'{_hint(type, found, textual, date_format)}: "
-            "correct it, or declare another type in the schema."
+            "not-of-its-type",
+            column=name,
+            row=row,
+            found=found,
+            type=type,
+            looks_like=_looks_like(type, found, textual, date_format),
         ) from None
 
 
-def _hint(type: ColumnType, found: str, textual: bool, date_format: str | None) -> str:
+def _looks_like(type: ColumnType, found: str, textual: bool, date_format: str | None) -> Message | str:
     """What a text that does not fit its type looks like."""
     if not textual:
         return ""
@@ -144,12 +148,12 @@ def _hint(type: ColumnType, found: str, textual: bool, date_format: str | None) 
         for signs in USUAL_SIGNS[1:]:
             plain = signs.plain(found)
             if plain is not None and (type == "decimal" or float(plain).is_integer()):
-                return f", which is a number with {signs.words}"
+                return Message.of("number-with-signs", signs=signs.words)
     if type in DAY_TYPES:
         if date_format is not None:
-            return f", which is no date of the form {date_format}"
+            return Message.of("not-of-date-format", form=date_format)
         form = next((form for form in USUAL if DateFormat.of(form).reads(found)), None)
-        return f", which is a date of the form {form} (date_format=)" if form else ""
+        return Message.of("of-date-format", form=form) if form else ""
     return ""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.io.date_formats import DateFormat
 
 _SEPARATOR_WORDS = {
@@ -85,7 +85,7 @@ class Conventions:
         ):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise OptionError(f"{name} must be text, got {value!r}.")
+                raise OptionError("option-must-be-text-got", option=name, found=value)
         if self.encoding is not None:
             settle("encoding", _known_encoding(self.encoding))
         if self.separator is not None:
@@ -98,38 +98,40 @@ class Conventions:
         if self.decimal is not None:
             settle("decimal", {"comma": ",", "point": "."}.get(self.decimal.lower(), self.decimal))
             if self.decimal not in _DECIMALS:
-                raise OptionError(f"decimal '{self.decimal}' is not a point or a comma.")
+                raise OptionError("decimal-not-point-comma", option="decimal", found=self.decimal)
         if self.thousands is not None:
             settle("thousands", _THOUSANDS_WORDS.get(self.thousands.lower(), self.thousands))
             if self.thousands not in _THOUSANDS:
                 raise OptionError(
-                    f"thousands '{self.thousands}' is not a point, a comma, a blank, an apostrophe or none."
+                    "thousands-not-point-comma-blank-apostrophe", option="thousands", found=self.thousands
                 )
         if self.thousands == "," and self.decimal is None:
             settle("decimal", ".")
         if self.thousands == "." and self.decimal is None:
             settle("decimal", ",")
         if self.thousands and self.thousands == self.decimal:
-            raise OptionError(f"'{self.decimal}' cannot be both the decimal and the thousands sign.")
+            raise OptionError("cannot-both-decimal-thousands-sign", decimal=self.decimal)
         if self.separator is not None and self.separator == self.quote:
-            raise OptionError(f"'{self.separator}' cannot be both the separator and the quote.")
+            raise OptionError("cannot-both-separator-quote", separator=self.separator)
         if isinstance(self.na, str) or not all(isinstance(text, str) for text in self.na):
-            raise OptionError(f'na must be a list of texts, such as ["?"], got {self.na!r}.')
+            raise OptionError("na-list-texts-such", option="na", found=self.na)
         settle("na", tuple(text.strip() for text in self.na))
         if self.date_format is not None:
             DateFormat.of(self.date_format)
         if isinstance(self.header_row, str) and self.header_row.isdigit():
             settle("header_row", int(self.header_row))
         if self.header_row is not None and (type(self.header_row) is not int or self.header_row < 1):
-            raise OptionError(f"header_row must be a whole number, at least 1, got {self.header_row!r}.")
+            raise OptionError("header-row-whole-number-least-1", option="header_row", found=self.header_row)
         if self.range is not None:
             settle("range", cells_of(self.range).text)
             if self.header_row is not None:
-                raise OptionError("range begins with the row of names: leave out header_row.")
+                raise OptionError("range-begins-row-names")
         if self.newline not in (None, "\n", "\r\n", "\r"):
-            raise OptionError(f"newline {self.newline!r} is not one of '\\n', '\\r\\n', '\\r'.")
+            raise OptionError("newline-not-n-r-n-r", found=self.newline)
         if not isinstance(self.spreadsheet_safe, bool):
-            raise OptionError(f"spreadsheet_safe must be true or false, got {self.spreadsheet_safe!r}.")
+            raise OptionError(
+                "spreadsheet-safe-true-false", option="spreadsheet_safe", found=self.spreadsheet_safe
+            )
 
     @classmethod
     def of(cls, told: Conventions | Mapping[str, Any] | None) -> Conventions:
@@ -139,11 +141,11 @@ class Conventions:
         if isinstance(told, Conventions):
             return told
         if not isinstance(told, Mapping):
-            raise OptionError(f"file must be a table of facts such as encoding and separator, got {told!r}.")
+            raise OptionError("file-table-facts-such-encoding-separator", found=told)
         known = [field.name for field in fields(cls)]
         for key in told:
             if key not in known:
-                raise OptionError(f"file has an unknown key '{key}'.{did_you_mean(str(key), known)}")
+                raise OptionError("file-unknown-key", key=key, hint=closest(str(key), known))
         texts = told.get("na", ())
         return cls(
             **{
@@ -206,11 +208,11 @@ def cells_of(text: str) -> Cells:
         r"\s*([A-Za-z]{1,3})([1-9]\d{0,6})\s*:\s*(?:([A-Za-z]{1,3})([1-9]\d{0,6}))?\s*", text
     )
     if found is None:
-        raise OptionError(f"range '{text}' is not of the form B4:F200, or B4: for all cells from there on.")
+        raise OptionError("range-not-form-b4-f200-b4", option="range", found=text)
     top, left = int(found[2]) - 1, _column_number(found[1])
     bottom, right = (None, None) if found[3] is None else (int(found[4]) - 1, _column_number(found[3]))
     if bottom is not None and right is not None and (bottom < top or right < left):
-        raise OptionError(f"range '{text}' ends before it begins: name the upper left cell first.")
+        raise OptionError("range-ends-before-begins", found=text)
     return Cells(top, left, bottom, right, "".join(text.split()).upper())
 
 
@@ -232,15 +234,17 @@ def _known_encoding(name: str) -> str:
         "é".encode(codec.name, "replace").decode(codec.name)
     except (LookupError, ValueError, TypeError, AttributeError):
         raise OptionError(
-            f"encoding '{name}' is not known: utf-8, latin-1, windows-1252 and utf-16 are usual ones."
-            f"{did_you_mean(name, ('utf-8', 'latin-1', 'windows-1252', 'utf-16', 'iso-8859-15', 'mac-roman'))}"
+            "encoding-not-known",
+            option="encoding",
+            found=name,
+            hint=closest(name, ("utf-8", "latin-1", "windows-1252", "utf-16", "iso-8859-15", "mac-roman")),
         ) from None
     if not getattr(codec, "_is_text_encoding", True):
-        raise OptionError(f"encoding '{name}' is not an encoding of text.")
+        raise OptionError("encoding-not-encoding-text", option="encoding", found=name)
     # the custodian's own word for it, where it has several
     return codec.name if codec.name.startswith("utf-8") else name.strip().lower()
 
 
 def _one_character(name: str, value: str) -> None:
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
-        raise OptionError(f"{name} '{value}' is not one plain character, such as ';' or tab.")
+        raise OptionError("option-not-plain-character-such-tab", option=name, found=value)

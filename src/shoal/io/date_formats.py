@@ -8,6 +8,7 @@ from datetime import date, datetime, time
 from functools import lru_cache
 
 from shoal.errors import OptionError
+from shoal.text import Message
 
 # one or two digits where a letter stands alone, otherwise as many as there are letters
 _TOKENS = {
@@ -61,19 +62,13 @@ class DateFormat:
                 template += _TOKENS[token][1]
                 found.append(token[0])
             elif token.isalpha() and token != "T":
-                hint = " (a year of two digits does not tell its century)" if token == "YY" else ""
-                raise OptionError(
-                    f"the date format '{text}' has '{token}'{hint}: it is made of YYYY, MM or M, DD or D, perhaps "
-                    "HH, mm "
-                    "and ss, and the signs between them, as in DD.MM.YYYY."
-                )
+                why = Message("century-not-told") if token == "YY" else ""
+                raise OptionError("the-date-format-has", found=text, token=token, why=why)
             else:
                 pattern += re.escape(token)
                 template += token.replace("{", "{{").replace("}", "}}")
         if sorted(set("YMD")) != sorted(set(found) & set("YMD")) or len(found) != len(set(found)):
-            raise OptionError(
-                f"the date format '{text}' needs YYYY, MM or M, and DD or D, each of them once, as in DD.MM.YYYY."
-            )
+            raise OptionError("date-format-needs-yyyy-mm-m", found=text)
         return DateFormat(text, re.compile(pattern), template)
 
     @property

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,12 +22,16 @@ from shoal.errors import InputError
 from shoal.io.conventions import Conventions, python_codec
 from shoal.io.limits import Unpacked
 from shoal.io.spreadsheets import MARKED
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _USUAL_SEPARATORS = ",;\t|"
-_WORDS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars", " ": "blanks"}
+_WORDS = {
+    sign: Message(code)
+    for sign, code in ((",", "commas"), (";", "semicolons"), ("\t", "tabs"), ("|", "bars"), (" ", "blanks"))
+}
 # as much of a file as holds its header
 _OPENING = 1 << 20
 _LOOKED_AT = 100
@@ -110,18 +115,15 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
     with closing(_opened(path, packing)) as file:
         opening = file.read(_OPENING)
     if not opening:
-        raise InputError(f"'{path}' is empty: a header line and at least one row are needed.")
+        raise InputError("empty-header-line-least-row-needed", path=path)
     encoding = told.encoding
     if encoding is None:
         if opening.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            raise InputError(f"'{path}' looks like UTF-16 text: use encoding=\"utf-16\".")
+            raise InputError("looks-like-utf-16-text", path=path)
         if opening.startswith(codecs.BOM_UTF8):
             encoding = "utf-8-sig"
         if b"\0" in opening[:4096]:
-            raise InputError(
-                f"'{path}' is not a text file: save it as CSV (UTF-8), or name its encoding, such as "
-                'encoding="utf-16".'
-            )
+            raise InputError("not-text-file", path=path)
     try:
         text = codecs.getincrementaldecoder(python_codec(encoding))().decode(opening)
     except (UnicodeDecodeError, UnicodeError):
@@ -141,9 +143,7 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
     if above:
         lines = text.splitlines(keepends=True)
         if len(lines) <= above:
-            raise InputError(
-                f"'{path}' has no row {told.header_row} that could hold the column names: correct header_row."
-            )
+            raise InputError("no-row-could-hold-column-names", row=told.header_row, path=path)
         text, skipped = "".join(lines[above:]), skipped + above
     separator = conventions.separator or usual or _separator(path, text, told)
     conventions = replace(conventions, separator=separator)
@@ -152,13 +152,11 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
     try:
         names = next((row for row in reader if row), None)
     except csv.Error as error:
-        raise InputError(f"'{path}': the header cannot be read: {error}.") from None
+        raise InputError("header-cannot-read", path=path, reason=error) from None
     if names is None:
-        raise InputError(
-            f"'{path}' holds nothing but empty lines: a header line and at least one row are needed."
-        )
+        raise InputError("holds-nothing-but-empty-lines", path=path)
     if told.quote is None and len(names) > 1 and all(re.fullmatch(r"\s*'.*'\s*", name) for name in names):
-        raise InputError(f"'{path}' has its column names between apostrophes: use quote=\"'\".")
+        raise InputError("column-names-between-apostrophes", path=path)
     if len(names) == 1 and told.separator is None and usual is None:
         _check_one_column(path, text, names[0])
     return _Header(tuple(names), reader.line_num + skipped, conventions)
@@ -181,11 +179,14 @@ def _separator(path: Path, text: str, told: Conventions) -> str:
         # a sign that leaves the rows ragged cannot be it
         there = [sign for sign in there if _parts_alike(text, sign, quote)] or there
     if len(there) > 1:
-        ways = " or ".join(
-            f'{first.count(sign) + 1} columns between {_WORDS[sign]} with separator="{_written(sign)}"'
+        ways = (
+            Message.of(
+                "columns-between", columns=first.count(sign) + 1, signs=_WORDS[sign], sign=_written(sign)
+            )
             for sign in there
         )
-        raise InputError(f"'{path}' can be read as {ways}: say which.")
+        way = reduce(lambda one, other: Message.of("one-way-or-another", one=one, other=other), ways)
+        raise InputError("can-be-read-as", path=path, way=way)
     return there[0] if there else ","
 
 
@@ -212,9 +213,12 @@ def _check_one_column(path: Path, text: str, name: str) -> None:
         count = lines[0].count(sign)
         if sign.isascii() and len(lines) > 1 and all(line.count(sign) == count for line in lines):
             raise InputError(
-                f"'{path}' can be read as one column named '{name}' with separator=\",\" or as {count + 1} columns "
-                "between "
-                f'{_WORDS.get(sign, repr(sign))} with separator="{sign}": say which.'
+                "one-column-or-several",
+                path=path,
+                name=name,
+                columns=count + 1,
+                signs=_WORDS.get(sign, repr(sign)),
+                sign=sign,
             )
 
 
@@ -260,23 +264,29 @@ def _check_rows(path: Path, packing: str, found: Conventions, quote: str, fields
                 if row and len(row) != fields:
                     raise _ragged(path, number, len(row), fields, str(found.separator))
         except csv.Error as error:
-            where = f"row {number + 1}" if number >= 0 else "the header"
-            reason = "is not closed"
+            reason = Message("quote-not-closed")
             if "expected after" in str(error):
-                reason = "is followed by other text"
+                reason = Message("quote-followed-by-text")
             elif "field larger" in str(error):
-                reason = f"is not closed within {_LONGEST_FIELD:,} characters"
-            raise InputError(
-                f"'{path}': a quote in {where} {reason}: correct it, or use quote=none if quotes are part of the "
-                "text."
-            ) from None
+                reason = Message.of("quote-not-closed-within", most=_LONGEST_FIELD)
+            raise InputError("quote-misplaced", path=path, **_in_row(number + 1), reason=reason) from None
+
+
+def _in_row(row: int) -> dict[str, Any]:
+    """Where something is, as facts of an error; the header is row 0."""
+    return (
+        {"row": row, "where": Message.of("row-number", row=row)} if row else {"where": Message("the-header")}
+    )
 
 
 def _ragged(path: Path, row: int, found: int, wanted: int, separator: str) -> InputError:
     return InputError(
-        f"'{path}': row {row} has {found} field{'s' if found != 1 else ''} where the header has {wanted}: correct "
-        "it, put "
-        f"quotes around a field that holds '{_written(separator)}', or name another separator=."
+        "row-field-where-header",
+        row=row,
+        path=path,
+        found=found,
+        wanted=wanted,
+        separator=_written(separator),
     )
 
 
@@ -288,32 +298,28 @@ def _unreadable(
             _check_rows(path, packing, found, quote, fields)
         except InputError as better:
             return better
-    return InputError(f"'{path}' cannot be read as CSV: {str(error).strip().splitlines()[0][:160]}")
+    return InputError("cannot-read-csv", path=path, reason=str(error).strip().splitlines()[0][:160])
 
 
 def _bad_text(path: Path, packing: str, encoding: str | None) -> InputError:
     """The first byte that is no text of the encoding, by its row."""
     decoder = codecs.getincrementaldecoder(python_codec(encoding))()
-    lines, byte = 0, ""
+    lines, byte = 0, None
     with closing(_opened(path, packing)) as file:
-        while not byte:
+        while byte is None:
             piece = file.readline(_PIECE)
             try:
                 text = decoder.decode(piece, not piece)
             except UnicodeError as error:
                 start = getattr(error, "start", 0)
                 inside = getattr(error, "object", piece)
-                byte = f"0x{inside[start]:02X}" if start < len(inside) else "an incomplete character"
+                byte = f"0x{inside[start]:02X}" if start < len(inside) else Message("incomplete-character")
                 break
             lines += text.count("\n")
             if not piece:
                 break
-    where = f"row {lines}" if lines else "the header"
     name = "UTF-8" if _is_utf8(encoding) else str(encoding)
-    return InputError(
-        f"'{path}' is not {name} text: {where} holds the byte {byte}; name its encoding, for example "
-        "encoding=latin-1, windows-1252 or utf-16."
-    )
+    return InputError("not-in-encoding", path=path, name=name, **_in_row(lines), found=byte or "")
 
 
 def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packing: str = "") -> None:
@@ -359,8 +365,7 @@ def check_unquoted(table: pa.Table, separator: str) -> None:
     wrong = next((text for text in texts if separator in text or "\n" in text or "\r" in text), None)
     if wrong is not None:
         raise InputError(
-            f"'{wrong[:40]}' holds the separator '{_written(separator)}' or a line break, and the file has no quotes "
-            "(quote=none): name another separator=."
+            "holds-separator-line-break-file-no", found=wrong[:40], separator=_written(separator)
         )
 
 

@@ -11,10 +11,11 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.errors import InputError, did_you_mean, needs_extra
+from shoal.errors import InputError, closest, needs_extra
 from shoal.io.conventions import Cells, Conventions, cells_of
 from shoal.io.limits import check_zip
 from shoal.io.mixed_cells import column_of
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,7 @@ def library() -> Any:
     return openpyxl
 
 
-def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, str], Conventions]:
+def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, Message], Conventions]:
     """Columns of the sheet, the first row or the one that was told holding their names; doubts about mixed columns.
 
     Raises:
@@ -49,12 +50,11 @@ def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, str],
     while rows and all(cell is None for cell in rows[-1]):
         rows.pop()
     if not rows:
-        where = f"sheet '{sheet}' of '{path}'"
         if told.range is not None:
-            where = f"the range {told.range} of {where}"
-        elif told.header_row is not None:
-            where = f"{where} from row {told.header_row} on"
-        raise InputError(f"{where} is empty: a row of names and at least one row are needed.")
+            raise InputError("range-empty", path=path, sheet=sheet, range=told.range)
+        if told.header_row is not None:
+            raise InputError("sheet-empty-from-row", path=path, sheet=sheet, row=told.header_row)
+        raise InputError("empty-row-names-least-row-needed", path=path, sheet=sheet)
     width = max(
         max((place + 1 for place, cell in enumerate(row) if cell is not None), default=0) for row in rows
     )
@@ -82,7 +82,7 @@ def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
         raise
     except Exception as error:  # a broken workbook breaks in the parsers of several libraries
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise InputError(f"'{path}' cannot be read as Excel: {reason}.") from None
+        raise InputError("cannot-read-excel", path=path, reason=reason) from None
     try:
         yield book
     finally:
@@ -94,12 +94,11 @@ def _rows(path: Path, wanted: str | None, cells: Cells, *, values: bool) -> tupl
     with _workbook(path, values=values) as book:
         names = [sheet.title for sheet in book.worksheets]
         if wanted is None and len(names) > 1:
-            listed = ", ".join(f"'{name}'" for name in names[:8])
-            raise InputError(f"'{path}' has {len(names)} sheets, {listed}: name one with sheet=.")
+            raise InputError("several-sheets", path=path, count=len(names), allowed=tuple(names[:8]))
         if wanted is not None and wanted not in names:
-            raise InputError(f"'{path}' has no sheet '{wanted}'.{did_you_mean(wanted, names)}")
+            raise InputError("has-no-sheet", path=path, found=wanted, hint=closest(wanted, names))
         if not names:
-            raise InputError(f"'{path}' has no sheet with cells.")
+            raise InputError("no-sheet-cells", path=path)
         sheet = book[wanted or names[0]]
         try:
             # a file may say that it is smaller than it is
@@ -110,7 +109,7 @@ def _rows(path: Path, wanted: str | None, cells: Cells, *, values: bool) -> tupl
             return sheet.title, [row[cells.left : last_column] for row in rows[cells.top : last_row]]
         except Exception as error:
             reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-            raise InputError(f"'{path}' cannot be read as Excel: {reason}.") from None
+            raise InputError("cannot-read-excel", path=path, reason=reason) from None
 
 
 def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: Cells) -> None:
@@ -119,9 +118,7 @@ def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: Cells)
         for place, cell in enumerate(row):
             if isinstance(cell, str) and cell in _ERRORS and cell != "#N/A":
                 wrong = _cell(cells.top + number, cells.left + place)
-                raise InputError(
-                    f"'{path}': cell {wrong} of sheet '{sheet}' holds the error {cell}: correct it."
-                )
+                raise InputError("cell-sheet-holds-error", path=path, place=wrong, sheet=sheet, found=cell)
             if cell == "#N/A":
                 row[place] = None
     with zipfile.ZipFile(path) as archive:
@@ -137,9 +134,7 @@ def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: Cells)
             if cell is None and isinstance(there, str) and there.startswith("="):
                 named = _cell(cells.top + number, cells.left + place)
                 raise InputError(
-                    f"'{path}': cell {named} of sheet '{sheet}' holds a formula without its value: "
-                    "open the "
-                    "file in a spreadsheet program and save it, or write the value."
+                    "cell-sheet-holds-formula-without-value", path=path, place=named, sheet=sheet
                 )
 
 
@@ -156,9 +151,7 @@ def check_size(names: Any) -> None:
     """Refuse, before any work is done, what a sheet cannot hold."""
     library()
     if len(names) > _MOST_COLUMNS:
-        raise InputError(
-            f"a sheet has at most {_MOST_COLUMNS:,} columns, not {len(names):,}: choose another format."
-        )
+        raise InputError("sheet-most-columns-not", most=_MOST_COLUMNS, found=len(names))
 
 
 def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: dict[str, str]) -> None:
@@ -166,9 +159,7 @@ def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: 
     from shoal.errors import OutputError
 
     if table.num_rows > _MOST_ROWS:
-        raise OutputError(
-            f"a sheet has at most {_MOST_ROWS:,} rows: choose another format, such as format=csv."
-        )
+        raise OutputError("sheet-most-rows", most=_MOST_ROWS)
     openpyxl = library()
     from openpyxl.cell import WriteOnlyCell
 

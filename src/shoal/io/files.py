@@ -9,7 +9,7 @@ from typing import Any
 
 import narwhals as nw
 
-from shoal.errors import InputError, ShoalError, did_you_mean
+from shoal.errors import InputError, ShoalError, closest
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType
 from shoal.io.conventions import Conventions
@@ -27,6 +27,7 @@ from shoal.io.formats import (
 from shoal.io.parquet_files import frozen, parquet_files, refuse_logged
 from shoal.io.table import Table, check_doubts, with_types, without_codes, without_texts
 from shoal.io.text_columns import settled
+from shoal.text import Message
 
 # a name that is longer is most likely a row of something else
 _LONGEST_NAME = 1000
@@ -90,16 +91,15 @@ def _read(
     try:
         frame = nw.from_native(source)
     except nw.exceptions.DuplicateError as error:
-        raise InputError(f"two columns have the same name: {_names_in(error)}. Rename one.") from None
+        names = tuple(str(error).split("'")[1::2])
+        raise InputError("same-name-twice" if names else "same-name-in-header", names=names) from None
     except TypeError:
-        raise InputError(
-            f"expected a path or a pandas, polars or pyarrow table, got {type(source).__name__}."
-        ) from None
+        raise InputError("expected-path-pandas-polars-pyarrow-table", found=type(source).__name__) from None
     eager = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
     if not eager.columns:
-        raise InputError("the table has no columns.")
+        raise InputError("table-no-columns")
     if not all(isinstance(name, str) for name in eager.columns):
-        raise InputError("column names must be text: rename them, for example with df.columns.astype(str).")
+        raise InputError("column-names-text")
     # one record can turn whole numbers into fractions, or text: what a frame stores is a fact about the records
     return Table(eager, conventions=told, dates=dict(dates), inferred=frozenset(eager.columns))
 
@@ -145,7 +145,7 @@ def read_columnwise(path: Path) -> Table:
     _check_names(empty.column_names, path)
     table = _on_disk(empty, path)
     if table.n == 0:
-        raise InputError(f"'{path}' has a header but no rows.")
+        raise InputError("header-but-no-rows", path=path)
     return table
 
 
@@ -188,7 +188,7 @@ def _read_path(
     names = found.table.column_names
     _check_names(names, path)
     if found.table.num_rows == 0 and not empty:
-        raise InputError(f"'{path}' has a header but no rows.")
+        raise InputError("header-but-no-rows", path=path)
     if found.cells:
         found = _settled(found, na, types, dates, codes)
     inferred = frozenset(names) if kind.typed else frozenset(names) - set(types)
@@ -214,7 +214,7 @@ def _settled(
     import pyarrow as pa
 
     columns: list[Any] = []
-    doubts: dict[str, str] = {}
+    doubts: dict[str, Message] = {}
     for name, column in zip(found.table.column_names, found.table.columns, strict=True):
         if name in types:
             columns.append(column)
@@ -232,14 +232,14 @@ def _check_file(path: Path) -> Format:
     if path.is_dir():
         if is_parquet(path):
             return FORMATS["parquet"]
-        raise InputError(f"'{path}' is a folder: name a {titles()} file in it, or a folder of Parquet files.")
+        raise InputError("folder-without-parquet", path=path, allowed=titles())
     if not path.exists():
         folder = path.parent if path.parent.is_dir() else None
-        near = did_you_mean(path.name, [p.name for p in folder.iterdir()]) if folder else ""
-        raise InputError(f"there is no file '{path}'.{near}")
+        near = closest(path.name, [p.name for p in folder.iterdir()]) if folder else None
+        raise InputError("files-there-no-file", path=path, hint=near)
     kind = format_of(path)
     if path.stat().st_size == 0:
-        raise InputError(f"'{path}' is empty: a header line and at least one row are needed.")
+        raise InputError("empty-header-line-least-row-needed", path=path)
     if kind.name == "parquet":
         refuse_logged(path)
     return kind
@@ -248,26 +248,20 @@ def _check_file(path: Path) -> Format:
 def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
     # Arrow raises some of its complaints about content as plain OSError, without an error number
     if isinstance(error, OSError) and error.strerror:
-        return InputError(f"'{path}' cannot be read: {error.strerror}.")
+        return InputError("cannot-be-read", path=path, reason=error.strerror)
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]
-    return InputError(f"'{path}' cannot be read as {kind.title}: {first_line}")
+    return InputError("cannot-be-read-as", path=path, title=kind.title, reason=first_line)
 
 
 def _check_names(names: Sequence[str], path: Path) -> None:
     blank = [i + 1 for i, name in enumerate(names) if not name.strip()]
     if blank:
-        raise InputError(f"'{path}': column {blank[0]} has no name: give every column one.")
+        raise InputError("column-no-name", path=path, place=blank[0])
     long = next((name for name in names if len(name) > _LONGEST_NAME), None)
     if long is not None:
         raise InputError(
-            f"'{path}': a column name has {len(long):,} characters and begins with '{long[:40]}': is the first row a "
-            "header?"
+            "column-name-characters-begins-first-row", path=path, length=len(long), found=long[:40]
         )
     repeated = sorted({name for name in names if list(names).count(name) > 1})
     if repeated:
-        raise InputError(f"'{path}' has two columns named '{repeated[0]}': rename one.")
-
-
-def _names_in(error: Exception) -> str:
-    quoted = [part for i, part in enumerate(str(error).split("'")) if i % 2]
-    return ", ".join(f"'{name}'" for name in quoted) or "see the header"
+        raise InputError("two-columns-named", path=path, column=repeated[0])

@@ -6,15 +6,16 @@ error messages and `--format` follow from the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
-from shoal.errors import Extra, InputError, OptionError, did_you_mean
+from shoal.errors import Extra, InputError, OptionError, closest
 from shoal.io.conventions import Conventions
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -47,7 +48,7 @@ class Content:
     table: pa.Table
     conventions: Conventions = field(default_factory=Conventions)
     codebook: Codebook | None = None
-    doubts: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, Message] = field(default_factory=dict)
     cells: bool = False
 
 
@@ -269,10 +270,10 @@ def register_format(format: Format) -> Format:
     """
     taken = {suffix: known.name for known in FORMATS.values() for suffix in known.suffixes}
     if format.name in FORMATS:
-        raise OptionError(f"there is a file format '{format.name}' already: give yours another name.")
+        raise OptionError("there-file-format-already", format=format.name)
     for suffix in format.suffixes:
         if suffix in taken:
-            raise OptionError(f"files that end in {suffix} are of the format '{taken[suffix]}' already.")
+            raise OptionError("files-end-format-already", suffix=suffix, taken=taken[suffix])
     FORMATS[format.name] = format
     return format
 
@@ -305,9 +306,7 @@ def _zipped(path: Path) -> Format:
     inner = find_format(Path(zipped_table(path)))
     reader = None if inner is None else inner.read
     if inner is None or not isinstance(reader, partial) or reader.keywords.get("packing") != "":
-        raise InputError(
-            f"'{path}' does not hold a CSV, TSV or JSON lines file: unpack it and name the table."
-        )
+        raise InputError("does-not-hold-csv-tsv-json", path=path)
     return replace(inner, read=partial(reader, packing=".zip"))
 
 
@@ -317,10 +316,8 @@ def format_of(path: Path) -> Format:
         return _zipped(path)
     found = find_format(path)
     if found is None:
-        old = (
-            " An .xls file is of an older format: save it as .xlsx." if path.suffix.lower() == ".xls" else ""
-        )
-        raise InputError(f"'{path.name}' has an unknown ending: use one of {', '.join(suffixes())}.{old}")
+        old = Message("xls-is-older") if path.suffix.lower() == ".xls" else ""
+        raise InputError("has-an-unknown-ending", path=path.name, allowed=tuple(suffixes()), old=old)
     return found
 
 
@@ -347,16 +344,19 @@ def known_format(word: Any) -> Format:
         return word
     if word not in FORMATS:
         raise OptionError(
-            f"format '{word}' is not one of {', '.join(FORMATS)}.{did_you_mean(str(word), FORMATS)}"
+            "format-is-not-one-of",
+            option="format",
+            found=word,
+            allowed=tuple(FORMATS),
+            hint=closest(str(word), FORMATS),
         )
     return FORMATS[word]
 
 
-def titles(formats: Iterable[Format] | None = None) -> str:
-    """What kinds of files there are, in words.
+def titles() -> tuple[str, ...]:
+    """What kinds of files there are.
 
     >>> titles()
-    'CSV, TSV, JSON lines, Parquet, Feather, Excel, Stata or SPSS'
+    ('CSV', 'TSV', 'JSON lines', 'Parquet', 'Feather', 'Excel', 'Stata', 'SPSS')
     """
-    names = list(dict.fromkeys(known.title for known in formats or FORMATS.values()))
-    return f"{', '.join(names[:-1])} or {names[-1]}" if len(names) > 1 else names[0]
+    return tuple(dict.fromkeys(known.title for known in FORMATS.values()))

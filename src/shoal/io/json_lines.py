@@ -12,12 +12,13 @@ from shoal.errors import InputError
 from shoal.io.conventions import Conventions
 from shoal.io.delimited import _opened, _target
 from shoal.io.mixed_cells import column_of
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, str]]:
+def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, Message]]:
     """Columns in the order in which their names first occur, and doubts about those that mix kinds of values.
 
     A name that a line does not have is a missing value there.
@@ -38,11 +39,10 @@ def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, 
                     names.update(dict.fromkeys(rows[-1]))
         except UnicodeDecodeError as error:
             raise InputError(
-                f"'{path}' is not UTF-8 text, which JSON is: after row {len(rows)} it holds the byte "
-                f"0x{error.object[error.start]:02X}."
+                "not-utf-8-text-json", row=len(rows), path=path, found=error.object[error.start]
             ) from None
     columns: dict[str, Any] = {}
-    doubts: dict[str, str] = {}
+    doubts: dict[str, Message] = {}
     for name in names:
         columns[name], doubt = column_of(name, [row.get(name) for row in rows])
         if doubt is not None:
@@ -54,13 +54,11 @@ def _object(path: Path, line: str, row: int) -> dict[str, Any]:
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            raise InputError(f"'{path}': row {row} has a name twice: correct it.")
+            raise InputError("row-name-twice", row=row, path=path)
         return found
 
     def refuse(word: str) -> Any:
-        raise InputError(
-            f"'{path}': row {row} holds {word}, which is no value of JSON: write null for what is missing."
-        )
+        raise InputError("row-holds-no-value-json", row=row, path=path, found=word)
 
     try:
         found = json.loads(line, object_pairs_hook=once, parse_constant=refuse)
@@ -68,17 +66,13 @@ def _object(path: Path, line: str, row: int) -> dict[str, Any]:
         if isinstance(error, InputError):
             raise
         raise InputError(
-            f"'{path}': row {row} is not a JSON object on a line of its own: {str(error).splitlines()[0]}."
+            "row-not-json-object-line-own", row=row, path=path, reason=str(error).splitlines()[0]
         ) from None
     if not isinstance(found, dict):
-        raise InputError(f"'{path}': row {row} is not a JSON object, such as {{\"age\": 34}}.")
+        raise InputError("row-not-json-object-such", row=row, path=path)
     for name, value in found.items():
         if isinstance(value, dict | list):
-            raise InputError(
-                f"'{path}': row {row} holds a list or an object in '{name}': a table has one value per cell, write "
-                "them as "
-                "columns."
-            )
+            raise InputError("row-holds-list-object-table-value", row=row, path=path, column=name)
     return found
 
 

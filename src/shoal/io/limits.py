@@ -58,18 +58,16 @@ def zipped_table(path: Path) -> str:
         with zipfile.ZipFile(path) as archive:
             parts = [part for part in archive.infolist() if not part.is_dir()]
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, EOFError, OSError) as error:
-        raise InputError(f"'{path}' is not the archive that its ending says: {error}.") from None
+        raise InputError("not-archive-ending-says", path=path, reason=error) from None
     own = [
         part
         for part in parts
         if not part.filename.startswith("__MACOSX/") and not Path(part.filename).name.startswith(".")
     ]
     if len(own) != 1:
-        raise InputError(
-            f"'{path}' holds {len(own)} files, and one table is needed: unpack it and name the table."
-        )
+        raise InputError("holds-files-table-needed", path=path, found=len(own))
     if own[0].flag_bits & 1:
-        raise InputError(f"'{path}' is encrypted: unpack it and name the table.")
+        raise InputError("is-encrypted", path=path)
     return own[0].filename
 
 
@@ -99,7 +97,9 @@ class Unpacked(io.RawIOBase):
         try:
             piece = self._inner.read(len(buffer))
         except (OSError, EOFError, zlib.error, RuntimeError, pa.ArrowException) as error:
-            raise InputError(f"'{self._path}' cannot be unpacked: {str(error).splitlines()[0]}.") from None
+            raise InputError(
+                "cannot-be-unpacked", path=self._path, reason=str(error).splitlines()[0]
+            ) from None
         self._done += len(piece)
         if self._done > self._most:
             raise too_much(self._path, self._most)
@@ -113,11 +113,7 @@ class Unpacked(io.RawIOBase):
 
 
 def too_much(path: Path, most: int) -> InputError:
-    return InputError(
-        f"'{path}' unpacks to more than {most / 1e6:,.0f} MB, which a table of its size does not: if it is right, "
-        "unpack "
-        "it and name the unpacked file."
-    )
+    return InputError("unpacks-more-than-mb-table-size", path=path, most=most / 1000000.0)
 
 
 def unpacked_sizes(path: Path) -> Iterator[tuple[int, int]]:
@@ -146,8 +142,8 @@ def check_zip(path: Path) -> None:
             for part in parts:
                 if part.filename.endswith((".xml", ".rels")):
                     with archive.open(part) as file:
-                        check_xml(file.read(1 << 16), f"'{path}'")
+                        check_xml(file.read(1 << 16), path)
     except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError, OSError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"'{path}' is not the archive that its ending says: {error}.") from None
+        raise InputError("not-archive-ending-says", path=path, reason=error) from None

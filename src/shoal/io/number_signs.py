@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.io.conventions import BLANKS, Conventions
+from shoal.text import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,12 @@ class Signs:
         return BLANKS if self.thousands == " " else "'’" if self.thousands == "'" else self.thousands
 
     @property
-    def words(self) -> str:
+    def words(self) -> Message:
         """The options that say so."""
-        said = [f'decimal="{self.decimal}"'] if self.decimal != "." or not self.thousands else []
-        return " ".join([*said, *([f'thousands="{self.thousands}"'] if self.thousands else [])])
+        if not self.thousands:
+            return Message.of("decimal-sign", decimal=self.decimal)
+        code = "thousands-sign" if self.decimal == "." else "decimal-and-thousands-sign"
+        return Message.of(code, decimal=self.decimal, thousands=self.thousands)
 
 
 USUAL_SIGNS = (

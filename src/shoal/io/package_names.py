@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from shoal.errors import InputError
+from shoal.text import Message
 
 TITLES: Mapping[str, str] = {"stata": "Stata", "spss": "SPSS"}
 
@@ -14,12 +15,7 @@ _STATA_WORDS = {
     *("if", "in", "int", "long", "strL", "using", "with"),
 }
 _SPSS_WORDS = {"ALL", "AND", "BY", "EQ", "GE", "GT", "LE", "LT", "NE", "NOT", "OR", "TO", "WITH"}
-_RULES: Mapping[str, str] = {
-    "stata": "a name there is at most 32 letters, digits and underscores, does not begin with a digit and is no word "
-    "of Stata's language",
-    "spss": "a name there begins with a letter, goes on with letters, digits, '.', '_', '$', '#' or '@', takes at most "
-    "64 bytes and is no word of SPSS's language",
-}
+_RULES = {"stata": Message("names-of-stata"), "spss": Message("names-of-spss")}
 
 
 def check_column_names(names: Sequence[str], format: str) -> None:
@@ -33,18 +29,14 @@ def check_column_names(names: Sequence[str], format: str) -> None:
     for name in names:
         if not rule(name):
             raise InputError(
-                f"column '{name}' cannot be written to a {TITLES[format]} file: {_RULES[format]}; rename it, or choose "
-                "another format (format=csv)."
+                "column-cannot-written-file", column=name, titles=TITLES[format], rules=_RULES[format]
             )
     if format == "spss":
         seen: dict[str, str] = {}
         for name in names:
             other = seen.setdefault(name.lower(), name)
             if other != name:
-                raise InputError(
-                    f"columns '{other}' and '{name}' have one name in an SPSS file, where capitals do not count: "
-                    "rename one, or choose another format (format=csv)."
-                )
+                raise InputError("columns-have-name-spss-file-where", other=other, name=name)
 
 
 def _stata_name(name: str) -> bool:

@@ -52,7 +52,9 @@ def read_package(
         _, described = reader(path, metadataonly=True, user_missing=True, output_format="dict")
         columns, meta = reader(path, output_format="dict", disable_datetime_conversion=True)
     except (known.ReadstatError, known.PyreadstatError, UnicodeDecodeError) as error:
-        raise InputError(f"'{path}' cannot be read as {TITLES[source]}: {error}.") from None
+        raise InputError(
+            "package-read-cannot-be-read-as", path=path, titles=TITLES[source], reason=error
+        ) from None
     arrays: dict[str, pa.Array] = {}
     variables: dict[str, Variable] = {}
     for name in meta.column_names:

@@ -110,7 +110,9 @@ def write_package(table: pa.Table, path: Path, target: str, codebook: Codebook |
     try:
         (known.write_dta if target == "stata" else known.write_sav)(frame, path, **settings)
     except (known.ReadstatError, known.PyreadstatError) as error:
-        raise OutputError(f"'{path.name}' cannot be written as a {TITLES[target]} file: {error}.") from None
+        raise OutputError(
+            "cannot-written-file", path=path.name, titles=TITLES[target], reason=error
+        ) from None
     _without_clock(path, target)
 
 
@@ -147,10 +149,7 @@ def _column(name: str, values: Any, variable: Variable, source: str, target: str
         return _whole(name, values, native, target)
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
         return _numeric(values.cast(pa.float64()).to_numpy(zero_copy_only=False), native, target)
-    raise InputError(
-        f"column '{name}' of type {kind} cannot be written to a {TITLES[target]} file: convert it to text or numbers, "
-        "or choose another format (format=parquet)."
-    )
+    raise InputError("column-type-cannot-written-file", column=name, kind=kind, titles=TITLES[target])
 
 
 def _abroad(variable: Variable) -> Variable:
@@ -206,10 +205,7 @@ def _whole(name: str, values: Any, variable: Variable, target: str) -> _Column:
     present = values.drop_null().to_numpy(zero_copy_only=False)
     largest = max(abs(int(present.min())), abs(int(present.max()))) if present.size else 0
     if largest > _EXACT_WHOLE:
-        raise InputError(
-            f"column '{name}' holds whole numbers beyond 2^53, which a {TITLES[target]} file cannot hold exactly: "
-            "convert it to text, or choose another format (format=csv)."
-        )
+        raise InputError("column-holds-whole-numbers-beyond-2", column=name, titles=TITLES[target])
     numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
     if largest > _LARGEST_LONG:
         digits = len(str(largest)) + 1

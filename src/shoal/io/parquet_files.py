@@ -18,6 +18,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from shoal.errors import InputError
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -112,9 +113,7 @@ class Frozen:
         """An error if a file is not as it was."""
         for file in self.files:
             if not file.path.exists() or _mark(file.path) != file.mark:
-                raise InputError(
-                    f"'{file.path}' changed while the release was made: start again on files that stay as they are."
-                )
+                raise InputError("changed-while-release-made", path=file.path)
 
     def pieces(self, rows: int) -> tuple[Piece, ...]:
         """The table in pieces of about so many rows: whole row groups of one file."""
@@ -201,12 +200,12 @@ def frozen(path: str | Path, *, empty: bool = False) -> Frozen:
 
     path = Path(path)
     if not path.exists():
-        raise InputError(f"there is no file or folder '{path}'.")
+        raise InputError("there-no-file-folder", path=path)
     if not path.is_dir():
         refuse_logged(path)
     found = parquet_files(path) if path.is_dir() else [path]
     if not found:
-        raise InputError(f"the folder '{path}' holds no Parquet file (*.parquet): name another.")
+        raise InputError("folder-holds-no-parquet-file-parquet", path=path)
     files: list[File] = []
     schema: pa.Schema | None = None
     first = 0
@@ -218,13 +217,13 @@ def frozen(path: str | Path, *, empty: bool = False) -> Frozen:
             unpacked = sum(unpacked_sizes(facts))
         if len(set(own.names)) < len(own.names):
             repeated = next(name for name in own.names if own.names.count(name) > 1)
-            raise InputError(f"'{one}' has two columns named '{repeated}': rename one.")
+            raise InputError("parquet-files-two-columns-named", path=one, column=repeated)
         schema = own if schema is None else _common(schema, own, found[0], one)
         files.append(File(one, sum(groups), first, _folder_values(one, path), _mark(one), groups, unpacked))
         first += sum(groups)
     assert schema is not None
     if not first and not empty:
-        raise InputError(f"'{path}' has a header but no rows.")
+        raise InputError("header-but-no-rows", path=path)
     return _with_folders(files, schema, path)
 
 
@@ -264,12 +263,7 @@ def refuse_log(folder: str, there: Callable[[str], bool]) -> None:
     """Refuse a folder in which `there` finds the log of a table format."""
     for name, log in _LOGGED.items():
         if there(log):
-            raise InputError(
-                f"'{folder}' is a table of {name}, whose files still hold rows that were deleted from it: write the "
-                f"version that is to be released as plain Parquet files (spark.read.format('{name.lower()}')"
-                ".load(...).write.parquet(...)), and name those.",
-                code="table-with-a-log",
-            )
+            raise InputError("table-with-a-log", folder=folder, name=name, name_2=name.lower())
 
 
 def unpacked_sizes(facts: parquet.FileMetaData) -> Iterator[int]:
@@ -303,11 +297,9 @@ def _next(batches: Iterator[pa.RecordBatch], path: Path) -> pa.RecordBatch | Non
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    reason = (str(error).splitlines() or ["no reason given"])[0][:160].rstrip(".")
-    return InputError(
-        f"'{path}' cannot be read as Parquet ({reason}): restore it from where it comes from.",
-        code="unreadable",
-    )
+    lines = str(error).splitlines()
+    reason = lines[0][:160].rstrip(".") if lines else Message("no-reason")
+    return InputError("unreadable", path=path, reason=reason)
 
 
 def _common(before: pa.Schema, own: pa.Schema, first: Path, path: Path) -> pa.Schema:
@@ -319,20 +311,19 @@ def _common(before: pa.Schema, own: pa.Schema, first: Path, path: Path) -> pa.Sc
     for have, lack, where, beside in ((own, before, path, first), (before, own, first, path)):
         more = next((name for name in have.names if name not in set(lack.names)), None)
         if more is not None:
-            raise InputError(
-                f"'{where}' has a column '{more}' and '{beside}' has none: files of one table have the same columns, "
-                "so drop it there, or write it here with missing values.",
-                column=more,
-            )
+            raise InputError("has-a-column-and-has-none", column=more, path=where, other=beside)
     fields = []
     for field in before:
         other = own.field(field.name).type
         type = _wider(field.type, other)
         if type is None:
             raise InputError(
-                f"column '{field.name}' is {other} in '{path}' and {field.type} in the files before it, such as "
-                f"'{first}': convert it to one type.",
+                "column-files-before-such",
                 column=field.name,
+                other=other,
+                path=path,
+                type=field.type,
+                first=first,
             )
         fields.append(pa.field(field.name, type))
     return pa.schema(fields)
@@ -382,14 +373,10 @@ def _with_folders(files: Sequence[File], schema: pa.Schema, path: Path) -> Froze
     names = tuple(name for name, _ in files[0].values)
     for file in files:
         if tuple(name for name, _ in file.values) != names:
-            raise InputError(
-                f"'{file.path}' lies in folders of other names than '{files[0].path}': partition all files alike."
-            )
+            raise InputError("lies-folders-other-names-than", path=file.path, other=files[0].path)
     for number, name in enumerate(names):
         if name in schema.names:
-            raise InputError(
-                f"'{path}': column '{name}' is both in the files and in the names of folders: drop one."
-            )
+            raise InputError("column-both-files-names-folders", column=name, path=path)
         values = {value for file in files if (value := file.values[number][1]) is not None}
         schema = schema.append(pa.field(name, _named_type(values)))
     return Frozen(tuple(files), schema, names)

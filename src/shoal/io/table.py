@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, closest
 from shoal.io.arrow_files import parquet_rows, read_parquet
 from shoal.io.codebook import Codebook
 from shoal.io.column_types import ColumnType, arrow_type, converted, type_of
 from shoal.io.conventions import Conventions
 from shoal.io.formats import FORMATS
 from shoal.io.number_signs import USUAL_SIGNS
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,7 @@ class Table:
     inferred: frozenset[str] = frozenset()
     conventions: Conventions = field(default_factory=Conventions)
     dates: Mapping[str, str] = field(default_factory=dict)
-    doubts: Mapping[str, str] = field(default_factory=dict)
+    doubts: Mapping[str, Message] = field(default_factory=dict)
     records: Any = None
     steps: tuple[tuple[str, int], ...] = ()
     guessed: frozenset[str] = frozenset()
@@ -124,17 +125,14 @@ class Table:
     def known(self, name: str) -> str:
         """The name itself, or an error with a hint when the table has no such column."""
         if name not in self.dtypes:
-            raise InputError(
-                f"there is no column '{name}' in the table.{did_you_mean(name, self.names)}",
-                code="unknown-column",
-            )
+            raise InputError("unknown-column", column=name, hint=closest(name, self.names))
         return name
 
     def numeric(self, name: str) -> NDArray[np.float64]:
         """A column as float64, missing values as NaN; text is an error that names the row."""
         series = self.series(name)
         if not self.is_numeric(name):
-            raise InputError(_not_numeric(name, series), code="not-a-number")
+            raise InputError.saying(_not_numeric(name, series))
         if self.is_integer(name) and "128" not in str(series.dtype) and series.null_count() == 0:
             values = np.asarray(series.to_numpy()).astype(np.float64)
         else:
@@ -213,9 +211,7 @@ class Table:
                 decimals = [name for name in columns if isinstance(self.dtype(name), nw.Decimal)]
                 if not decimals:
                     raise
-                raise InputError(
-                    f"column '{decimals[0]}' is a decimal type that cannot hold its whole domain: convert it to float."
-                ) from error
+                raise InputError("column-decimal-type-cannot-hold-whole", column=decimals[0]) from error
         return built.to_native()
 
     def _as_arrow_types(self, built: pa.Table) -> pa.Table:
@@ -257,8 +253,11 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
             continue
         if table.path is not None:
             raise InputError(
-                f"column '{name}' is declared as {type} and stored as {table.dtype(name)} in '{table.path}', which is "
-                "read column by column: convert it, or correct the schema."
+                "column-declared-stored-read-column-column",
+                column=name,
+                type=type,
+                stored=table.dtype(name),
+                path=table.path,
             )
         import pyarrow as pa
 
@@ -267,9 +266,7 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
             # Arrow has no whole numbers of 128 bits
             stored = (series.cast(nw.Int64()) if "128" in str(series.dtype) else series).to_arrow()
         except pa.ArrowException:
-            raise InputError(
-                f"column '{name}' is declared as {type}, but holds values of several types: convert it first."
-            ) from None
+            raise InputError("column-declared-but-holds-values-several", column=name, type=type) from None
         chunked = stored if isinstance(stored, pa.ChunkedArray) else pa.chunked_array([stored])
         if chunked.type != arrow_type(type):
             form = table.dates.get(name, table.conventions.date_format)
@@ -305,7 +302,7 @@ _PANDAS_TYPES: Mapping[ColumnType, tuple[str, ...]] = {
 _PLAIN = ("Int64", "Float64", "Date", "Datetime(time_unit='ms', time_zone=None)", "String", "Boolean")
 
 
-def _without(doubts: Mapping[str, str], name: str) -> dict[str, str]:
+def _without(doubts: Mapping[str, Message], name: str) -> dict[str, Message]:
     return {other: doubt for other, doubt in doubts.items() if other != name}
 
 
@@ -317,7 +314,7 @@ def check_doubts(table: Table, names: Sequence[str]) -> None:
     """
     for name in names:
         if name in table.doubts and name in table.inferred:
-            raise InputError(table.doubts[name])
+            raise InputError.saying(table.doubts[name])
 
 
 def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
@@ -375,9 +372,7 @@ def without_texts(table: Table, na: Sequence[str]) -> Table:
     if not na or not names:
         return table
     if table.path is not None:
-        raise InputError(
-            f"'{table.path}' is read column by column, where no text can stand for a missing value."
-        )
+        raise InputError("read-column-column-where-no-text", path=table.path)
     kept = [
         nw.when(~nw.col(name).str.strip_chars().is_in(list(na))).then(nw.col(name)).alias(name)
         for name in names
@@ -397,10 +392,7 @@ def without_codes(table: Table, codes: Mapping[str, Sequence[str]]) -> Table:
         if not own or name not in table.names:
             continue
         if table.path is not None:
-            raise InputError(
-                f"column '{name}' has codes for missing values, and '{table.path}' is read column by column: use "
-                "engine=memory."
-            )
+            raise InputError("column-codes-missing-values-read-column", column=name, path=table.path)
         if isinstance(table.dtype(name), nw.String):
             kept.append(
                 nw.when(~nw.col(name).str.strip_chars().is_in(list(own))).then(nw.col(name)).alias(name)
@@ -430,7 +422,7 @@ def first_row(where: NDArray[np.bool_]) -> int:
     return int(np.argmax(where)) + 1
 
 
-def _not_numeric(name: str, series: nw.Series[Any]) -> str:
+def _not_numeric(name: str, series: nw.Series[Any]) -> Message:
     values = series.to_list()
     for row, value in enumerate(values, start=1):
         if value is None:
@@ -439,12 +431,11 @@ def _not_numeric(name: str, series: nw.Series[Any]) -> str:
             float(value)
         except (TypeError, ValueError):
             shown = str(value)[:40]
-            other = next(
-                (f" (say {s.words} if it is a number)" for s in USUAL_SIGNS if s.plain(shown) is not None), ""
-            )
+            other = next((s.words for s in USUAL_SIGNS if s.plain(shown) is not None), None)
+            facts = {"column": name, "row": row, "found": shown}
             return (
-                f"column '{name}' should hold numbers, but row {row} holds '{shown}': correct it{other}, make it "
-                "missing "
-                f'with na="{shown}", or leave the column out.'
+                Message("not-a-number", facts)
+                if other is None
+                else Message("not-a-number-with-signs", {**facts, "signs": other})
             )
-    return f"column '{name}' holds numbers stored as {series.dtype}: convert it to a numeric column first."
+    return Message.of("numbers-stored-otherwise", column=name, stored=series.dtype)

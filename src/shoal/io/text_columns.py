@@ -17,6 +17,7 @@ import numpy as np
 from shoal.io.conventions import BLANKS, Conventions
 from shoal.io.date_formats import USUAL, DateFormat
 from shoal.io.number_signs import USUAL_SIGNS, Signs, plain_numbers, signs_of
+from shoal.text import Message
 
 # cells that stand for nothing, in any column but one of texts
 EMPTY = (
@@ -48,7 +49,7 @@ class Settled:
     """A column of cells as values, and what is doubtful about that, if anything."""
 
     values: Any
-    doubt: str | None = None
+    doubt: Message | None = None
 
 
 def settled(
@@ -123,6 +124,10 @@ class _Column:
 
         return int(compute.index(self.cells, text).as_py()) + 1
 
+    def doubt(self, code: str, text: str, **facts: Any) -> Message:
+        """What is doubtful about a value, with the first row that holds it."""
+        return Message.of(code, column=self.name, row=self.row_of(text), found=text, **facts)
+
     def share(self, which: Any) -> float:
         """Share of the cells whose value is among some of the different ones."""
         from pyarrow import compute
@@ -148,7 +153,7 @@ class _Column:
         return found.take(encoded.indices)
 
 
-def thousands_doubt(values: Any, name: str) -> str | None:
+def thousands_doubt(values: Any, name: str) -> Message | None:
     """The doubt about texts such as 35.000, where nobody said what the point means."""
     from pyarrow import compute
 
@@ -156,7 +161,7 @@ def thousands_doubt(values: Any, name: str) -> str | None:
     return _two_readings(column, USUAL_SIGNS[0]) if len(column.distinct) else None
 
 
-def _two_readings(column: _Column, mine: Signs) -> str | None:
+def _two_readings(column: _Column, mine: Signs) -> Message | None:
     """The doubt about numbers that other signs would make other numbers."""
     import pyarrow as pa
     from pyarrow import compute
@@ -175,9 +180,13 @@ def _two_readings(column: _Column, mine: Signs) -> str | None:
         apart = compute.index(compute.not_equal(here, there), True).as_py()
         if apart >= 0:
             text = str(column.distinct[apart].as_py())
-            return (
-                f"column '{column.name}': row {column.row_of(text)} holds '{text}', which is {_number(here[apart])} "
-                f"with {mine.words} or {_number(there[apart])} with {other.words}: say which."
+            return column.doubt(
+                "two-readings",
+                text,
+                number=here[apart].as_py(),
+                signs=mine.words,
+                other_number=there[apart].as_py(),
+                other_signs=other.words,
             )
     return None
 
@@ -189,14 +198,10 @@ def _as_numbers(column: _Column, conventions: Conventions) -> Settled | None:
     signs = signs_of(conventions)
     if not column.all_match(signs.pattern):
         return None
-    name = column.name
     code = column.any_match(_LEADING_ZERO)
     doubt = None
     if code is not None:
-        doubt = (
-            f"column '{name}': row {column.row_of(code)} holds '{code}', a number that loses its first 0 with "
-            "types=integer, or a code that keeps it with types=text: say which."
-        )
+        doubt = column.doubt("leading-zero", code)
     elif not conventions.signs_told:
         doubt = _two_readings(column, signs)
     plain = compute.replace_substring_regex(plain_numbers(column.cells, signs), r"^\+", "")
@@ -206,10 +211,7 @@ def _as_numbers(column: _Column, conventions: Conventions) -> Settled | None:
         long = column.any_match(rf"[0-9]{{{_MOST_DIGITS + 1},}}")
         if long is None:
             return Settled(plain.cast(pa.int64()), doubt)
-        doubt = doubt or (
-            f"column '{name}': row {column.row_of(long)} holds '{long}', a number of which only the first digits count "
-            f"with types=decimal, or a code with types=text: say which."
-        )
+        doubt = doubt or column.doubt("too-many-digits", long)
     return Settled(plain.cast(pa.float64()), doubt)
 
 
@@ -274,18 +276,13 @@ def _moments(column: _Column, read: Callable[[str], datetime], *, whole: bool) -
     return Settled(column.converted(lambda text: None if text is None else read(text), pa.timestamp("us")))
 
 
-def _half_dates(column: _Column, which: Any, form: str) -> str:
+def _half_dates(column: _Column, which: Any, form: str) -> Message:
     date, other = column.first(which, wanted=True), column.first(which, wanted=False)
-    name = column.name
-    return (
-        f"column '{name}' holds dates of the form {form} (row {column.row_of(date)}: '{date}') and other text (row "
-        f"{column.row_of(other)}: '{_short(other)}'): correct it, make it missing with na=\"{_short(other)}\", or "
-        "read all as "
-        f"text with types=text."
-    )
+    facts = {"row": column.row_of(date), "date": date, "other_row": column.row_of(other)}
+    return Message.of("half-dates", column=column.name, form=form, found=_short(other), **facts)
 
 
-def _doubt_about_text(column: _Column, conventions: Conventions) -> str | None:
+def _doubt_about_text(column: _Column, conventions: Conventions) -> Message | None:
     """What makes a column of texts look like one of something else."""
     return (
         _other_signs(column, conventions)
@@ -294,37 +291,29 @@ def _doubt_about_text(column: _Column, conventions: Conventions) -> str | None:
     )
 
 
-def _other_signs(column: _Column, conventions: Conventions) -> str | None:
+def _other_signs(column: _Column, conventions: Conventions) -> Message | None:
     mine = signs_of(conventions)
     fitting = [signs for signs in USUAL_SIGNS if signs != mine and column.all_match(signs.pattern)]
     if not fitting:
         return None
     if conventions.signs_told:
         text = str(column.distinct[0].as_py())
-        return (
-            f"column '{column.name}' looks like numbers (row {column.row_of(text)}: '{text}'), but not with "
-            f"{mine.words}, as the "
-            f"file has them: write them alike, or use types=text if it is text."
-        )
+        return column.doubt("not-with-signs-of-file", text, signs=mine.words)
     doubt = _two_readings(column, fitting[0])
     if doubt is not None:
         return doubt
     text = column.any_match(r"[.,' \x{00a0}\x{202f}’]") or str(column.distinct[0].as_py())
-    what = "decimal commas" if fitting[0].decimal == "," else "signs between thousands"
-    return (
-        f"column '{column.name}' looks like numbers with {what} (row {column.row_of(text)}: '{text}'): use "
-        f"{fitting[0].words}, or types=text if it is text."
-    )
+    code = "numbers-with-decimal-commas" if fitting[0].decimal == "," else "numbers-with-thousands"
+    return column.doubt(code, text, signs=fitting[0].words)
 
 
-def _other_dates(column: _Column) -> str | None:
+def _other_dates(column: _Column) -> Message | None:
     import pyarrow as pa
 
     texts = column.distinct.to_pylist()
     # a few tell that a column of texts holds no dates at all
     forms = [form for form in map(DateFormat.of, USUAL) if any(form.reads(text) for text in texts[:20])]
     fitting = [form for form in forms if all(form.reads(text) for text in texts)]
-    name = column.name
     if not fitting:
         for form in forms:
             which = pa.array([form.reads(text) for text in texts])
@@ -335,35 +324,24 @@ def _other_dates(column: _Column) -> str | None:
     for other in fitting[1:]:
         for text in texts:
             if first.read(text) != other.read(text):
-                return (
-                    f"column '{name}': row {column.row_of(text)} holds '{text}', which is "
-                    f"{first.read(text):%Y-%m-%d} with "
-                    f'date_format="{first.text}" or {other.read(text):%Y-%m-%d} with '
-                    f'date_format="{other.text}": say which.'
+                return column.doubt(
+                    "two-date-readings",
+                    text,
+                    day=first.read(text).date(),
+                    form=first.text,
+                    other_day=other.read(text).date(),
+                    other_form=other.text,
                 )
-    text = str(texts[0])
-    return (
-        f"column '{name}' looks like dates of the form {first.text} (row {column.row_of(text)}: '{text}'): use "
-        f'date_format="{first.text}", or types=text if it is text.'
-    )
+    return column.doubt("looks-like-dates", str(texts[0]), form=first.text)
 
 
-def _half_numbers(column: _Column, signs: Signs) -> str | None:
+def _half_numbers(column: _Column, signs: Signs) -> Message | None:
     which = column.matches(signs.pattern)
     if column.share(which) < _NUMBERS_MIXED:
         return None
     number, other = column.first(which, wanted=True), column.first(which, wanted=False)
-    name = column.name
-    return (
-        f"column '{name}' holds numbers (row {column.row_of(number)}: '{number}') and other text (row "
-        f"{column.row_of(other)}: "
-        f"'{_short(other)}'): for numbers, correct it or make it missing with na=\"{_short(other)}\"; for text, use "
-        "types=text."
-    )
-
-
-def _number(value: Any) -> str:
-    return f"{value.as_py():.15g}"
+    facts = {"row": column.row_of(number), "number": number, "other_row": column.row_of(other)}
+    return Message.of("half-numbers", column=column.name, found=_short(other), **facts)
 
 
 def _short(text: str) -> str:

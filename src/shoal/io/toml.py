@@ -8,22 +8,26 @@ from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from shoal.decimals import decimal_text
 from shoal.errors import InputError
+from shoal.text import Message
+
+Purpose = Literal["toml-schema", "toml-recipe", "toml-log", "toml-tokens", "toml-data-set"]
 
 
-def load(path: Path, what: str) -> dict[str, Any]:
-    """The content of a TOML file, decimals exact; `what` names the file's purpose in errors."""
+def load(path: Path, purpose: Purpose) -> dict[str, Any]:
+    """The content of a TOML file, decimals exact; errors name its purpose."""
+    what = Message(purpose)
     try:
         return tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
     except FileNotFoundError:
-        raise InputError(f"there is no {what} '{path}'.") from None
+        raise InputError("no-such-file", what=what, path=path) from None
     except OSError as error:
-        raise InputError(f"the {what} '{path}' cannot be read: {error.strerror}.") from None
+        raise InputError("the-cannot-be-read", what=what, path=path, reason=error.strerror) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"the {what} '{path}' is not valid TOML: {error}") from None
+        raise InputError("not-valid-toml", what=what, path=path, reason=error) from None
 
 
 def dumps(document: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from shoal.ledger.entry import ORIGIN, Entry, decimals, fraction_of, fraction_te
 from shoal.ledger.errors import LedgerError, OverdrawnError, UnpricedError
 from shoal.ledger.operations import SYMBOLS, Charge, Currency, Register, rounded_up
 from shoal.noise import epsilon_from, pure_rho
+from shoal.text import Message
 
 # Requests priced together; one more opens a new family, so that a price is found in bounded time.
 FAMILY_SIZE = 64
@@ -112,10 +113,16 @@ class Standing:
     @property
     def words(self) -> str:
         """What is spent, of how much, and what is left, in words."""
-        remaining = self.remaining()
-        limit = "no ceiling" if self.terms.ceiling is None else f"of {decimal_text(self.terms.ceiling)}"
-        left = "" if remaining is None else f", {decimal_text(remaining)} left"
-        return f"{SYMBOLS[self.terms.currency]} {decimal_text(self.spent)} spent, {limit}{left}"
+        ceiling, remaining = self.terms.ceiling, self.remaining()
+        without = "standing-no-ceiling" if remaining is None else "standing-no-ceiling-left"
+        found = Message.of(
+            without if ceiling is None else "standing",
+            symbol=SYMBOLS[self.terms.currency],
+            spent=decimal_text(self.spent),
+            ceiling=None if ceiling is None else decimal_text(ceiling),
+            left=None if remaining is None else decimal_text(remaining),
+        )
+        return str(found)
 
     @property
     def epsilon(self) -> Fraction:
@@ -235,18 +242,12 @@ class Account:
         """
         if self._terms().currency == "epsilon":
             if charge.rho is not None:
-                raise ClaimError(
-                    f"the budget of data set '{self.dataset}' is in ε, and this charge is in ρ, which has no pure ε: "
-                    "leave delta out, or open a budget in (rho, delta) under another name with 'shoal ledger open'."
-                )
+                raise ClaimError("budget-data-set-charge-no-pure", dataset=self.dataset)
             return charge
         if charge.rho is not None:
             return replace(charge, epsilon=charge.rho, rho=None)
         if charge.delta:
-            raise ClaimError(
-                f"the budget of data set '{self.dataset}' is in ρ, and this charge has a δ of its own, which has no ρ: "
-                "leave delta out."
-            )
+            raise ClaimError("budget-data-set-charge-own-no", dataset=self.dataset)
         prices = {contents: rounded_up(pure_rho(price)) for contents, price in charge.prices.items()}
         return replace(charge, epsilon=pure_rho(charge.epsilon), prices=prices)
 
@@ -284,15 +285,12 @@ class Account:
             LedgerError: it does not continue the chain, or spends what it should not.
         """
         if entry.number != self.number + 1 or entry.previous != self.head or entry.sealed() != entry.hash:
-            raise LedgerError(
-                f"the ledger is broken: entry {entry.number} of data set '{entry.dataset}' does not continue the "
-                "chain, so it was altered, removed or put in; restore a ledger that 'shoal ledger verify' accepts."
-            )
+            raise LedgerError("the-ledger-is-broken", number=entry.number, dataset=entry.dataset)
         if entry.kind == "terms":
             self._check_terms(entry)
         elif entry.kind == "answer":
             if entry.refers not in self.unanswered:
-                raise self._wrong(entry, "answers a charge that does not exist or has an answer")
+                raise self._wrong(entry, "entry-answers-no-charge")
         else:
             self._check_charge(entry)
         self.take(entry)
@@ -327,28 +325,28 @@ class Account:
     def _check_terms(self, entry: Entry) -> None:
         terms = Terms.from_dict(json.loads(entry.content))
         if self.terms is not None and self.terms.neighbours != terms.neighbours:
-            raise self._wrong(entry, "changes the neighbour relation")
+            raise self._wrong(entry, "entry-changes-neighbours")
         if self.terms is not None and self.terms.unit not in (None, terms.unit):
-            raise self._wrong(entry, "changes the unit")
+            raise self._wrong(entry, "entry-changes-unit")
         if self.terms is not None and self.terms.currency != terms.currency:
-            raise self._wrong(entry, "changes the currency")
+            raise self._wrong(entry, "entry-changes-currency")
 
     def _check_charge(self, entry: Entry) -> None:
         if min(entry.epsilon, entry.delta, entry.added, entry.added_analyst) < 0:
-            raise self._wrong(entry, "gives something back")
+            raise self._wrong(entry, "entry-gives-back")
         if entry.family:
             # the price of a family needs the questions' meaning; all others follow from the entries alone
             if max(entry.added, entry.added_analyst) > entry.epsilon:
-                raise self._wrong(entry, "adds more than it costs")
+                raise self._wrong(entry, "entry-adds-more")
         else:
             own = self.analysts.get(entry.analyst, Balance())
             adds = [balance.adds_alone(entry.epsilon, entry.person) for balance in (self.total, own)]
             if adds != [entry.added, entry.added_analyst]:
-                raise self._wrong(entry, "adds another amount than it costs")
+                raise self._wrong(entry, "entry-adds-other")
         try:
             self._allow(entry, entry.added, entry.added_analyst)
         except OverdrawnError:
-            raise self._wrong(entry, "exceeds a ceiling") from None
+            raise self._wrong(entry, "entry-exceeds-ceiling") from None
 
     def _allow(self, charge: Charge | Entry, added: Fraction, added_analyst: Fraction) -> None:
         terms, own = self._terms(), self.analysts.get(charge.analyst, Balance())
@@ -359,14 +357,12 @@ class Account:
 
     def _terms(self) -> Terms:
         if self.terms is None:
-            raise LedgerError(f"data set '{self.dataset}' is not registered in this ledger.")
+            raise LedgerError("data-set-not-registered-ledger", dataset=self.dataset)
         return self.terms
 
-    def _wrong(self, entry: Entry, what: str) -> LedgerError:
-        return LedgerError(
-            f"the ledger is wrong: entry {entry.number} of data set '{entry.dataset}' {what}; restore a ledger that "
-            "'shoal ledger verify' accepts."
-        )
+    def _wrong(self, entry: Entry, code: str) -> LedgerError:
+        what = Message(code)
+        return LedgerError("the-ledger-is-wrong", number=entry.number, dataset=entry.dataset, what=what)
 
 
 def _within(of: str, what: str, added: Fraction, spent: Fraction, ceiling: Fraction | None) -> None:

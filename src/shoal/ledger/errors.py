@@ -26,9 +26,9 @@ class OverdrawnError(ShoalError):
 
     def __init__(self, of: str, what: str, requested: Fraction, remaining: Fraction) -> None:
         self.of, self.what, self.requested, self.remaining = of, what, requested, remaining
+        amounts = {"requested": requested, "remaining": remaining, "missing": requested - remaining}
         super().__init__(
-            f"the budget of {of} does not allow this: {what} {decimal_text(requested)} was requested, "
-            f"{decimal_text(remaining)} remains, {decimal_text(requested - remaining)} is missing."
+            "overdrawn", of=of, what=what, **{name: decimal_text(amount) for name, amount in amounts.items()}
         )
 
 
@@ -39,9 +39,7 @@ class QuotaError(ShoalError):
 
     def __init__(self, room: int) -> None:
         self.room = room
-        super().__init__(
-            f"what is stored under this name takes all of its {room:,} bytes: the holder can allow more."
-        )
+        super().__init__("quota", room=room)
 
 
 class UnpricedError(ShoalError):
@@ -50,7 +48,7 @@ class UnpricedError(ShoalError):
     kind = "unpriced"
 
     def __init__(self) -> None:
-        super().__init__("others asked meanwhile, so the price must be computed again.")
+        super().__init__("unpriced")
 
 
 class KeyReusedError(ShoalError):
@@ -59,4 +57,4 @@ class KeyReusedError(ShoalError):
     kind = "key-reused"
 
     def __init__(self) -> None:
-        super().__init__("this idempotency key was used for another request: take a new key.")
+        super().__init__("key-reused")

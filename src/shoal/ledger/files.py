@@ -39,16 +39,10 @@ class OpenFiles:
             found, size = _identity(Path(f"{self._path}{suffix}"))
             known = self._known.get(suffix)
             if known is not None and found != known:
-                raise LedgerError(
-                    f"the ledger file '{self._path}{suffix}' was replaced or removed while it was open, so nothing "
-                    "more is granted: stop what uses it, put the newest file back, and start again."
-                )
+                raise LedgerError("ledger-file-replaced-removed-while-open", path=self._path, suffix=suffix)
             # a log begins anew after a checkpoint, but its file is never made shorter while it is open
             if known is not None and size < self._sizes[suffix]:
-                raise LedgerError(
-                    f"the ledger file '{self._path}{suffix}' was cut off while it was open, so nothing more is "
-                    "granted: stop what uses it, put the newest file back, and start again."
-                )
+                raise LedgerError("ledger-file-cut-off-while-open", path=self._path, suffix=suffix)
             if found is not None and (writing or not suffix or known is not None):
                 self._known[suffix], self._sizes[suffix] = found, size
 

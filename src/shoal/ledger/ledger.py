@@ -246,10 +246,7 @@ class Ledger:
             there = there or (entry.number, entry.hash) == (number, head)
         if not there:
             self._accounts.pop(dataset, None)
-            raise LedgerError(
-                f"the ledger of data set '{dataset}' lost entries that were there before: an old backup was restored, "
-                "or the file was changed; restore the newest one."
-            )
+            raise LedgerError("ledger-data-set-lost-entries-were", dataset=dataset)
         self._accounts[dataset] = account
         self._seen[dataset] = (account.number, account.head)
         return account
@@ -296,20 +293,26 @@ class _Work:
         terms, now = Terms.of(wanted), self._account.terms
         if now is not None and now.neighbours != terms.neighbours:
             raise OptionError(
-                f"data set '{wanted.dataset}' was registered with the neighbour relation '{now.neighbours}', which "
-                f"cannot change to '{terms.neighbours}': charges under the two do not add up."
+                "data-set-registered-neighbour-relation-cannot",
+                dataset=wanted.dataset,
+                neighbours=now.neighbours,
+                neighbours_2=terms.neighbours,
             )
         if now is not None and terms.unit is None:
             terms = replace(terms, unit=now.unit)
         if now is not None and now.unit not in (None, terms.unit):
             raise OptionError(
-                f"data set '{wanted.dataset}' was registered with a budget per {now.unit}, which cannot change to one "
-                f"per {terms.unit}: charges for the two do not add up. Declare the unit as before, or take a new name."
+                "data-set-registered-budget-per-cannot",
+                dataset=wanted.dataset,
+                unit=now.unit,
+                unit_2=terms.unit,
             )
         if now is not None and now.currency != terms.currency:
             raise OptionError(
-                f"data set '{wanted.dataset}' was registered with a budget in {now.currency}, which cannot change to "
-                f"one in {terms.currency}: take a new name."
+                "data-set-registered-budget-cannot-change",
+                dataset=wanted.dataset,
+                currency=now.currency,
+                currency_2=terms.currency,
             )
         if terms != now:
             self._write("terms", canonical(terms.to_dict()))
@@ -322,7 +325,7 @@ class _Work:
                 raise KeyReusedError
             return self._receipt(earlier, repeated=True)
         if min(wanted.epsilon, wanted.delta, wanted.rho or _NOTHING) < 0:
-            raise OptionError("a charge must not be negative.")
+            raise OptionError("charge-not-negative")
         wanted = self._account.in_currency(wanted)
         taken = self._account.stored.get(wanted.analyst, 0) + len(wanted.content) + wanted.size
         if wanted.room is not None and taken > wanted.room:
@@ -351,7 +354,7 @@ class _Work:
             )
         answer = self._answers.get(wanted.charge)
         if answer is None:
-            raise LedgerError("an answer came without its charge: it must not be sent.")
+            raise LedgerError("answer-came-without-charge")
         return Receipt(wanted.dataset, wanted.charge, _NOTHING, False, answer.content, answer.hash)
 
     def _receipt(self, charge: Entry, *, repeated: bool) -> Receipt:

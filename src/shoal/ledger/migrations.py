@@ -92,9 +92,7 @@ def migrate(connection: Connection, migrations: Sequence[Callable[[Connection], 
     version_table.create(connection, checkfirst=True)
     version = connection.scalar(sa.select(sa.func.max(version_table.c.version))) or 0
     if version > len(steps):
-        raise LedgerError(
-            f"the ledger has layout {version}, this version of Shoal knows {len(steps)}: install a newer one."
-        )
+        raise LedgerError("ledger-layout-version-shoal-knows", version=version, number_of_steps=len(steps))
     for number, step in enumerate(steps[version:], start=version + 1):
         step(connection)
         connection.execute(version_table.insert().values(version=number))

@@ -55,10 +55,7 @@ class Register:
 
     def __post_init__(self) -> None:
         if self.currency == "rho" and not 0 < self.delta_ceiling < 1:
-            raise OptionError(
-                f"a budget in rho needs a delta above 0 and below 1, with which data set '{self.dataset}' is converted "
-                "to epsilon at the end: give one, for example 1e-6."
-            )
+            raise OptionError("budget-rho-needs-delta-above-0", dataset=self.dataset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from shoal.ledger.units import account_of
 from shoal.method.models import MODELS
 from shoal.method.statement import PrivacyStatement
 from shoal.method.tuned import Tuned
+from shoal.text import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class Recorded:
     charge: int
     added: Fraction | None
     currency: Currency
-    warnings: tuple[str, ...]
+    warnings: tuple[Message, ...]
     head: str = ""
 
     @property
@@ -89,10 +90,7 @@ def record_release(
     delta = statement.delta if counted else Fraction(0)
     terms = account_of(ledger, dataset, neighbours, unit, table, delta).terms
     if terms.ceiling is not None and not counted:
-        raise ClaimError(
-            f"data set '{dataset}' has a ceiling, and this release ({statement.model}) has no ε for the original "
-            "records that could be counted under it: use a method that claims dp or approximate-dp, or another dataset."
-        )
+        raise ClaimError("data-set-ceiling-release-no-original", dataset=dataset, model=statement.model)
     content = {
         "release": statement.method,
         "model": statement.model,
@@ -130,28 +128,30 @@ def releases_in(address: str, dataset: str) -> dict[str, bool]:
     return {entry.hash: bool(json.loads(entry.content).get("measured")) for entry in made}
 
 
-def _other_uses(ledger: Ledger, table: str) -> Iterator[str]:
+def _other_uses(ledger: Ledger, table: str) -> Iterator[Message]:
     for name in ledger.datasets():
         for entry in ledger.entries(name):
             yield from _use(entry, table)
 
 
-def _use(entry: Entry, table: str) -> Iterator[str]:
+def _use(entry: Entry, table: str) -> Iterator[Message]:
     if entry.kind == "release":
         earlier = json.loads(entry.content)
         if earlier["table"] == table:
-            claimed = (
-                "" if earlier["claimed"] is None else f", ε = {decimal_text(Fraction(earlier['claimed']))}"
-            )
-            claimed += f", δ = {decimal_text(Fraction(earlier['delta']))}" if "delta" in earlier else ""
-            yield (
-                f"this table was released before: on {entry.at[:10]} with {earlier['release']} ({earlier['model']}"
-                f"{claimed}), data set '{entry.dataset}'. What the releases reveal adds up."
+            claim: list[str | Message] = [earlier["model"]]
+            if earlier["claimed"] is not None:
+                epsilon = decimal_text(Fraction(earlier["claimed"]))
+                claim.append(Message.of("claimed-epsilon", epsilon=epsilon))
+            if "delta" in earlier:
+                claim.append(Message.of("claimed-delta", delta=decimal_text(Fraction(earlier["delta"]))))
+            yield Message.of(
+                "released-before",
+                day=entry.at[:10],
+                method=earlier["release"],
+                claim=tuple(claim),
+                dataset=entry.dataset,
             )
     elif entry.kind == "terms" and entry.number == 1:
         terms = json.loads(entry.content)
         if terms["fingerprint"] == table and terms["ceiling"] is not None:
-            yield (
-                f"questions about this table are answered as data set '{entry.dataset}': what the answers and this "
-                "release reveal adds up; name it as the dataset to count both under its ceiling."
-            )
+            yield Message.of("questions-answered", dataset=entry.dataset)

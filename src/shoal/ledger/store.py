@@ -27,6 +27,7 @@ from shoal.ledger.errors import LedgerError
 from shoal.ledger.files import OpenFiles
 from shoal.ledger.integrity import damage_of
 from shoal.ledger.migrations import dataset_table, entry_table, migrate
+from shoal.text import Message
 
 _COLUMNS = [column.name for column in entry_table.columns]
 _BUSY_MILLISECONDS = 60_000
@@ -164,7 +165,7 @@ class Store:
         name = entry_table.c.dataset
         return list(connection.scalars(sa.select(name).distinct().order_by(name)))
 
-    def damage(self, connection: Connection) -> list[str]:
+    def damage(self, connection: Connection) -> list[Message]:
         """What the database's own check finds."""
         return damage_of(connection)
 
@@ -182,7 +183,7 @@ class Store:
         if self.sqlite:
             free = shutil.disk_usage(Path(self.url.database or "").parent).free
             if free < _LEAST_ROOM:
-                raise LedgerError(f"the disk of the ledger is full: {free:,} bytes are left.")
+                raise LedgerError("disk-ledger-full", free=free)
 
     def close(self) -> None:
         self._engine.dispose()
@@ -220,10 +221,7 @@ def _entry(row: Any) -> Entry:
         epsilon, delta, added, added_analyst = map(fraction_of, amounts)
         who = tuple(json.loads(person)) if person else None
     except (ValueError, ZeroDivisionError, TypeError, AttributeError, RecursionError):
-        raise LedgerError(
-            f"the ledger is broken: entry {number} of data set '{dataset}' cannot be read; restore a ledger that "
-            "'shoal ledger verify' accepts."
-        ) from None
+        raise LedgerError("store-the-ledger-is-broken", number=number, dataset=dataset) from None
     return Entry(
         dataset,
         number,
@@ -252,25 +250,25 @@ def _url(address: str | Path) -> URL:
     try:
         url = make_url(text)
     except ArgumentError:
-        raise InputError("the address of the ledger is not a path nor a database address.") from None
+        raise InputError("address-ledger-not-path-nor-database") from None
     backend = url.get_backend_name()
     if backend == "postgresql":
         return url.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
-        raise InputError(f"the ledger cannot be kept in '{backend}': use a path, or postgresql://...")
+        raise InputError("ledger-cannot-kept", backend=backend)
     return url
 
 
 def _prepare_file(url: URL, create: bool) -> None:
     if not url.database or url.database == ":memory:":
-        raise InputError("a ledger in memory would forget what was spent: name a file.")
+        raise InputError("ledger-memory-would-forget-what-spent")
     path = Path(url.database)
     if path.exists():
         return
     if not create:
-        raise InputError(f"there is no ledger '{path}'.")
+        raise InputError("there-no-ledger", path=path)
     if not path.parent.is_dir():
-        raise InputError(f"there is no folder '{path.parent}' to keep the ledger in.")
+        raise InputError("there-no-folder-keep-ledger", parent=path.parent)
     # answers and requests are in it: nobody but its owner reads it
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
@@ -300,7 +298,7 @@ def _durable_sqlite(connection: Any, _: Any) -> None:
     mode = write_ahead(cursor)
     cursor.execute("PRAGMA synchronous = FULL")
     if mode != "wal" or cursor.execute("PRAGMA synchronous").fetchone()[0] != 2:
-        raise LedgerError("the file system of the ledger allows no write-ahead log: keep it on a local disk.")
+        raise LedgerError("file-system-ledger-allows-no-write")
     cursor.close()
 
 
@@ -341,4 +339,4 @@ def _readable_errors() -> Iterator[None]:
         yield
     except SQLAlchemyError as error:
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        raise InputError(f"the ledger cannot be opened: {cause}.") from None
+        raise InputError("ledger-cannot-opened", cause=cause) from None

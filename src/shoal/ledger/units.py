@@ -28,11 +28,7 @@ def named_dataset(ledger: object, dataset: str | None) -> str | None:
         OptionError: there is a ledger, and no name.
     """
     if ledger is not None and not dataset:
-        raise OptionError(
-            "ledger= needs dataset=: name whose budget it is, the same name for everything about the same people "
-            "('shoal ledger show' lists the names in use).",
-            option="dataset",
-        )
+        raise OptionError("ledger-needs-dataset", option="dataset")
     return dataset or None
 
 
@@ -55,15 +51,15 @@ def opened_budget(
     """
     setting = SETTINGS["neighbours"]
     if (epsilon is None) == (rho is None):
-        raise OptionError("a budget is opened with epsilon, or with rho: give one of the two.")
+        raise OptionError("budget-opened-epsilon-rho")
     if unit is None and max_rows is not None:
-        raise OptionError("max_rows is for persons, who are values of a column: name that column with unit.")
+        raise OptionError("units-max-rows-persons-who-values-column", option="max_rows")
     words = ROW if unit is None else unit_words(unit, max_rows or 1)
     failure = parse_delta(delta)
     if rho is not None:
         most = exact(rho, "rho")
         if most <= 0:
-            raise OptionError(f"rho must be above 0, got {rho}.")
+            raise OptionError("rho-above-0", option="rho", found=rho)
     else:
         most = parse_epsilon(epsilon or "")
         most = rho_from(most, failure) if failure else most
@@ -94,22 +90,21 @@ def account_of(
         return standing
     if terms.neighbours != neighbours:
         raise ClaimError(
-            f"data set '{dataset}' counts under the neighbour relation '{terms.neighbours}', this release claims "
-            f"'{neighbours}': the two do not add up."
+            "data-set-counts-under-neighbour-relation",
+            dataset=dataset,
+            neighbours=terms.neighbours,
+            neighbours_2=neighbours,
         )
     if terms.unit is not None:
         raise ClaimError(
-            f"the budget of data set '{dataset}' is per {terms.unit}, this release claims ε per {unit}: the two do not "
-            "add up. Declare the unit in the schema as the budget has it (role unit and max_rows), or name another "
-            "dataset.",
+            "budget-data-set-per-release-claims",
             option="dataset",
+            dataset=dataset,
+            unit=terms.unit,
+            unit_2=unit,
         )
     if terms.ceiling is not None or standing.spent or standing.delta_spent:
-        raise ClaimError(
-            f"the budget of data set '{dataset}' was begun by a version of Shoal that did not note whether it is per "
-            f"row or per person, and this release claims ε per {unit}: say once which one it is, with "
-            "'shoal ledger unit' (a server says it by itself when it starts)."
-        )
+        raise ClaimError("budget-data-set-begun-version-shoal", dataset=dataset, unit=unit)
     declare_unit(ledger, dataset, unit)
     return ledger.standing(dataset)
 

@@ -11,6 +11,7 @@ from shoal.ledger.account import Account, Standing
 from shoal.ledger.entry import Entry
 from shoal.ledger.errors import LedgerError
 from shoal.ledger.ledger import Ledger
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.ledger.store import Store
@@ -28,10 +29,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What is in order, and everything that is not, in words."""
+    """What is in order, and everything that is not."""
 
     findings: list[Finding] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    problems: list[Message] = field(default_factory=list)
 
 
 def verify(ledger: Ledger, heads: Sequence[str] = ()) -> list[Finding]:
@@ -51,7 +52,7 @@ def verify(ledger: Ledger, heads: Sequence[str] = ()) -> list[Finding]:
     """
     found = _examined(ledger.store, heads)
     if found.problems:
-        raise LedgerError(found.problems[0])
+        raise LedgerError.saying(found.problems[0])
     return found.findings
 
 
@@ -85,51 +86,41 @@ def examine(address: str | Path, heads: Sequence[str] = (), digest: str | None =
         and newest == {_plain(head) for head in heads}
         and now != digest
     ):
-        found.problems.append(
-            "the ledger file was changed since it was closed, though all entries are in order: bytes between them are "
-            "damaged; copy the entries to a new file with 'VACUUM INTO', and find out why."
-        )
+        found.problems.append(Message("ledger-file-changed"))
     return found
 
 
 def _examined(store: Store, heads: Sequence[str]) -> Examination:
     found, wanted = Examination(), {_plain(head) for head in heads}
-    for problem in _attempt(found, "the database", lambda: _damage(store)) or ():
-        found.problems.append(f"the ledger is damaged: {problem}; restore a ledger that is not.")
-    names = _attempt(found, "the list of data sets", lambda: _names(store)) or []
+    for problem in _attempt(found, Message("look-database"), lambda: _damage(store)) or ():
+        found.problems.append(Message.of("ledger-damaged", reason=problem))
+    names = _attempt(found, Message("look-data-sets"), lambda: _names(store)) or []
     for name in names:
-        finding = _attempt(found, f"data set '{name}'", lambda name=name: _follow(store, name, wanted))  # type: ignore[misc]
+        what = Message.of("look-data-set", dataset=name)
+        finding = _attempt(found, what, lambda name=name: _follow(store, name, wanted))  # type: ignore[misc]
         if finding is not None:
             found.findings.append(finding)
     if not names and not found.problems:
-        found.problems.append(
-            "the ledger has no entries: one that was used has at least the terms of a data set, so they were lost, or "
-            "this is another file."
-        )
+        found.problems.append(Message("ledger-without-entries"))
     missing = wanted.difference(*(finding.heads for finding in found.findings))
     if missing:
-        found.problems.append(
-            f"the head {min(missing)} is not in this ledger: entries that existed when it was noted are gone (an old "
-            "backup was restored, or this is another ledger), so more may have been spent than it says."
-        )
+        found.problems.append(Message.of("head-not-in-ledger", head=min(missing)))
     return found
 
 
-def _attempt(found: Examination, what: str, look: Callable[[], _Found]) -> _Found | None:
+def _attempt(found: Examination, what: Message, look: Callable[[], _Found]) -> _Found | None:
     """What a look finds; whatever goes wrong is one more problem."""
     try:
         return look()
     except LedgerError as error:
-        found.problems.append(str(error))
+        found.problems.append(error.message)
     except Exception as error:
         # a damaged file can break anything that reads it, in any way
-        found.problems.append(
-            f"the ledger is damaged: {what} cannot be read ({type(error).__name__}); restore a ledger that can."
-        )
+        found.problems.append(Message.of("ledger-unreadable", what=what, reason=type(error).__name__))
     return None
 
 
-def _damage(store: Store) -> list[str]:
+def _damage(store: Store) -> list[Message]:
     with store.reading() as connection:
         return store.damage(connection)
 
@@ -143,7 +134,7 @@ def _follow(store: Store, dataset: str, wanted: set[str]) -> Finding:
     account = Account(dataset)
     seen = tuple(entry.hash for entry in _followed(account, store) if entry.hash in wanted)
     if not account.number:
-        raise LedgerError(f"data set '{dataset}' lost all of its entries; restore the newest ledger.")
+        raise LedgerError("data-set-lost-all-entries-restore", dataset=dataset)
     return Finding(account.standing(), seen)
 
 

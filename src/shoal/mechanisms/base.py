@@ -19,6 +19,7 @@ from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.progress import Progress as Progress
+from shoal.text import Message
 
 
 @internal()
@@ -35,7 +36,7 @@ class Rebuilt:
         statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
         gaps: cells that are released empty, by column, row by row, where that is more than was empty before.
         unchanged: columns that hold the records' own values, which keep all their decimals.
-        conditions: what was measured and how finely, in words, where it follows from what was let out on the way; may
+        conditions: what was measured and how finely, where it follows from what was let out on the way; may
             be published.
     """
 
@@ -47,7 +48,7 @@ class Rebuilt:
     statistics: dict[str, Any] | None = None
     unchanged: frozenset[str] = frozenset()
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,7 @@ class Mechanism:
         shares: the ε of a cluster's sum by column, for a number of records, where what is released are noisy cluster
             means: expected errors are then known in closed form.
         share_noise: the noise on shares of the rows, for a number of rows, where they are drawn anew from noisy counts.
-        told: what was measured and how finely, in words, for a number of released rows, where it follows from them; the
+        told: what was measured and how finely, for a number of released rows, where it follows from them; the
             conditions of a run are these.
         trial: a run without some of the work that takes the same time whatever the number of rows, and the processor
             seconds of what was left out.
@@ -98,13 +99,13 @@ class Mechanism:
     run: Callable[[Method, Described, Plan, Source, Progress, ArrayLike | None], Rebuilt]
     freeze: Callable[[Method, Described, Plan, Progress, ArrayLike | None], Any] | None = None
     run_frozen: Callable[[Method, Described, Plan, Source, Progress, Any], Rebuilt] | None = None
-    settle: Callable[[Method, Described], tuple[Method, tuple[str, ...]]] | None = None
+    settle: Callable[[Method, Described], tuple[Method, tuple[Message, ...]]] | None = None
     verify: Callable[[Method, Described, Table, Mapping[str, Table]], None] | None = None
     check: Callable[[Method, Described, Plan, ArrayLike | None], None] | None = None
     publish: Callable[[Method, Described, Rebuilt, Source], tuple[Any, dict[str, Any]]] | None = None
     shares: Callable[[Method, int, Plan], Mapping[str, Fraction]] | None = None
     share_noise: Callable[[Method, Described], ShareNoise] | None = None
-    told: Callable[[Method, Described, int], tuple[str, ...]] | None = None
+    told: Callable[[Method, Described, int], tuple[Message, ...]] | None = None
     trial: Callable[[Method, Described, Source], tuple[Rebuilt, float]] | None = None
     by_frequency: bool = False
     compares: Callable[[Method], bool] | None = None
@@ -119,7 +120,12 @@ class Mechanism:
         Once the budget is spent nothing may fail depending on records or draws, because a rerun until it succeeds is
         another mechanism.
         """
-        if method.neighbours == "replace-one":
+        if not method.adjacency.hides_size:
             check_k(method.size, described.n)
         if self.check is not None:
             self.check(method, described, plan, labels)
+
+
+def gap_terms(described: Described) -> list[Message]:
+    """What is said about columns whose missing values are a place of their own."""
+    return [Message.of("gaps-have-a-place", columns=described.flagged)] if described.flagged else []

@@ -15,7 +15,7 @@ from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.mask import Clusters, calibrate, check_floor, check_noise, mask_group
 from shoal.mechanisms.promises import privacy_model
 from shoal.mechanisms.rebuild import centroids
-from shoal.mechanisms.strata import check_strata, strata_of, strata_words
+from shoal.mechanisms.strata import check_strata, strata_of, strata_terms
 from shoal.method.budget import Plan, split_budget
 from shoal.method.method import Method
 from shoal.method.stages import Group, check_group, partition_group
@@ -25,10 +25,11 @@ from shoal.noise.response import check_response, randomised_response, reversal_p
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.sensitivity.local import CALIBRATIONS
+from shoal.text import Message
 
 # of a column's ε, for whether its value is missing
 _FLAG_SHARE = Fraction(1, 2)
-_TOGETHER = "Columns that are grouped together share one ε, which is stated for each of them."
+_TOGETHER = Message("grouped-share-epsilon")
 
 
 def plan(method: Method, described: Described) -> Plan:
@@ -37,7 +38,7 @@ def plan(method: Method, described: Described) -> Plan:
     return replace(found, conditions=(*found.conditions, *strata_conditions(method, described)))
 
 
-def strata_conditions(method: Method, described: Described) -> tuple[str, ...]:
+def strata_conditions(method: Method, described: Described) -> tuple[Message, ...]:
     """What a statement says about strata.
 
     Raises:
@@ -47,15 +48,8 @@ def strata_conditions(method: Method, described: Described) -> tuple[str, ...]:
         return ()
     model = privacy_model(method, len(described.columns), len(described.nominal))
     if model in ("dp", "approximate-dp"):
-        raise OptionError(
-            f"strata cannot be used where the claim is {model}, as here: a replaced record could change its stratum, "
-            "and all groups with it; release the stratum as one more column instead.",
-            option="strata",
-        )
-    return (
-        *strata_words(method),
-        "Which stratum a record belongs to is treated as fixed and known to everybody.",
-    )
+        raise OptionError("strata-cannot-used-where-claim-here", option="strata", found=model)
+    return (*strata_terms(method), Message("strata-known"))
 
 
 def _shared_out(method: Method, described: Described) -> Plan:
@@ -68,8 +62,7 @@ def _shared_out(method: Method, described: Described) -> Plan:
     if NOISES[method.noise].joint:
         if described.nominal:
             raise OptionError(
-                f"noise '{method.noise}' is for columns with an order, and '{described.nominal[0]}' has none: leave it "
-                "out, or use noise=laplace."
+                "noise-columns-order-none", option="noise", noise=method.noise, nominal=described.nominal[0]
             )
         return _joint_plan(method.resolve_groups(names), shares)
     if described.flagged:
@@ -92,8 +85,7 @@ def _with_flags(shares: dict[str, Fraction], what: dict[str, str], flagged: tupl
             spending[f"whether {name} is missing"] = flags[name]
         spending[f"cluster {what[name]} of {name}"] = share
     conditions = tuple(
-        f"Whether a value of {name} is missing is told by randomised response: the answer is reversed with probability "
-        f"{reversal_probability(share):.3g}, whether or not any value is missing."
+        Message.of("gaps-by-randomised-response", column=name, reversed=float(reversal_probability(share)))
         for name, share in flags.items()
     )
     return Plan(spending, values, conditions, shares, flags)
@@ -248,7 +240,7 @@ def labels_in_use(labels: ArrayLike | None, described: Described) -> NDArray[np.
     given = np.asarray(labels)
     if given.ndim != 1 or given.size != described.table.n:
         raise OptionError(
-            f"labels must have one entry per row, {described.table.n}, got shape {given.shape}."
+            "labels-have-entry-per-row-shape", option="labels", n=described.table.n, shape=given.shape
         )
     return given if described.kept is None else given[described.kept]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.method.method import Method
 from shoal.method.stages import Group
 from shoal.noise import Source, discrete_laplace, round_up_scale
@@ -89,7 +89,10 @@ def check_floor(method: Method, columns: Sequence[str]) -> None:
         for column, _ in method.floor:
             if column not in columns:
                 raise OptionError(
-                    f"floor names column '{column}', which is not protected.{did_you_mean(column, columns)}"
+                    "floor-names-column-not-protected",
+                    column=column,
+                    option="floor",
+                    hint=closest(column, columns),
                 )
 
 
@@ -115,7 +118,7 @@ def _naming(columns: Sequence[str]) -> Iterator[None]:
         yield
     except OptionError as error:
         raise OptionError(
-            f"column{'s' if len(columns) > 1 else ''} '{', '.join(columns)}': {error}"
+            "of-columns", number_of_columns=len(columns), columns=tuple(columns), reason=error
         ) from None
 
 

@@ -17,6 +17,7 @@ from shoal.method.settings import SETTINGS
 from shoal.method.stages import PARTITIONS
 from shoal.noise.families import NOISES
 from shoal.origin import Outside
+from shoal.text import Message
 
 _SOME = Fraction(1, 10**6)
 
@@ -45,8 +46,7 @@ def privacy_model(method: Method, attributes: int, nominal: int = 0) -> Model:
 def promise_of(method: Method, attributes: int, nominal: int = 0) -> Promise:
     """What the statement of a release is computed from."""
     conditions = tuple(
-        f"{what} is no part of Shoal but of {stage.who}, whose claim this is; the accounting that came with it passed "
-        f"on {stage.pairs} pairs of neighbouring tables when it was registered."
+        Message.of("stage-from-outside", stage=what, who=stage.who, pairs=stage.pairs)
         for what, stage in _outside(method)
         if stage.accounted
     )
@@ -55,16 +55,16 @@ def promise_of(method: Method, attributes: int, nominal: int = 0) -> Promise:
     return Promise(privacy_model(method, attributes, nominal), claim.shows_gaps, conditions, own)
 
 
-def _outside(method: Method) -> Iterator[tuple[str, Outside]]:
-    """The stages of a method that are no part of the package, in words."""
-    stages = {
-        f"The mechanism '{method.mechanism}'": ENTRIES[method.mechanism].outside,
-        f"The partition '{method.partition}'": PARTITIONS[method.partition].outside,
-        f"The noise '{method.noise}'": NOISES[method.noise].outside,
-    }
-    for what, outside in stages.items():
+def _outside(method: Method) -> Iterator[tuple[Message, Outside]]:
+    """The stages of a method that are no part of the package."""
+    stages = (
+        ("the-mechanism", method.mechanism, ENTRIES[method.mechanism].outside),
+        ("the-partition", method.partition, PARTITIONS[method.partition].outside),
+        ("the-noise", method.noise, NOISES[method.noise].outside),
+    )
+    for code, name, outside in stages:
         if outside is not None:
-            yield what, outside
+            yield Message.of(code, name=name), outside
 
 
 def noise_allowed(method: Method, attributes: int) -> None:
@@ -88,13 +88,14 @@ def noise_allowed(method: Method, attributes: int) -> None:
     blocks = ENTRIES[method.mechanism].claim.blocks
     if blocks is not None:
         raise OptionError(
-            f"noise '{method.noise}' is not for method '{method.name}': {blocks}; use noise=laplace."
+            "noise-not-method", option="noise", noise=method.noise, method=method.name, blocks=blocks
         )
     if privacy_model(method, attributes) == "dp":
         raise OptionError(
-            f"noise '{method.noise}' cannot keep the claim of method '{method.name}' "
-            f"{'on one column' if attributes == 1 else 'with link=False'}: a replaced record moves the sums of "
-            "several rank groups a little, and each of them would cost the whole ε; use noise=laplace."
+            "noise-breaks-claim-of-a-column" if attributes == 1 else "noise-breaks-claim-without-link",
+            option="noise",
+            found=method.noise,
+            method=method.name,
         )
 
 
@@ -104,16 +105,20 @@ def claims(method: Method) -> str:
     unlinked = privacy_model(replace(method, link=False), 2) if "link" in method.adjustable else several
     if "composition" in method.adjustable:
         published = privacy_model(replace(method, composition="parallel"), 2)
-        return f"{several}; {published} with composition=parallel"
+        return _claim("claim-with-composition", several, published)
     if "delta" in method.adjustable and method.pure:
-        return f"{several}; {privacy_model(replace(method, delta=_SOME), 2)} with delta"
+        return _claim("claim-with-delta", several, privacy_model(replace(method, delta=_SOME), 2))
     if "t" in method.adjustable and method.t is None:
-        return f"{several}; {privacy_model(replace(method, t=2), 2)} with t"
+        return _claim("claim-with-t", several, privacy_model(replace(method, t=2), 2))
     if one == several == unlinked:
         return one
-    extra = " or link=False" if unlinked == one else ""
+    code = "claim-for-one" if unlinked != one else "claim-for-one-or-unlinked"
     ordered = "nominal" in method.kinds and privacy_model(method, 1, nominal=1) != one
-    return f"{several}; {one} for one attribute{extra}{', nominal ones aside' if ordered else ''}"
+    return _claim(f"{code}-ordered" if ordered else code, several, one)
+
+
+def _claim(code: str, usual: Model, other: Model) -> str:
+    return str(Message.of(code, usual=usual, other=other))
 
 
 @dataclass(frozen=True, slots=True)

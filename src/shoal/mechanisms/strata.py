@@ -13,6 +13,7 @@ from shoal.errors import OptionError
 from shoal.evaluation.anonymity import column_codes
 from shoal.evaluation.groups import most_rows_of_a_unit, places, row_groups, units_of_groups
 from shoal.method.method import Method
+from shoal.text import Message
 
 
 @internal()
@@ -27,6 +28,11 @@ class Stratum:
 
     name: str
     rows: NDArray[np.int64]
+
+    @property
+    def where(self) -> Message | None:
+        """The stratum in a sentence; None for the whole table."""
+        return Message.of("the-stratum", name=self.name) if self.name else None
 
 
 def strata_of(method: Method, described: Described) -> tuple[Stratum, ...]:
@@ -63,9 +69,9 @@ def units_of(described: Described) -> NDArray[np.int64] | None:
     return found if int(found.max()) + 1 < found.size else None
 
 
-def counted_words(described: Described) -> str:
+def counted_message(described: Described) -> Message:
     """What groups are counted in: rows, or persons where a unit is declared."""
-    return "rows" if described.circumstances.unit is None else "persons"
+    return Message("in-rows" if described.circumstances.unit is None else "in-persons")
 
 
 def check_persons(method: Method, described: Described, least: int, *, even: bool) -> None:
@@ -81,18 +87,25 @@ def check_persons(method: Method, described: Described, least: int, *, even: boo
     unit = described.circumstances.unit
     for stratum in strata_of(method, described):
         own = np.zeros(stratum.rows.size, dtype=np.int64), units[stratum.rows]
-        where = f"the stratum {stratum.name}" if stratum.name else "the table"
-        way_out = "join strata (recode the column), or lower k" if stratum.name else "lower k"
+        where = stratum.where or Message("the-table")
+        way_out = Message("join-strata-or-lower-k" if stratum.name else "lower-k")
         if int(units_of_groups(*own)[0]) < least:
             raise OptionError(
-                f"k = {least} is larger than the number of persons in {where} (values of '{unit}'): {way_out}.",
+                "k-larger-than-number-persons-values",
                 option="k",
+                least=least,
+                where=where,
+                unit=unit,
+                way_out=way_out,
             )
         if even and stratum.rows.size < least * int(most_rows_of_a_unit(*own)[0]):
             raise OptionError(
-                f"somebody (a value of '{unit}') has more than one row in k = {least} of {where}, so whose a value is "
-                f"could be told with a probability above 1/{least}: keep fewer rows per person, {way_out}.",
+                "somebody-value-more-than-row-k",
                 option="k",
+                unit=unit,
+                least=least,
+                where=where,
+                way_out=way_out,
             )
 
 
@@ -103,18 +116,14 @@ def check_strata(method: Method, described: Described, least: int) -> None:
     for stratum in strata_of(method, described):
         if stratum.rows.size < least:
             raise OptionError(
-                f"strata: the stratum {stratum.name} has {stratum.rows.size} "
-                f"row{'s' if stratum.rows.size > 1 else ''}, fewer than k = {least}: join strata (recode the column), "
-                "or lower k.",
+                "strata-stratum-row-fewer-than-k",
                 option="strata",
+                stratum=stratum.name,
+                size=stratum.rows.size,
+                least=least,
             )
 
 
-def strata_words(method: Method) -> tuple[str, ...]:
+def strata_terms(method: Method) -> tuple[Message, ...]:
     """What a statement says about strata."""
-    if not method.strata:
-        return ()
-    return (
-        f"Groups were made within strata, the combinations of values of {', '.join(method.strata)}: no group has rows "
-        "of two strata, so the stratum of a row tells no more than its group does.",
-    )
+    return (Message.of("groups-within-strata", strata=method.strata),) if method.strata else ()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from shoal.method.claims import Case, Claim
 from shoal.origin import Outside
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.mechanisms.base import Mechanism
@@ -48,33 +49,33 @@ class Entry:
 _BY_STABILITY = (
     Case(
         "idp-given-partition",
-        "noise is calibrated to the actual records, and protects those against their neighbours only",
+        Message("because-fitted-to-records"),
         {"sensitivity": ("local", "cluster")},
     ),
     Case(
         "dp",
-        "a replaced record touches its own cluster of one, or boxes that the budget pays for",
+        Message("because-own-cluster"),
         {"stability": ("record", "private")},
     ),
     # sums of ranks telescope, choices of concepts do not: each of the moved clusters would cost the whole ε
     Case(
         "dp",
-        "clusters at fixed ranks of one attribute: what one record moves adds up to the width of the domain",
+        Message("because-fixed-ranks"),
         {"stability": ("rank",), "linked": (False,), "nominal": (False,)},
     ),
-    Case("dp-given-partition", "clusters may move with the record, and are taken as fixed"),
+    Case("dp-given-partition", Message("because-clusters-fixed")),
 )
 _BY_CLOSENESS = Claim(
     (
-        Case("probabilistic-k-anonymity", "values stay among the k rows of a group", {"t": (None,)}),
-        Case("t-closeness", "every bucket of values has nearly its share of the table in every group"),
+        Case("probabilistic-k-anonymity", Message("because-values-stay-in-group"), {"t": (None,)}),
+        Case("t-closeness", Message("because-bucket-shares")),
     )
 )
 
 ENTRIES: dict[str, Entry] = {
     "anatomy": Entry(_BY_CLOSENESS, ("kanonymity", "ANATOMY")),
     "centroids": Entry(
-        Claim((Case("k-anonymity", "quasi-identifiers of a group are one value"),), shows_gaps=True),
+        Claim((Case("k-anonymity", Message("because-one-value")),), shows_gaps=True),
         ("kanonymity", "CENTROIDS"),
     ),
     "clusters": Entry(
@@ -87,12 +88,10 @@ ENTRIES: dict[str, Entry] = {
             (
                 Case(
                     "none",
-                    "as published, ε pays for one cluster of those that move",
+                    Message("because-one-cluster-paid"),
                     {"composition": ("parallel",)},
                 ),
-                Case(
-                    "dp", "every cluster changes by one record at most, and the budget pays for all of them"
-                ),
+                Case("dp", Message("because-all-clusters-paid")),
             ),
             proofs=("insensitive",),
         ),
@@ -101,16 +100,16 @@ ENTRIES: dict[str, Entry] = {
     "moments": Entry(
         Claim(
             (
-                Case("none", "there is no noise", {"sensitivity": ("none",)}),
+                Case("none", Message("because-no-noise"), {"sensitivity": ("none",)}),
                 Case(
                     "idp-given-partition",
-                    "eigenvectors move as far as the actual records let them",
+                    Message("because-eigenvectors-move"),
                     {"form": ("eigen",)},
                 ),
                 # covariances of rank groups do not telescope as their sums do
                 Case(
                     "dp-given-partition",
-                    "moments beyond the mean are protected with the clusters taken as fixed",
+                    Message("because-moments-given-clusters"),
                     {"moments": (1, 2)},
                 ),
                 *_BY_STABILITY,
@@ -126,12 +125,12 @@ ENTRIES: dict[str, Entry] = {
             (
                 Case(
                     "dp",
-                    "cuts, counts and contrasts of pairs are noisy, and rows are drawn from nothing else",
+                    Message("because-rows-from-noisy-pairs"),
                     {"pure": (True,)},
                 ),
-                Case("approximate-dp", "the same, and all of them are paid for in ρ"),
+                Case("approximate-dp", Message("because-rows-from-noisy-pairs-in-rho")),
             ),
-            blocks="every contrast has the noise that fits it",
+            blocks=Message("contrasts-have-own-noise"),
             proofs=("pairs", "record-noise", "gaussian", "missing"),
         ),
         ("pairs", "PAIRS"),
@@ -142,10 +141,10 @@ ENTRIES: dict[str, Entry] = {
             (
                 Case(
                     "none",
-                    "an empty cell fits any value, so that a few of them can hide that a row is unique",
+                    Message("because-empty-cells-fit-any"),
                     {"missing_as": ("wildcard",)},
                 ),
-                Case("k-anonymity", "rows of a group have the same quasi-identifiers, empty cells included"),
+                Case("k-anonymity", Message("because-same-quasi-identifiers")),
             ),
             shows_gaps=True,
             free=True,
@@ -158,7 +157,7 @@ ENTRIES: dict[str, Entry] = {
     "tree": Entry(
         Claim(
             _BY_STABILITY,
-            blocks="a replaced record changes the counts of two boxes at several levels, and all of them share ε",
+            blocks=Message("boxes-share-epsilon"),
             proofs=("tree", "missing"),
         ),
         ("tree", "TREE"),

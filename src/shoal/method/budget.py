@@ -9,7 +9,8 @@ from fractions import Fraction
 
 from shoal.decimals import exact
 from shoal.display import internal
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
+from shoal.text import Message
 
 # Irrational weights are rounded down to this many parts, so the shares never add up to more than ε.
 _PARTS = 2**40
@@ -34,7 +35,7 @@ class Plan:
 
     spending: Mapping[str, Fraction]
     shares: Mapping[str, Fraction]
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
     per_attribute: Mapping[str, Fraction] | None = None
     flags: Mapping[str, Fraction] = field(default_factory=dict)
 
@@ -80,17 +81,25 @@ def _weights(names: Sequence[str], widths: Sequence[Fraction | None], split: Spl
         if split == "optimal":
             roots = [float(width / max(known)) ** (2 / 3) for width in known]
             return [Fraction(max(1, math.floor(root * _PARTS)), _PARTS) for root in roots]
-        raise OptionError(f"split '{split}' is not one of {', '.join(SPLITS)}.{did_you_mean(split, SPLITS)}")
+        raise OptionError(
+            "split-is-not-one-of",
+            option="split",
+            split=split,
+            allowed=tuple(SPLITS),
+            hint=closest(split, SPLITS),
+        )
     for name in split:
         if name not in names:
             raise OptionError(
-                f"split names column '{name}', which is not protected.{did_you_mean(name, names)}"
+                "split-names-column-not-protected", column=name, option="split", hint=closest(name, names)
             )
     missing = [name for name in names if name not in split]
     if missing:
-        raise OptionError(f"split gives no weight for column '{missing[0]}': name every protected column.")
-    weights = [exact(split[name], f"split weight of column '{name}'") for name in names]
+        raise OptionError("split-gives-no-weight-column", column=missing[0])
+    weights = [
+        exact(split[name], Message.of("weight-of-column", setting="split", column=name)) for name in names
+    ]
     for name, weight in zip(names, weights, strict=True):
         if weight <= 0:
-            raise OptionError(f"split weight of column '{name}' must be above 0, got {float(weight):g}.")
+            raise OptionError("split-weight-column-above-0", column=name, found=float(weight))
     return weights

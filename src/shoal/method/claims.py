@@ -6,11 +6,13 @@ holds. Whoever asks for the model of a release, for words about it or for what n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from shoal.errors import plain_facts
 from shoal.method.models import Model
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.method.method import Method
@@ -21,14 +23,14 @@ class Case:
     """A model, and when it holds.
 
     Attributes:
-        because: what one record can change then, and what pays for it.
+        because: what one record can change then, and what pays for it; a text for a claim from outside the package.
         when: by name of a fact about the configured method, the values under which the case applies. Facts are the
             settings of the method, its `stability`, whether rows are `linked` (several columns in one order) and
             whether columns are `nominal`.
     """
 
     model: Model
-    because: str
+    because: Message | str
     when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     def holds(self, method: Method, *, linked: bool, nominal: bool) -> bool:
@@ -55,7 +57,7 @@ class Claim:
 
     cases: tuple[Case, ...]
     shows_gaps: bool = False
-    blocks: str | None = None
+    blocks: Message | str | None = None
     proofs: tuple[str, ...] = ()
     free: bool = False
 
@@ -76,5 +78,43 @@ class Promise:
 
     model: Model
     shows_gaps: bool = False
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
     own: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StatementTerms:
+    """What a statement says one by one, each a code with plain facts.
+
+    Attributes:
+        conditions: what the promise needs, and how it was kept.
+        data_dependent: choices that looked at the records.
+        not_promised: what a reader might wrongly take the promise for.
+        steps: what was done to every record before protection, and what became of its survey weight.
+    """
+
+    conditions: tuple[Message, ...] = ()
+    data_dependent: tuple[Message, ...] = ()
+    not_promised: tuple[Message, ...] = ()
+    steps: tuple[Message, ...] = ()
+
+    @classmethod
+    def of(cls, **said: Iterable[Message | str]) -> StatementTerms:
+        """The terms with their facts as a file holds them; what a stage from outside says is a text."""
+        return cls(**{name: tuple(map(_plain_message, messages)) for name, messages in said.items()})
+
+    def with_conditions(self, more: Iterable[Message | str]) -> StatementTerms:
+        return replace(self, conditions=(*self.conditions, *map(_plain_message, more)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            name: [{"code": said.code, "facts": dict(said.facts)} for said in getattr(self, name)]
+            for name in ("conditions", "data_dependent", "not_promised", "steps")
+        }
+
+
+def _plain_message(said: Message | str) -> Message:
+    if isinstance(said, str):
+        return Message.of("unknown", text=said)
+    return Message(said.code, plain_facts(said.facts))

@@ -12,10 +12,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from shoal.decimals import exact
+from shoal.decimals import What, exact, named
 from shoal.errors import OptionError
 from shoal.noise.concentrated import parse_delta
 from shoal.noise.epsilon import parse_epsilon
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.method.settings import Setting
@@ -68,7 +69,7 @@ def _name(setting: Setting, value: Any) -> str:
 
 def _switch(setting: Setting, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise OptionError(f"{setting.name} must be True or False, got {value!r}.")
+        raise OptionError("option-true-false", option=setting.name, found=value)
     return value
 
 
@@ -76,14 +77,14 @@ def _whole(setting: Setting, value: Any) -> int:
     return whole(setting.name, value, int(setting.least or 0))
 
 
-def whole(what: str, value: Any, least: int) -> int:
+def whole(what: What, value: Any, least: int) -> int:
     """A whole number that is large enough."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
-        raise OptionError(f"{what} must be a whole number, got {value!r}.") from None
+        raise OptionError("option-whole-number", **named(what), found=value) from None
     if isinstance(value, bool) or number != value or number < least:
-        raise OptionError(f"{what} must be a whole number, at least {least}, got {value!r}.")
+        raise OptionError("option-whole-number-least", **named(what), least=least, found=value)
     return number
 
 
@@ -91,12 +92,12 @@ def _number(setting: Setting, value: Any) -> Fraction:
     return _in_range(setting, setting.name, value)
 
 
-def _in_range(setting: Setting, what: str, value: Any) -> Fraction:
+def _in_range(setting: Setting, what: What, value: Any) -> Fraction:
     number = exact(value, what)
     low, high = setting.least, setting.most
     if (low is not None and number < low) or (high is not None and number > high):
-        span = f"at least {low}" if high is None else f"from {low} to {high}"
-        raise OptionError(f"{what} must be {span}, got {value}.")
+        code = "option-below" if high is None else "option-outside"
+        raise OptionError(code, **named(what), least=low, most=high, found=value)
     return number
 
 
@@ -105,10 +106,10 @@ def _split(setting: Setting, value: Any) -> str | ByColumn:
         return setting.choose(value)
     if not isinstance(value, Mapping):
         raise OptionError(
-            f"{setting.name} must be one of {', '.join(setting.choices)} or weights by column, got {value!r}."
+            "option-weights-column", option=setting.name, allowed=tuple(setting.choices), found=value
         )
     return tuple(
-        (str(column), exact(weight, f"{setting.name} weight of column '{column}'"))
+        (str(column), exact(weight, Message.of("weight-of-column", setting=setting.name, column=column)))
         for column, weight in value.items()
     )
 
@@ -116,10 +117,10 @@ def _split(setting: Setting, value: Any) -> str | ByColumn:
 def _shares(setting: Setting, value: Any) -> ByColumn:
     parts, name = tuple(setting.choices), setting.name
     if not isinstance(value, Mapping) or set(value) != set(parts):
-        raise OptionError(f"{name} must give a weight to each of {', '.join(parts)}, got {value!r}.")
-    weights = tuple((part, exact(value[part], f"the share of {part}")) for part in parts)
+        raise OptionError("option-give-weight-each", option=name, parts=tuple(parts), found=value)
+    weights = tuple((part, exact(value[part], Message.of("share-of-part", part=part))) for part in parts)
     if min(weight for _, weight in weights) <= 0:
-        raise OptionError(f"every weight in {name} must be above 0, got {value!r}.")
+        raise OptionError("every-weight-above-0", name=name, found=value)
     return weights
 
 
@@ -127,30 +128,24 @@ def _groups(setting: Setting, value: Any) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list | tuple) or not all(
         isinstance(group, list | tuple) and group for group in value
     ):
-        raise OptionError(
-            f"{setting.name} must be a list of non-empty lists of column names, such as [['a', 'b'], ['c']]."
-        )
+        raise OptionError("option-list-non-empty-lists-column", option=setting.name)
     return tuple(tuple(str(column) for column in group) for group in value)
 
 
 def _weights(setting: Setting, value: Any) -> tuple[Fraction, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise OptionError(
-            f"{setting.name} must be a list of numbers, such as [0.5, 0.3, 0.2], got {value!r}."
-        )
-    weights = tuple(exact(weight, "a weight") for weight in value)
+        raise OptionError("option-list-numbers-such-0-5", option=setting.name, found=value)
+    weights = tuple(exact(weight, Message("a-weight")) for weight in value)
     if not weights or min(weights) <= 0:
-        raise OptionError(f"every weight must be above 0, got {[float(weight) for weight in weights]}.")
+        raise OptionError("weights-not-above-0", found=[float(weight) for weight in weights])
     return weights
 
 
 def _sizes(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
     if not isinstance(value, Mapping) or not value:
-        raise OptionError(
-            f"{setting.name} must give a group size by column, such as {{'income': 50}}, got {value!r}."
-        )
+        raise OptionError("option-give-group-size-column-such", option=setting.name, found=value)
     return tuple(
-        (str(column), whole(f"the size of column '{column}'", size, int(setting.least or 0)))
+        (str(column), whole(Message.of("size-of-column", column=column), size, int(setting.least or 0)))
         for column, size in value.items()
     )
 
@@ -159,7 +154,10 @@ def _floor(setting: Setting, value: Any) -> Fraction | ByColumn:
     if not isinstance(value, Mapping):
         return _number(setting, value)
     return tuple(
-        (str(column), _in_range(setting, f"the {setting.name} of column '{column}'", least))
+        (
+            str(column),
+            _in_range(setting, Message.of("setting-of-column", setting=setting.name, column=column), least),
+        )
         for column, least in value.items()
     )
 
@@ -167,36 +165,32 @@ def _floor(setting: Setting, value: Any) -> Fraction | ByColumn:
 def _columns(setting: Setting, value: Any) -> tuple[str, ...]:
     names = tuple(str(name) for name in value) if isinstance(value, list | tuple) else (str(value),)
     if not names:
-        raise OptionError(f"{setting.name} must name a column, got {value!r}.")
+        raise OptionError("option-name-column", option=setting.name, found=value)
     for name in names:
         if names.count(name) > 1:
-            raise OptionError(f"{setting.name} names column '{name}' twice.")
+            raise OptionError("option-names-column-twice", option=setting.name, column=name)
     return names
 
 
 def _combinations(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
     if not isinstance(value, Mapping) or not value:
-        raise OptionError(
-            f"{setting.name} must give a k by columns, such as {{'age,sex': 10}}, got {value!r}."
-        )
+        raise OptionError("option-give-k-columns-such-age", option=setting.name, found=value)
     return tuple(
-        (str(names), whole(f"the k of combination '{names}'", size, int(setting.least or 0)))
+        (str(names), whole(Message.of("k-of-combination", names=names), size, int(setting.least or 0)))
         for names, size in value.items()
     )
 
 
 def _importance(setting: Setting, value: Any) -> ByColumn:
     if not isinstance(value, Mapping) or not value:
-        raise OptionError(
-            f"{setting.name} must give a weight by column, such as {{'sex': 5}}, got {value!r}."
-        )
+        raise OptionError("option-give-weight-column-such-sex", option=setting.name, found=value)
     found = tuple(
-        (str(column), exact(weight, f"the importance of column '{column}'"))
+        (str(column), exact(weight, Message.of("importance-of-column", column=column)))
         for column, weight in value.items()
     )
     for column, weight in found:
         if weight <= 0:
-            raise OptionError(f"the importance of column '{column}' must be above 0, got {value[column]}.")
+            raise OptionError("importance-column-above-0", column=column, found=value[column])
     return found
 
 
@@ -258,7 +252,7 @@ def _json(name: str, text: str) -> Any:
     try:
         return json.loads(text, parse_float=Decimal)
     except json.JSONDecodeError as error:
-        raise OptionError(f"{name}: starts like JSON but is not: {error}.") from None
+        raise OptionError("forms-starts-like-json-but-not", name=name, reason=error) from None
 
 
 BUDGET = Form("a decimal number", "E", _budget)

@@ -15,6 +15,7 @@ from shoal.errors import InputError
 from shoal.io.toml import dumps, load
 from shoal.method.recipe import load_recipe, recipe_document
 from shoal.method.statement import PrivacyStatement
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
@@ -39,29 +40,33 @@ def entries_of(
     schema: Schema, statement: PrivacyStatement, columns: tuple[str, ...], *, verified: bool
 ) -> list[dict[str, str]]:
     """The entries of a release that was prepared but perhaps never made."""
-    done = [{"do": "read", "words": "the table was read"}]
+    done = [_entry("read")]
     for step in schema.declared.steps:
         known = {"source": step.source} if step.source else {}
         done.append({"do": step.do, "column": step.column, "words": step.words, **known})
-    done.append({"do": "choose", "words": f"columns that take part: {', '.join(columns)}"})
-    settings = ", ".join(f"{name} = {value}" for name, value in statement.settings.items())
-    words = f"protected with {statement.method}" + (f": {settings}" if settings else "")
-    done.append({"do": "protect", "words": words})
-    if statement.entropy == "seed":
-        done.append(
-            {"do": "seed", "words": "a seed was used, which is not repeated: the noise is drawn anew"}
-        )
-    done.append(
-        {"do": "shuffle", "words": "rows were put in random order, identifiers and the index dropped"}
+    done.append(_entry("choose", columns=columns))
+    settings = tuple(
+        Message.of("fact-named", name=name, value=value) for name, value in statement.settings.items()
     )
+    words = Message.of(
+        "log-protect-with" if settings else "log-protect", method=statement.method, settings=settings
+    )
+    done.append({"do": "protect", "words": str(words)})
+    if statement.entropy == "seed":
+        done.append(_entry("seed"))
+    done.append(_entry("shuffle"))
     weight = schema.weight
     if weight is not None and weight.release == "raked":
         for margin in schema.margins:
-            words = f"weight {weight.name} raked to the margin of {margin.column}"
-            done.append({"do": "rake", "column": margin.column, "words": words, "source": margin.source})
+            raked = _entry("rake", weight=weight.name, column=margin.column)
+            done.append({"do": "rake", "column": margin.column, **raked, "source": margin.source})
     if verified:
-        done.append({"do": "verify", "words": "the written tables were read back, and hold what is promised"})
+        done.append(_entry("verify"))
     return done
+
+
+def _entry(do: str, **facts: Any) -> dict[str, str]:
+    return {"do": do, "words": str(Message(f"log-{do}", facts))}
 
 
 def log_path(log: str | Path) -> Path:
@@ -74,7 +79,7 @@ def log_path(log: str | Path) -> Path:
     if path.is_dir():
         path = path / LOG
     if not path.is_file():
-        raise InputError(f"there is no log '{path}': name the log.toml of a release, or its folder.")
+        raise InputError("there-no-log", path=path)
     return path
 
 
@@ -91,7 +96,7 @@ def done_in(path: Path) -> tuple[Mapping[str, str], ...]:
     """The entries of a log on disk; none where there is no log."""
     if not path.is_file():
         return ()
-    raw = load(path, "log").get("done", [])
+    raw = load(path, "toml-log").get("done", [])
     if not isinstance(raw, list) or not all(isinstance(entry, Mapping) and "words" in entry for entry in raw):
-        raise InputError(f"the log '{path}' is damaged: every [[done]] entry needs words.")
+        raise InputError("the-log-is-damaged", path=path)
     return tuple(raw)

@@ -9,13 +9,15 @@ from typing import Any
 
 from shoal import summaries
 from shoal.display import displayed
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
+from shoal.method.models import Adjacency
 from shoal.method.settings import SETTINGS, known_setting
 from shoal.method.stages import PARTITIONS, Stability
 from shoal.noise.concentrated import rho_from
 from shoal.noise.families import NOISES
 from shoal.noise.staircase_shape import OPTIMISE
 from shoal.sensitivity.local import CALIBRATIONS
+from shoal.text import Message
 
 _DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
 
@@ -97,6 +99,11 @@ class Method:
     kinds: tuple[str, ...] = ("numeric",)
 
     @property
+    def adjacency(self) -> Adjacency:
+        """Which change of the table its claim hides."""
+        return Adjacency(self.neighbours)
+
+    @property
     def stability(self) -> Stability:
         """What one replaced record does to the clusters. Clusters of one never involve another record."""
         stage = PARTITIONS[self.partition]
@@ -121,7 +128,7 @@ class Method:
     def budget(self) -> Fraction:
         """The privacy budget, once configured."""
         if self.epsilon is None:
-            raise OptionError("epsilon is missing: give the privacy budget, for example 1.")
+            raise OptionError("epsilon-is-missing", option="epsilon")
         return self.epsilon
 
     @property
@@ -144,30 +151,16 @@ class Method:
             if name == "delta" and name not in self.adjustable and "epsilon" in self.adjustable:
                 if setting.read(value) == 0:
                     continue
-                raise OptionError(
-                    f"method '{self.name}' makes a pure claim, without a delta: leave delta out, or use a method with "
-                    "that option ('shoal methods' lists them)."
-                )
+                raise OptionError("method-makes-pure-claim-without-delta", name=self.name)
             if name == "k" and name not in self.adjustable:
-                raise OptionError(
-                    f"method '{self.name}' has no groups, and so no k: leave k out, or name a method that has groups, "
-                    "such as method=ranking-dp."
-                )
+                raise OptionError("method-no-groups-so-no-k", name=self.name)
             if name == "strata" and name not in self.adjustable and "epsilon" in self.adjustable:
-                raise OptionError(
-                    f"strata are not for method '{self.name}', whose promise does not take them as known: release the "
-                    "stratum as one more column instead.",
-                    option="strata",
-                )
+                raise OptionError("strata-not-method-whose-promise-does", option="strata", name=self.name)
             if name == "strata" and name not in self.adjustable and self.t is not None:
-                raise OptionError(
-                    f"strata are not for method '{self.name}', which compares every group with the whole table: leave "
-                    "strata out, or protect every stratum as a table of its own.",
-                    option="strata",
-                )
+                raise OptionError("strata-not-method-compares-every-group", option="strata", name=self.name)
             if name not in self.adjustable:
                 raise OptionError(
-                    f"method '{self.name}' has no option '{name}'; it takes {', '.join(self.adjustable)}."
+                    "method-no-option-takes", name=self.name, name_2=name, adjustable=tuple(self.adjustable)
                 )
             changes[name] = setting.read(value)
             if name == "partition":
@@ -179,26 +172,28 @@ class Method:
         least = CALIBRATIONS[configured.sensitivity].smallest
         if configured.size < least:
             raise OptionError(
-                f"method '{self.name}' needs k of at least {least}, got {configured.size}: it sets aside the smallest "
-                "and the largest value of a cluster."
+                "method-needs-k-least", option="method", name=self.name, least=least, found=configured.size
             )
         if configured.size <= configured.moments:
             raise OptionError(
-                f"method '{self.name}' needs k of at least {configured.moments + 1}, got {configured.size}: smaller "
-                f"clusters have no {'variance' if configured.moments == 1 else 'skewness'}."
+                "k-too-small-for-variance" if configured.moments == 1 else "k-too-small-for-skewness",
+                option="method",
+                method=self.name,
+                least=configured.moments + 1,
+                found=configured.size,
             )
         shaped = [family for family, facts in NOISES.items() if facts.shaped]
         if configured.noise not in shaped and configured.optimise is not None:
             raise OptionError(
-                f"optimise is for {' or '.join(f'noise={family}' for family in shaped)}: {configured.noise} noise has "
-                "one shape only."
+                "optimise-not-for-noise",
+                option="optimise",
+                allowed=[Message.of("noise-option", noise=family) for family in shaped],
+                found=configured.noise,
             )
         if configured.noise in shaped and configured.optimise is None:
             configured = replace(configured, optimise=OPTIMISE[0])
-        if configured.rows is not None and configured.neighbours == "replace-one":
-            raise OptionError(
-                "rows is for neighbours=add-remove: with replace-one as many rows are released as there are records."
-            )
+        if configured.rows is not None and not configured.adjacency.hides_size:
+            raise OptionError("rows-neighbours-add-remove", option="rows")
         return configured
 
     def _with_joint_groups(self, changes: Mapping[str, Any]) -> Method:
@@ -214,7 +209,11 @@ class Method:
         known = tuple(dict.fromkeys((self.partition, *self.partitions)))
         if name not in known:
             raise OptionError(
-                f"partition '{name}' is not one of {', '.join(known)}.{did_you_mean(name, known)}"
+                "partition-is-not-one-of",
+                option="partition",
+                name=name,
+                allowed=tuple(known),
+                hint=closest(name, known),
             )
 
     def resolve_groups(self, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
@@ -225,15 +224,16 @@ class Method:
         for column in named:
             if column not in columns:
                 raise OptionError(
-                    f"groups names column '{column}', which is not protected.{did_you_mean(column, columns)}"
+                    "groups-names-column-not-protected",
+                    column=column,
+                    option="groups",
+                    hint=closest(column, columns),
                 )
             if named.count(column) > 1:
-                raise OptionError(f"groups names column '{column}' twice: groups must be disjoint.")
+                raise OptionError("groups-names-column-twice", column=column, option="groups")
         left_out = [column for column in columns if column not in named]
         if left_out:
-            raise OptionError(
-                f"groups leaves out column '{left_out[0]}': put every protected column into one."
-            )
+            raise OptionError("groups-leaves-out-column", column=left_out[0], option="groups")
         return self.groups
 
     def settings(self) -> dict[str, Any]:

@@ -14,11 +14,11 @@ _STRATEGIES = {
     (2, 2): ("0.75", "0.15", "0.1"),
 }
 _REBUILDS = ("centroid", "normal", "skew-normal")
-_MOMENTS = ("means", "means and covariances", "means, covariances and coskewnesses")
+_MOMENTS = ("means", "means and {second}", "means, {second} and coskewnesses")
 _SPECTRA = (
     "means",
-    "means, eigenvalues and eigenvectors of covariances",
-    "means, coskewnesses, eigenvalues and eigenvectors of covariances",
+    "means, eigenvalues and eigenvectors of {second}",
+    "means, coskewnesses, eigenvalues and eigenvectors of {second}",
 )
 _PARTITIONS = ("mdav", "vmdav", "ranking", "optimal", "insensitive", "given")
 
@@ -86,9 +86,8 @@ class _Line:
         return tuple(found)
 
     def _about(self) -> str:
-        what = (_SPECTRA if self.form == "E" else _MOMENTS)[self.moments]
-        if self.moments and self.entries == "V":
-            what = what.replace("covariances", "variances")
+        second = "variances" if self.entries == "V" else "covariances"
+        what = (_SPECTRA if self.form == "E" else _MOMENTS)[self.moments].format(second=second)
         clusters = "rank groups of each attribute" if self.partition == "I" else "clusters"
         if not self.masked:
             return f"{what} of {clusters}, without noise"

@@ -14,17 +14,13 @@ from typing import Any
 from shoal.decimals import decimal_text
 from shoal.method.models import MODELS, Adjacency
 from shoal.method.odds import budget_words
-from shoal.method.verdict import DATA_DEPENDENT, NO_NOISE, RULES, UNKNOWN_ERRORS, fact_words, listed
+from shoal.method.verdict import DATA_DEPENDENT, NO_NOISE, RULES, Reason, other_phrase, unknown_error
+from shoal.text import Message, capital, catalogue, percent
 
 Facts = Mapping[str, Any]
 
-CANNOT_CHECK = "Shoal cannot check what follows."
-RESTS_ON_DECLARATIONS = (
-    "The guarantee rests on what the publisher declares: that ranges, values, types and settings do not depend on "
-    "these records. Shoal cannot check this."
-)
-NOTHING_RECORDED = "Nothing is recorded that bears on what is declared."
-_NOT_NAMED = "source not named"
+CANNOT_CHECK = Message("cannot-check")
+NOTHING_RECORDED = Message("nothing-recorded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +41,14 @@ class Parts:
 def three_parts(statement: Mapping[str, Any]) -> Parts:
     """The parts of a statement as readers see them."""
     declared = statement["declared"]
+    phrases = (*_by_column(declared["facts"]), *_publication(declared["publication"]))
     recorded = tuple(recorded_words(one["code"], one["facts"]) for one in statement["recorded"])
     return Parts(
-        tuple(_computed(statement)),
         tuple(
-            f"{words}." for words in (*_by_column(declared["facts"]), *_publication(declared["publication"]))
+            (str(Message(f"part-{code}")), str(value)) for code, value in computed_values(statement).items()
         ),
-        recorded or (NOTHING_RECORDED,),
+        tuple(str(Message.of("as-sentence", said=phrase)) for phrase in phrases),
+        recorded or (str(NOTHING_RECORDED),),
     )
 
 
@@ -61,23 +58,29 @@ def declaration(code: str, facts: Facts) -> str:
     >>> print(declaration("range", {"column": "income", "lo": "0", "hi": "200000", "source": "questionnaire"}))
     declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot check this.
     """
-    return f"declared by the publisher: {declared_words(code, facts)}. Shoal cannot check this."
+    return str(Message.of("declared-by-publisher", fact=declared_fact(code, facts)))
 
 
-def declared_words(code: str, facts: Facts) -> str:
+def declared_fact(code: str, facts: Facts) -> Message:
     """A declared fact in a phrase; one that this version does not know is spelled out."""
     if code in _OF_COLUMNS:
-        return f"{facts['column']} {_OF_COLUMNS[code](facts)} ({_source(facts)})"
+        return _of_column(facts["column"], [(code, facts)])
     if code not in _DECLARED:
-        return fact_words(code, facts).removesuffix(".")
-    return f"{_DECLARED[code](facts)} ({_source(facts)})" if "source" in facts else _DECLARED[code](facts)
+        return other_phrase(code, facts, capital)
+    what = _DECLARED[code](facts)
+    return Message.of("declared-with-source", what=what, source=_source(facts)) if "source" in facts else what
 
 
-def _source(facts: Facts) -> str:
-    return f"source: {facts['source']}" if facts["source"] else _NOT_NAMED
+def _of_column(column: str, found: Sequence[tuple[str, Facts]]) -> Message:
+    said = tuple(_OF_COLUMNS[code](facts) for code, facts in found)
+    return Message.of("declared-of-column", column=column, said=said, source=_source(found[0][1]))
 
 
-def _by_column(declared: Sequence[Facts]) -> Iterator[str]:
+def _source(facts: Facts) -> Message:
+    return Message.of("source", source=facts["source"]) if facts["source"] else Message("source-not-named")
+
+
+def _by_column(declared: Sequence[Facts]) -> Iterator[Message]:
     """Declared facts in phrases; those of one column from one source together."""
     together = groupby(
         declared,
@@ -85,11 +88,9 @@ def _by_column(declared: Sequence[Facts]) -> Iterator[str]:
     )
     for group, members in together:
         if group is None:
-            yield from (declared_words(one["code"], one["facts"]) for one in members)
-            continue
-        found = [(one["code"], one["facts"]) for one in members]
-        words = ", ".join(_OF_COLUMNS[code](facts) for code, facts in found)
-        yield f"{group[0]} {words} ({_source(found[0][1])})"
+            yield from (declared_fact(one["code"], one["facts"]) for one in members)
+        else:
+            yield _of_column(group[0], [(one["code"], one["facts"]) for one in members])
 
 
 def recorded_words(code: str, facts: Facts) -> str:
@@ -101,11 +102,10 @@ def recorded_words(code: str, facts: Facts) -> str:
     'Recorded: moon phase: phase = full.'
     """
     if code == DATA_DEPENDENT:
-        return f"Recorded: {facts['choice']}"
+        return str(Message("recorded-choice", facts))
     if code in RULES:
-        return RULES[code].text(facts)
-    words = fact_words(code, facts)
-    return f"Recorded: {words[:1].lower()}{words[1:]}"
+        return Reason.of(code, **facts).text
+    return str(Message.of("recorded-other", said=other_phrase(code, facts)))
 
 
 def number_words(text: str) -> str:
@@ -122,105 +122,119 @@ def number_words(text: str) -> str:
     return f"{int(whole):,}{point}{rest}" if whole.lstrip("-").isdigit() else text
 
 
-def _chosen(facts: Facts) -> str:
-    but = f", {', '.join(facts['but'])} aside" if facts.get("but") else ""
-    return f"columns, method and settings{but} do not depend on these records, as far as nothing else is recorded"
+def _as_given(code: str) -> Callable[[Facts], Message]:
+    return lambda facts: Message(f"declared-{code}", facts)
 
 
-_OF_COLUMNS: Mapping[str, Callable[[Facts], str]] = {
-    "range": lambda f: f"lies between {number_words(f['lo'])} and {number_words(f['hi'])}",
-    "order": lambda f: f"has an order, from {f['lo']} to {f['hi']}",
-    "values": lambda f: f"takes one of {f['values']}",
-    "type": lambda f: f"is of type {f['type']}",
-    "resolution": lambda f: f"matters in steps of {number_words(f['step'])}",
+def _with_numbers(code: str) -> Callable[[Facts], Message]:
+    def worded(facts: Facts) -> Message:
+        numbers = {name: number_words(facts[name]) for name in ("lo", "hi", "step") if name in facts}
+        return Message(f"declared-{code}", {**facts, **numbers})
+
+    return worded
+
+
+def _chosen(facts: Facts) -> Message:
+    but = tuple(facts.get("but", ()))
+    return Message.of("declared-choices-but", but=but) if but else Message("declared-choices")
+
+
+_OF_COLUMNS: Mapping[str, Callable[[Facts], Message]] = {
+    "range": _with_numbers("range"),
+    "order": _as_given("order"),
+    "values": _as_given("values"),
+    "type": _as_given("type"),
+    "resolution": _with_numbers("resolution"),
 }
-_DECLARED: Mapping[str, Callable[[Facts], str]] = {
-    "rows-per-person": lambda f: (
-        f"a value of {f['column']} has at most {f['rows']:,} row{'' if f['rows'] == 1 else 's'}"
-    ),
-    "step": lambda f: f"the step before protection '{f['do']}' of {f['column']} follows a public rule",
-    "margin": lambda f: f"the totals of the population by {f['column']} are public",
-    "rows": lambda f: f"{f['rows']:,} rows are released",
+_DECLARED: Mapping[str, Callable[[Facts], Message]] = {
+    **{code: _as_given(code) for code in ("rows-per-person", "step", "margin", "rows")},
     "choices": _chosen,
 }
 
-_PUBLICATION = {
-    "name": "name",
-    "description": "description",
-    "purpose": "purpose",
-    "curators": "published by",
-    "recipients": "recipients",
-    "other_releases": "other releases about the same people",
-    "contact": "contact",
-    "date": "date of publication",
-    "review_by": "to be reviewed by",
-    "region": "region",
-    "sector": "sector",
-    "actors": "who sees which data",
-    "security": "security of the original records",
-    "justification": "why these parameters",
-}
+_PUBLICATION = (
+    "name",
+    "description",
+    "purpose",
+    "curators",
+    "recipients",
+    "other_releases",
+    "contact",
+    "date",
+    "review_by",
+    "region",
+    "sector",
+    "actors",
+    "security",
+    "justification",
+)
 
 
-def _publication(told: Facts) -> Iterator[str]:
-    for key, name in _PUBLICATION.items():
+def _publication(told: Facts) -> Iterator[Message]:
+    for key in _PUBLICATION:
         if key in told:
             value = told[key]
-            yield f"{name}: {', '.join(value) if isinstance(value, list) else str(value).removesuffix('.')}"
+            # the publisher's own words: a full stop follows
+            said = tuple(value) if isinstance(value, list) else (str(value).removesuffix("."),)
+            yield Message.of(f"publication-{key.replace('_', '-')}", said=said)
     if "other_releases" not in told:
-        yield "other releases about the same people: none is named"
+        yield Message("publication-no-other-releases")
 
 
-def _computed(statement: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def computed_values(statement: Mapping[str, Any]) -> dict[str, Message | str]:
+    """What Shoal computed, by code."""
+    return dict(_computed(statement))
+
+
+def _computed(statement: Mapping[str, Any]) -> Iterator[tuple[str, Message | str]]:
     found = statement["computed"]
-    yield "Model", found["model"]
-    yield "What is protected", statement["target"]
+    yield "model", found["model"]
+    yield "target", statement["target"]
     if found["adjacency"] is not None:
         adjacency = Adjacency(found["adjacency"])
-        words = adjacency.words if adjacency is Adjacency.REPLACE_ONE else f"{adjacency}: {adjacency.words}"
-        yield "Adjacency", words
+        named = adjacency is Adjacency.ADD_REMOVE
+        words = adjacency.words
+        yield "adjacency", Message.of("named-adjacency", name=adjacency, words=words) if named else words
     if found["epsilon"] is not None and MODELS[found["model"]].budgeted:
-        rho = "" if found["rho"] is None else f", ρ = {found['rho']:.6g}"
-        delta = f", δ = {decimal_text(Fraction(str(found['delta'])))}" if found["delta"] else ""
-        yield "Privacy budget", f"ε = {budget_words(found['epsilon'])}{delta}{rho} per {found['unit']}"
+        yield "budget", _budget(found)
     else:
-        yield "Unit", found["unit"]
+        yield "unit", found["unit"]
     if spent := found["spending"]:
-        sign = "ρ" if found["spending_in"] == "rho" else "ε"
-        parts = (
-            f"{purpose}: {'taken from the data' if share is None else f'{sign} = {share:.6g}'}"
+        unit = "rho" if found["spending_in"] == "rho" else "epsilon"
+        parts = tuple(
+            Message.of(f"spent-{'private' if share is None else unit}", purpose=purpose, share=share)
             for purpose, share in spent.items()
         )
-        yield "Spent on", "; ".join(parts)
-    exactly = [_INVARIANTS.get(one["code"], one["code"]) for one in found["invariants"]]
-    yield "Released exactly or taken as public", "; ".join(exactly) or "nothing"
-    settings = ", ".join(f"{key} = {value}" for key, value in statement["settings"].items())
-    yield "Method", f"{statement['method']}{': ' if settings else ''}{settings}"
-    version = f", Shoal {found['version']}" if found["version"] else ""
-    yield "Mechanism", f"{found['mechanism'] or 'not stated'}{version}"
-    yield (
-        "Noise",
-        f"{_ARITHMETIC[found['arithmetic']]}; {_ENTROPY[found['entropy']]}; {_TIMING[found['timing']]}",
+        yield "spending", Message.of("all-of", parts=parts)
+    exactly = tuple(_known("invariant", one["code"]) for one in found["invariants"])
+    yield "invariants", Message.of("all-of", parts=exactly) if exactly else Message("nothing")
+    settings = tuple(
+        Message.of("fact-named", name=name, value=value) for name, value in statement["settings"].items()
     )
-    yield "Expected error", error_words(found["expected_error"])
+    method = statement["method"]
+    yield "method", Message.of("method-settings", method=method, settings=settings) if settings else method
+    mechanism = found["mechanism"] or Message("not-stated")
+    version = found["version"]
+    yield (
+        "mechanism",
+        Message.of("mechanism-version", mechanism=mechanism, version=version) if version else mechanism,
+    )
+    noise = tuple(Message(f"{what}-{found[what]}") for what in ("arithmetic", "entropy", "timing"))
+    yield "noise", Message.of("all-of", parts=noise)
+    yield "error", error_message(found["expected_error"])
 
 
-_INVARIANTS = {
-    "values": "values, which get no noise",
-    "number-of-rows": "the number of rows",
-    "clusters": "the clusters, taken as fixed and public",
-    "clusters-without-spread": "values of clusters without spread",
-    "missing-values": "which values are missing",
-    "margins": "public margins of the weights",
-    "public-weights": "weights computed from public margins",
-}
-_ARITHMETIC = {
-    "exact": "drawn by exact integer arithmetic",
-    "none": "none is added",
-    "not-stated": "how it is drawn is not stated",
-}
-_ENTROPY = {"system": "randomness from the operating system", "seed": "randomness from a seed"}
-_TIMING = {"not-covered": "running time is not covered"}
+def _budget(found: Facts) -> Message:
+    amounts = [Message.of("amount-epsilon", amount=budget_words(found["epsilon"]))]
+    if found["delta"]:
+        amounts.append(Message.of("amount-delta", amount=decimal_text(Fraction(str(found["delta"])))))
+    if found["rho"] is not None:
+        amounts.append(Message.of("amount-rho", amount=found["rho"]))
+    return Message.of("budget-per-unit", amounts=tuple(amounts), unit=found["unit"])
+
+
+def _known(prefix: str, code: str) -> Message | str:
+    """The message of a code; one of another version as it is."""
+    return Message(f"{prefix}-{code}") if f"{prefix}-{code}" in catalogue() else code
 
 
 def error_words(expected: Mapping[str, Any] | None) -> str:
@@ -229,63 +243,51 @@ def error_words(expected: Mapping[str, Any] | None) -> str:
     >>> error_words(None)
     'not stated'
     """
+    return str(error_message(expected))
+
+
+def error_message(expected: Mapping[str, Any] | None) -> Message:
+    """The expected error."""
     if expected is None:
-        return "not stated"
+        return Message("not-stated")
     columns: Mapping[str, Facts] = expected["columns"]
-    said = [
-        *_span(columns, "share_of_rows", "standard error of shares of rows"),
-        *_span(columns, "share_of_range", "standard deviation of the noise", "of the range"),
-    ]
+    said: list[Message | str] = [*_span(columns, "share_of_rows"), *_span(columns, "share_of_range")]
     relations = expected["relations"]
     if relations is not None and relations["of"]:
-        errors = (
-            f", standard error {_spread(relations['smallest'], relations['largest'])}"
-            if relations["measured"]
-            else ""
-        )
-        said.append(
-            f"joint shares of {relations['measured']:,} of {relations['of']:,} pairs of columns are measured{errors}"
-        )
+        facts = {"measured": relations["measured"], "pairs": relations["of"]}
+        if relations["measured"]:
+            errors = _spread(relations["smallest"], relations["largest"])
+            said.append(Message("relations-measured-within", {**facts, "errors": errors}))
+        else:
+            said.append(Message("relations-measured", facts))
     if expected["rows"] is not None:
-        said.append(f"for {expected['rows']:,} rows ({_ROWS[expected['rows_are']]})")
+        said.append(Message.of(f"for-rows-{expected['rows_are']}", rows=expected["rows"]))
     for why in dict.fromkeys(one["why"] for one in columns.values() if one["why"]):
-        names = [name for name, one in columns.items() if one["why"] == why]
-        who = "" if len(names) == len(columns) else f" of {listed(names)}"
-        said.append(
-            UNKNOWN_ERRORS[why] if why == NO_NOISE else f"unknown{who}: {UNKNOWN_ERRORS.get(why, why)}"
-        )
-    return "; ".join(said)
+        names = tuple(name for name, one in columns.items() if one["why"] == why)
+        reason = unknown_error(why)
+        if why == NO_NOISE:
+            said.append(reason)
+        elif len(names) == len(columns):
+            said.append(Message.of("error-unknown", why=reason))
+        else:
+            said.append(Message.of("error-unknown-of", columns=names, why=reason))
+    return Message.of("all-of", parts=tuple(said))
 
 
-_ROWS = {
-    "public": "a public number",
-    "declared": "a declared number",
-    "released": "the number that was drawn",
-    "private": "the number of this table, which is private",
-}
-
-
-def _span(columns: Mapping[str, Facts], kind: str, what: str, of: str = "") -> Sequence[str]:
+def _span(columns: Mapping[str, Facts], kind: str) -> Sequence[Message]:
     found = {name: one[kind] for name, one in columns.items() if one[kind] is not None}
     if not found:
         return ()
-    if len(found) <= 3:
-        each = ", ".join(f"{name} {percent(value)}" for name, value in found.items())
-    else:
+    each: tuple[Message, ...] = tuple(
+        Message.of("share-of-column", column=name, share=value) for name, value in found.items()
+    )
+    if len(found) > 3:
         worst = max(found, key=lambda name: found[name])
-        each = f"{_spread(min(found.values()), found[worst])} (largest: {worst})"
-    return (f"{what}: {each}{' ' if of else ''}{of}",)
+        span = _spread(min(found.values()), found[worst])
+        each = (Message.of("spread-with-largest", spread=span, column=worst),)
+    return (Message.of(f"error-{kind.replace('_', '-')}", each=each),)
 
 
-def _spread(least: float, most: float) -> str:
+def _spread(least: float, most: float) -> Message | str:
     first, last = percent(least), percent(most)
-    return first if first == last else f"{first} to {last}"
-
-
-def percent(share: float) -> str:
-    """A share in percent, two digits.
-
-    >>> percent(0.0312), percent(2.8284)
-    ('3.1%', '283%')
-    """
-    return f"{100 * share:,.0f}%" if share >= 0.1 else f"{100 * share:.2g}%"
+    return first if first == last else Message.of("from-to", first=first, last=last)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from shoal.columns.kinds import KINDS, ORDERED_KINDS
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.method.kanonymity_presets import KANONYMITY_PRESETS
 from shoal.method.method import Method
 from shoal.method.moment_presets import MOMENT_PRESETS
@@ -139,9 +139,7 @@ PRESETS: dict[str, Method] = {
 def preset(name: str) -> Method:
     """A published method by its name."""
     if name not in PRESETS:
-        raise OptionError(
-            f"there is no method '{name}'; 'shoal methods' lists them.{did_you_mean(str(name), PRESETS)}"
-        )
+        raise OptionError("there-no-method-shoal-methods-lists", name=name, hint=closest(str(name), PRESETS))
     return PRESETS[name]
 
 
@@ -169,12 +167,9 @@ def configured(name: str, **options: Any) -> Method:
     if options.get("partition") != "tree" or not method.as_tree:
         return method.configure(**options)
     if method.moments > 1 or method.form != "coefficients" or method.sensitivity == "none":
-        raise OptionError(
-            f"method '{name}' cannot have partition=tree: the tree keeps noisy means and variances of its boxes. Take "
-            "xm-1 to xm-7 or xm-20 to xm-23, or another partition."
-        )
+        raise OptionError("method-cannot-have-partition-tree", name=name)
     if options.get("k") is not None:
-        raise OptionError("partition=tree has no k: the tree sizes its boxes by n and ε. Leave k out.")
+        raise OptionError("partition-tree-no-k")
     settings = {option: value for option, value in options.items() if option != "partition"}
     rebuild = "normal" if method.moments else "centroid"
     return PRESETS["tree-dp"].configure(**{"rebuild": rebuild, **settings})

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from shoal.columns.circumstances import MOST_EPSILON, Declared, Recorded
 from shoal.decimals import exact
 from shoal.errors import InputError
+from shoal.method.claims import StatementTerms
 from shoal.method.models import MODELS, Adjacency
-from shoal.method.verdict import DATA_DEPENDENT, LOOKED, NO_GUARANTEE, NOT_CLIPPED, SEEDED, Reason, too_much
+from shoal.method.verdict import DATA_DEPENDENT, Reason, too_much
+from shoal.text import Message, catalogue
 
 # denominators that a written number is tried with, the simplest first
 _DENOMINATORS = (10**3, 10**6, 10**9)
@@ -25,27 +28,21 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
         InputError: something is missing, unknown or not of its kind.
     """
     if not isinstance(plain, Mapping):
-        raise InputError(f"{where} is not the statement of a release: it is no mapping.")
+        raise InputError("not-statement-release", where=where)
     number = plain.get("format", 1)
     if number not in (1, 2):
-        raise InputError(
-            f"{where} has format {_shown(number)}, which this version of Shoal does not know: update Shoal."
-        )
+        raise InputError("format-version-shoal-does-not-know", where=where, number=_shown(number))
     needed = (*_FIELDS, *_DERIVED, *(("format", *_CODED, *_PARTS) if number == 2 else ()))
     for key in needed:
         if key not in plain:
-            raise InputError(f"{where} is not the statement of a release: it has no '{key}'.")
+            raise InputError("reading-not-statement-release", where=where, key=key)
     for key in plain:
-        if key not in (*needed, "format", *_IN_RHO, *_WHERE_SET):
-            raise InputError(
-                f"{where} has the key '{key}', which this version of Shoal does not know: update Shoal."
-            )
+        if key not in (*needed, "format", "terms", *_IN_RHO, *_WHERE_SET):
+            raise InputError("key-version-shoal-does-not-know", where=where, key=key)
     if plain["model"] not in MODELS:
-        raise InputError(
-            f"{where} names the model '{plain['model']}', which this version of Shoal does not know: update Shoal."
-        )
+        raise InputError("names-model-version-shoal-does-not", where=where, model=plain["model"])
     if len(_IN_RHO.keys() & plain.keys()) == 1:
-        raise InputError(f"{where} is damaged: delta and rho belong together.")
+        raise InputError("damaged-delta-rho-belong-together", where=where)
     found: dict[str, Any] = {}
     readers = {**_FIELDS, **(_CODED if number == 2 else _IN_WORDS)}
     for key, reader in (
@@ -55,15 +52,54 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
         try:
             found[key] = reader(plain[key])
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{where} is damaged: '{key}' cannot be {_shown(plain[key])}.") from None
+            raise InputError("is-damaged-cannot-be", where=where, key=key, plain=_shown(plain[key])) from None
+    found["terms"] = _terms(plain, {name: found.pop(name, ()) for name in _TERMS}, where)
     if number == 1:
         return _from_words(found)
     for part, reader in _PARTS.items():
         try:
             found |= reader(plain[part])
         except (KeyError, TypeError, ValueError):
-            raise InputError(f"{where} is damaged: '{part}' cannot be {_shown(plain[part])}.") from None
+            raise InputError(
+                "reading-is-damaged-cannot-be", where=where, part=part, plain=_shown(plain[part])
+            ) from None
     return found
+
+
+def _terms(plain: Mapping[str, Any], texts: Mapping[str, tuple[str, ...]], where: str) -> StatementTerms:
+    """What a statement says, by codes; of a version that wrote sentences only, those that are known by heart."""
+    if "terms" not in plain:
+        return StatementTerms(**{name: tuple(map(_recognised, said)) for name, said in texts.items()})
+    terms = plain["terms"]
+    try:
+        return StatementTerms(**{name: _messages(terms[name], texts[name]) for name in _TERMS})
+    except (KeyError, TypeError, ValueError, IndexError):
+        raise InputError("is-damaged-cannot-be", where=where, key="terms", plain=_shown(terms)) from None
+
+
+def _messages(terms: Any, texts: Sequence[str]) -> tuple[Message, ...]:
+    found = [Message(*_facts(one)) for one in terms]
+    for message in found:
+        if message.code in catalogue():
+            # facts that its sentence needs must be there
+            message.rendered()
+    return tuple(
+        message if message.code in catalogue() else Message.of("unknown", text=text)
+        for message, text in zip(found, texts, strict=True)
+    )
+
+
+def _recognised(text: str) -> Message:
+    """The message of a sentence without facts; any other is kept as it is."""
+    code = _sentences().get(text)
+    return Message.of("unknown", text=text) if code is None else Message(code)
+
+
+@cache
+def _sentences() -> Mapping[str, str]:
+    """Codes by sentence, of those that have no facts."""
+    codes = {code for facts in MODELS.values() for code in facts.not_promised}
+    return {str(Message(code)): code for code in (*codes, *_ALONE)}
 
 
 def _from_words(found: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +113,7 @@ def _from_words(found: dict[str, Any]) -> dict[str, Any]:
         "adjacency": adjacency,
     }
     excess = too_much(facts, found.get("most_epsilon", MOST_EPSILON))
-    known = {words: Reason.of(code) for words, code in _SENTENCES.items()}
+    known = {Reason.of(code).text: Reason.of(code) for code in _WITHOUT_FACTS}
     if excess is not None and reasons and not found.get("override"):
         # ε that is too large was always said last
         known[reasons[-1]] = excess
@@ -215,6 +251,40 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "attributes": _by_name(_by_name(_text)),
     "versions": _by_name(_text),
 }
+# what a statement says one by one
+_TERMS = ("conditions", "data_dependent", "not_promised", "steps")
+# codes of what statements say without facts, besides those of the models
+_ALONE = (
+    "about-one-row",
+    "bound-for-persons",
+    "clusters-from-caller",
+    "columns-shuffled-alone",
+    "distances-by-records",
+    "gaps-known",
+    "grouped-share-epsilon",
+    "groups-of-close-values",
+    "intruder-knows-all-but-one",
+    "intruder-knows-no-other-values",
+    "measured-by-noisy-rows",
+    "neighbours-have-same-clusters",
+    "neighbours-in-rank",
+    "no-joint-k",
+    "no-spread-no-noise",
+    "noise-from-records",
+    "noise-has-floor",
+    "pairs-not-measured",
+    "permutations-alike",
+    "prior-is-table",
+    "random-order",
+    "random-order-with-weights",
+    "recorded-would-be-fixed",
+    "rests-on-declarations",
+    "second-table-has-buckets",
+    "steps-are-public",
+    "strata-known",
+    "taking-part-not-hidden",
+    "tree-by-noisy-rows",
+)
 # only where the claim has a δ
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
 # only where they are not as usual
@@ -240,9 +310,5 @@ _PARTS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "declared": _of_declared,
     "recorded": _of_recorded,
 }
-_SENTENCES = {
-    SEEDED: "seeded",
-    NO_GUARANTEE: "no-guarantee",
-    NOT_CLIPPED: "not-clipped",
-    LOOKED: DATA_DEPENDENT,
-}
+# what the first format gave as reasons, besides an ε that is too large
+_WITHOUT_FACTS = ("seeded", "no-guarantee", "not-clipped", DATA_DEPENDENT)

@@ -71,17 +71,17 @@ def _document(
 def load_recipe(path: str | Path) -> dict[str, Any]:
     """The keyword arguments of `shoal.protect` that a recipe file stands for."""
     path = Path(path)
-    raw = load(path, "recipe")
+    raw = load(path, "toml-recipe")
     # domains stand with their attributes
     known = {"shoal", "method", _LOGGED, *_SCHEMA, *DECLARATIONS, *SETTINGS} - {"domains"}
     for key in raw:
         if key not in known:
-            raise OptionError(f"the recipe '{path}' has an unknown key '{key}'.")
+            raise OptionError("recipe-unknown-key", path=path, key=key)
     if "method" not in raw:
-        raise OptionError(f"the recipe '{path}' names no method.")
+        raise OptionError("recipe-names-no-method", path=path)
     arguments = {key: value for key, value in raw.items() if key not in ("shoal", _LOGGED, *_SCHEMA)}
     if not isinstance(raw["method"], str):
-        raise OptionError(f"the recipe '{path}': method must be the name of a method, got {raw['method']}.")
+        raise OptionError("recipe-method-name-method", path=path, found=raw["method"])
     if "attribute" in raw:
         if _LOGGED in raw and isinstance(told := raw.get("publication"), Mapping):
             # what is done again is published on another day

@@ -16,7 +16,7 @@ from shoal.columns.kinds import KINDS, ORDERED_KINDS
 from shoal.columns.lattice import OUTSIDE
 from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.method import forms
 from shoal.method.budget import SPLITS
 from shoal.method.forms import Form
@@ -70,8 +70,14 @@ class Setting:
     def choose(self, value: Any) -> str:
         """One of the choices."""
         if not isinstance(value, str) or value not in self.choices:
-            hint = did_you_mean(str(value), self.choices)
-            raise OptionError(f"{self.name} '{value}' is not one of {', '.join(self.choices)}.{hint}")
+            hint = closest(str(value), self.choices)
+            raise OptionError(
+                "option-is-not-one-of",
+                option=self.name,
+                found=value,
+                allowed=tuple(self.choices),
+                hint=hint,
+            )
         return value
 
     def sentence(self, on: str = "True", off: str = "False") -> str:
@@ -479,5 +485,5 @@ def known_setting(name: str) -> Setting:
     """A setting of some method by its name."""
     if name not in SETTINGS:
         known = [*SETTINGS, *DECLARATIONS, "labels", "seed", "types"]
-        raise OptionError(f"there is no option '{name}'.{did_you_mean(name, known)}")
+        raise OptionError("there-no-option", option=name, name=name, hint=closest(name, known))
     return SETTINGS[name]

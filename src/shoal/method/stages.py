@@ -25,6 +25,7 @@ from shoal.partition.insensitive import insensitive_mixed
 from shoal.partition.mdav import prepares_kernels
 from shoal.partition.mixed_distance import Ends, nominal_ends, numeric_ends
 from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.method.method import Method
@@ -127,7 +128,7 @@ class PartitionStage:
     """
 
     stability: Stability
-    about: str
+    about: Message | str
     run: Callable[[Group, Method], Partition]
     columnwise: bool = False
     unbounded: bool = False
@@ -169,9 +170,7 @@ def _mdav(group: Group, method: Method) -> Partition:
 
 def _only_ordered(group: Group, method: Method) -> None:
     if group.nominal():
-        raise OptionError(
-            "partition=vmdav is for columns with an order: use partition=mdav with nominal ones."
-        )
+        raise OptionError("partition-vmdav-columns-order")
 
 
 def _vmdav(group: Group, method: Method) -> Partition:
@@ -200,22 +199,20 @@ def _insensitive(group: Group, method: Method) -> Partition:
 
 def _given(group: Group, method: Method) -> Partition:
     if group.labels is None:
-        raise OptionError("partition='given' needs labels=, one cluster label per record.")
+        raise OptionError("partition-given-needs-labels-cluster-label")
     if group.labels.size != group.n:
-        raise OptionError(
-            f"labels has {group.labels.size} entries for {group.n} records: give one per record."
-        )
+        raise OptionError("labels-entries-records", size=group.labels.size, n=group.n)
     return algorithms.given(group.labels, method.size)
 
 
 def _boxes(group: Group, method: Method) -> Partition:
-    raise OptionError("the boxes of a private tree hold no clusters of records: use method='tree-dp'.")
+    raise OptionError("boxes-private-tree-hold-no-clusters")
 
 
 _PARTITIONS: dict[str, PartitionStage] = {
     "alone": PartitionStage(
         "record",
-        "every record by itself",
+        Message("partition-alone"),
         _alone,
         columnwise=True,
         flags=True,
@@ -223,15 +220,11 @@ _PARTITIONS: dict[str, PartitionStage] = {
         in_parts="by_record",
         sorts=True,
     ),
-    "mdav": PartitionStage(
-        "data", "fixed-size clusters of records that are close in all attributes", _mdav, scans=True
-    ),
-    "vmdav": PartitionStage(
-        "data", "clusters of k to 2k-1 records, larger where records are dense", _vmdav, check=_only_ordered
-    ),
+    "mdav": PartitionStage("data", Message("partition-mdav"), _mdav, scans=True),
+    "vmdav": PartitionStage("data", Message("partition-vmdav"), _vmdav, check=_only_ordered),
     "ranking": PartitionStage(
         "rank",
-        "one attribute at a time, k consecutive ranks",
+        Message("partition-ranking"),
         _ranking,
         columnwise=True,
         scaled=False,
@@ -240,7 +233,7 @@ _PARTITIONS: dict[str, PartitionStage] = {
     ),
     "optimal": PartitionStage(
         "data",
-        "one attribute at a time, runs of values with the least expected error",
+        Message("partition-optimal"),
         _optimal,
         columnwise=True,
         unbounded=True,
@@ -250,19 +243,17 @@ _PARTITIONS: dict[str, PartitionStage] = {
     ),
     "given": PartitionStage(
         "caller",
-        "labels supplied by the caller",
+        Message("partition-given"),
         _given,
         unbounded=True,
         check=_given,
         scaled=False,
         sorts=True,
     ),
-    "insensitive": PartitionStage(
-        "each", "the k records nearest to a corner of the domain, in turn", _insensitive
-    ),
+    "insensitive": PartitionStage("each", Message("partition-insensitive"), _insensitive),
     "boxes": PartitionStage(
         "private",
-        "boxes of a tree that is drawn under the budget",
+        Message("partition-boxes"),
         _boxes,
         flags=True,
         noisy=True,
@@ -309,10 +300,7 @@ def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], li
             yield rows, list(range(len(group.columns)))
         return
     if group.strata:
-        raise OptionError(
-            "strata together with missing=separate would leave too few rows to a group: fill the gaps, or leave out "
-            "one of the two."
-        )
+        raise OptionError("strata-together-missing-separate-would-leave")
     if alike is None:
         yield np.arange(group.n, dtype=np.int64), list(range(len(group.columns)))
         return
@@ -333,9 +321,6 @@ def check_alike(rows: int, missed: Sequence[str], method: Method, *, empty: bool
     least = method.smallest if empty else method.size
     if rows >= least:
         return
-    words = f"that miss {', '.join(missed)} and nothing else" if missed else "without gaps"
-    needed = f"where {least} are needed: fill the gaps" if empty else f"for k = {method.size}: lower k"
-    raise OptionError(
-        f"there are too few rows {words}, {rows} {needed}, use missing=category "
-        "for nominal columns, or put the columns with gaps into groups of their own (groups=)."
-    )
+    words = Message.of("rows-that-miss", columns=tuple(missed)) if missed else Message("rows-without-gaps")
+    needed = Message.of("rows-needed", least=least) if empty else Message.of("rows-for-k", k=method.size)
+    raise OptionError("there-too-few-rows-use-missing", words=words, rows=rows, needed=needed)

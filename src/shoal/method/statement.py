@@ -7,7 +7,7 @@ statement can be published.
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -23,10 +23,10 @@ from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.method.budget import Plan
-from shoal.method.claims import Promise
+from shoal.method.claims import Promise, StatementTerms
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Adjacency, Model, ModelFacts
-from shoal.method.parts import CANNOT_CHECK, RESTS_ON_DECLARATIONS, three_parts
+from shoal.method.parts import CANNOT_CHECK, three_parts
 from shoal.method.stages import PARTITIONS
 from shoal.method.verdict import (
     DATA_DEPENDENT,
@@ -38,12 +38,12 @@ from shoal.method.verdict import (
 )
 from shoal.noise import epsilon_from
 from shoal.sensitivity.local import CALIBRATIONS
+from shoal.text import Message, capital
 
 # of what `to_dict` writes; the first had no number
 FORMAT = 2
 # what a statement says of every release: tables are written at once, and nobody waits for an answer
 TIMING = "not-covered"
-_SIZE_IS_PUBLIC = "It does not hide that a person took part: the number of records is public."
 
 
 @displayed(summaries.of_statement)
@@ -60,7 +60,8 @@ class PrivacyStatement:
         most_epsilon: the ε per person above which it would not be publishable.
         override: why it is published although its ε is above that.
         public_rows: the public number of rows that δ is judged by, where there is a δ and the number is public.
-        steps: what was done to every record before protection, and what became of its survey weight.
+        terms: conditions, what is not promised, choices that looked at the records, and steps before protection, each
+            a code with facts; the attributes of these names are their sentences.
         mechanism: which one drew the noise.
         arithmetic: "exact" where noise is drawn by exact arithmetic, "none" without noise, "not-stated" where a stage
             from outside the package, or an earlier version, does not say.
@@ -79,9 +80,7 @@ class PrivacyStatement:
     spending: dict[str, Fraction | None]
     adjacency: Adjacency | None
     unit: str
-    conditions: tuple[str, ...]
-    data_dependent: tuple[str, ...]
-    not_promised: tuple[str, ...]
+    terms: StatementTerms
     obstacles: tuple[Reason, ...]
     method: str
     settings: dict[str, Any]
@@ -91,7 +90,6 @@ class PrivacyStatement:
     rho: Fraction | None = None
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
-    steps: tuple[str, ...] = ()
     mechanism: str = ""
     arithmetic: str = "not-stated"
     invariants: tuple[Declared, ...] = ()
@@ -101,6 +99,26 @@ class PrivacyStatement:
     recorded: tuple[Recorded, ...] = ()
     counted: str = "rows"
     public_rows: int | None = None
+
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the promise needs, and how it was kept."""
+        return tuple(map(str, self.terms.conditions))
+
+    @property
+    def data_dependent(self) -> tuple[str, ...]:
+        """Choices that looked at the records."""
+        return tuple(map(str, self.terms.data_dependent))
+
+    @property
+    def not_promised(self) -> tuple[str, ...]:
+        """What a reader might wrongly take the promise for."""
+        return tuple(map(str, self.terms.not_promised))
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What was done to every record before protection, and what became of its survey weight."""
+        return tuple(map(str, self.terms.steps))
 
     @property
     def publishable(self) -> bool:
@@ -140,12 +158,12 @@ class PrivacyStatement:
         budget = "" if self.epsilon is None else decimal_text(self.epsilon)
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
         amounts["counted"] = self.counted
-        promise = facts.promise.format_map({**self.settings, **amounts})
-        if self.data_dependent and facts.guarantee and not facts.of_the_table:
-            wanted = f"it would be {promise} if no choice listed below depended on the records"
-            return f"No guarantee as it stands: {wanted}."
-        relation = "" if self.neighbours is None else f" ({self.neighbours})"
-        return f"{promise[0].upper()}{promise[1:]}{relation}."
+        promise = facts.promise({**self.settings, **amounts})
+        if self.terms.data_dependent and facts.guarantee and not facts.of_the_table:
+            return str(Message.of("promise-void", promise=promise))
+        if self.adjacency is None:
+            return str(Message.of("as-sentence", said=capital(str(promise))))
+        return str(Message.of("promise-stands", promise=capital(str(promise)), adjacency=self.neighbours))
 
     def stated_share(self, name: str) -> str:
         """ε of an attribute in words; empty where it has none."""
@@ -190,6 +208,7 @@ class PrivacyStatement:
             "computed": self.computed,
             "declared": {"facts": _coded(self.declared), "publication": dict(self.publication)},
             "recorded": _coded(self.all_recorded),
+            "terms": self.terms.to_dict(),
         }
 
     @property
@@ -230,7 +249,7 @@ class PrivacyStatement:
         fields = statement_fields(plain, where)
         found = cls(**fields)
         if not isinstance(plain, Mapping) or found.publishable is not plain["publishable"]:
-            raise InputError(f"{where} contradicts itself: publishable does not follow from its reasons.")
+            raise InputError("contradicts-itself-publishable-does-not-follow", where=where)
         # other versions may have other words
         if plain.get("format") == FORMAT and found.versions.get("shoal") == __version__:
             follows = found.to_dict()
@@ -241,9 +260,13 @@ class PrivacyStatement:
                 "verdict",
                 "computed",
                 "recorded",
+                "conditions",
+                "data_dependent",
+                "not_promised",
+                "steps",
             ):
-                if plain[key] != follows[key]:
-                    raise InputError(f"{where} contradicts itself: its {key} does not follow from its facts.")
+                if plain.get(key) != follows.get(key):
+                    raise InputError("contradicts-itself-does-not-follow-from", where=where, key=key)
         return found
 
     def to_markdown(self) -> str:
@@ -262,7 +285,7 @@ class PrivacyStatement:
             if entries:
                 lines += [f"## {title}", "", *(f"- {entry}" for entry in entries), ""]
         for title, about, entries in (
-            ("Declared by the publisher", CANNOT_CHECK, parts.declared),
+            ("Declared by the publisher", str(CANNOT_CHECK), parts.declared),
             ("Recorded", "", parts.recorded),
         ):
             lines += [
@@ -304,32 +327,25 @@ def state(
     """
     model = promise.model
     facts = MODELS[model]
-    adjacency = Adjacency(method.neighbours)
+    adjacency = method.adjacency
     rows = circumstances.rows_per_unit
     if circumstances.unit_repeats and facts.of_records:
-        raise ClaimError(
-            f"a value of the unit column '{circumstances.unit}' occurs in several rows, so a claim about rows is "
-            "not a claim about persons: declare max_rows for it in the schema (the claim is then per person)."
-        )
+        raise ClaimError("value-unit-column-occurs-several-rows", column=circumstances.unit)
     # values that stay in their rows can stay missing there; swapped ones would show where they came from
     shown = facts.given_partition or promise.shows_gaps or not facts.guarantee
     if circumstances.separated and not shown:
-        raise ClaimError(
-            f"missing=separate shows which values are missing, and the claim of method '{method.name}' ({model}) "
-            "covers them: use missing=category (for numbers with pairs-dp, tree-dp or laplace), or a method "
-            "whose clusters are taken as known."
-        )
+        raise ClaimError("missing-separate-shows-values-missing-claim", method=method.name, model=model)
     if rows > 1 and not CALIBRATIONS[method.sensitivity].additive:
         raise ClaimError(
-            f"method '{method.name}' protects one row at a time, but '{circumstances.unit}' declares {rows} rows per "
-            "person: use idp-ls or a method without individual scales, or keep one row per person."
+            "method-protects-row-time-but-declares", method=method.name, unit=circumstances.unit, rows=rows
         )
     bought = circumstances.bought
     if bought is not None and (model != "dp" or adjacency is not Adjacency.REPLACE_ONE):
         raise ClaimError(
-            f"tuned_epsilon protects the original records when one of them is replaced, and cannot be added to the "
-            f"claim of method '{method.name}' ({model}): leave it out, and the choice of {bought.words} counts as one "
-            "that looked at the records, or use ranking-dp with one column or link=False."
+            "tuned-epsilon-protects-original-records-when",
+            method=method.name,
+            model=model,
+            names=bought.what,
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     # a claim about the table counts persons, however many rows they have
@@ -353,8 +369,7 @@ def state(
     excess = too_much({**stated, "epsilon": budgeted}, circumstances.most_epsilon)
     if circumstances.override and excess is None:
         raise OptionError(
-            f"override says why an ε above {decimal_text(circumstances.most_epsilon)} is published: this release has "
-            "none. Leave it out."
+            "override-says-why-above-published", most_epsilon=decimal_text(circumstances.most_epsilon)
         )
     return PrivacyStatement(
         model=model,
@@ -369,13 +384,16 @@ def state(
         spending=_stated(spending, factor, private),
         adjacency=adjacency if facts.budgeted else None,
         unit=unit,
-        conditions=_conditions(method, facts, circumstances, per_person, len(lattices), budget)
-        + plan.conditions
-        + promise.conditions,
-        data_dependent=circumstances.data_dependent + _data_dependent_settings(method),
-        not_promised=facts.not_promised
-        + ((_SIZE_IS_PUBLIC,) if facts.budgeted and not adjacency.hides_size else ())
-        + _no_joint_k(method, len(lattices)),
+        terms=StatementTerms.of(
+            conditions=(
+                *_conditions(method, facts, circumstances, per_person, len(lattices), budget),
+                *plan.conditions,
+                *promise.conditions,
+            ),
+            data_dependent=(*circumstances.data_dependent, *_data_dependent_settings(method)),
+            not_promised=_not_promised(method, facts, adjacency, len(lattices)),
+            steps=_steps(circumstances),
+        ),
         obstacles=_obstacles(method, facts, circumstances)
         + ((excess,) if excess is not None and not circumstances.override else ())
         + likely_to_fail(method.delta),
@@ -392,7 +410,6 @@ def state(
         rho=None if rho is None else rho * factor,
         most_epsilon=circumstances.most_epsilon,
         override=circumstances.override,
-        steps=_steps(circumstances),
         mechanism=method.mechanism,
         arithmetic="none" if not facts.budgeted else "exact" if promise.own else "not-stated",
         invariants=_invariants(method, facts, circumstances, adjacency),
@@ -412,10 +429,12 @@ def domain_words(facts: Mapping[str, str]) -> str:
     return f"{found}, or missing" if "missing" in facts else found
 
 
-def _steps(circumstances: Circumstances) -> tuple[str, ...]:
-    """What is said about the way from the file to the method, one sentence each."""
-    done = tuple(f"{words[0].upper()}{words[1:]}." for words in circumstances.steps)
-    return (*done, *((circumstances.weight,) if circumstances.weight else ()))
+def _steps(circumstances: Circumstances) -> Iterable[Message]:
+    """What is said about the way from the file to the method."""
+    for step in circumstances.steps:
+        yield Message("before-protection", {**step.facts, "step": step.code, "said": capital(str(step))})
+    if circumstances.weight is not None:
+        yield circumstances.weight
 
 
 def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[str, Fraction | None]:
@@ -446,81 +465,66 @@ def _conditions(
     per_person: bool,
     attributes: int,
     budget: Fraction | None,
-) -> tuple[str, ...]:
+) -> Iterable[Message]:
     if not facts.guarantee:
-        return ()
-    found = [] if facts.of_the_table else [RESTS_ON_DECLARATIONS]
-    if found and (circumstances.data_dependent or _data_dependent_settings(method)):
-        found = ["What is recorded as taken from the records would have to be fixed without them."]
+        return
+    if not facts.of_the_table:
+        dependent = circumstances.data_dependent or _data_dependent_settings(method)
+        yield Message("recorded-would-be-fixed" if dependent else "rests-on-declarations")
     if facts.given_partition:
-        about = PARTITIONS[method.partition].about
-        source = (
-            "supplied by the caller"
-            if method.stability == "caller"
-            else f"computed from the records ({about})"
-        )
-        found.append(f"The clusters, {source}, are treated as fixed and known to everybody.")
-        found.append("Neighbouring data sets differ in one record and have the same clusters.")
-    if circumstances.bought is not None:
-        found.append(circumstances.bought.condition)
-    if circumstances.separated:
-        found.append("Which values are missing is treated as fixed and known to everybody.")
-    found += _local_conditions(method)
-    if not method.link and attributes > 1:
-        found.append("Every column was shuffled by itself: rows of the release do not belong to anybody.")
-    if circumstances.unit is not None and facts.of_the_table:
-        found.append(
-            f"Persons are the values of {circumstances.unit}: they are counted, and not the rows that each of them has."
-        )
-    elif circumstances.rows_per_unit > 1 and budget is not None:
-        most = f"A person has at most {circumstances.rows_per_unit} rows;"
-        if method.rho is None:
-            found.append(f"{most} ε is the row budget {decimal_text(budget)} times that number.")
+        if method.stability == "caller":
+            yield Message("clusters-from-caller")
         else:
-            found.append(
-                f"{most} ρ is that of a row times the square of that number, and ε follows from it and δ."
-            )
+            yield Message.of("clusters-from-records", how=PARTITIONS[method.partition].about)
+        yield Message("neighbours-have-same-clusters")
+    if circumstances.bought is not None:
+        yield circumstances.bought.condition
+    if circumstances.separated:
+        yield Message("gaps-known")
+    yield from _local_conditions(method)
+    if not method.link and attributes > 1:
+        yield Message("columns-shuffled-alone")
+    if circumstances.unit is not None and facts.of_the_table:
+        yield Message.of("persons-counted", unit=circumstances.unit)
+    elif circumstances.rows_per_unit > 1 and budget is not None:
+        rows = circumstances.rows_per_unit
+        if method.rho is None:
+            yield Message.of("epsilon-times-rows", rows=rows, budget=decimal_text(budget))
+        else:
+            yield Message.of("rho-times-rows", rows=rows)
     elif not per_person and facts.budgeted:
-        found.append("The claim is about one row; a person with several rows is covered for each row only.")
+        yield Message("about-one-row")
     if circumstances.steps and not facts.of_the_table:
-        found.append(
-            "The steps before protection change each record by itself, by rules that are public: neighbouring tables "
-            "are neighbours after them."
-        )
-    dropped = "identifiers, units" if circumstances.weighted else "identifiers, units, weights"
-    found.append(f"Released rows are in random order; {dropped} and the index were dropped.")
-    return tuple(found)
+        yield Message("steps-are-public")
+    yield Message("random-order-with-weights" if circumstances.weighted else "random-order")
 
 
-def _local_conditions(method: Method) -> list[str]:
+def _local_conditions(method: Method) -> Iterable[Message]:
     """What noise that is fitted to the actual records needs, and what it can let through."""
     calibration = CALIBRATIONS[method.sensitivity]
     if calibration.public:
-        return []
-    found = [
-        "The scale of the noise is computed from the actual records and held fixed in the comparison; it is not "
-        "published."
-    ]
+        return
+    yield Message("noise-from-records")
     if method.floor:
-        found.append("The scale of the noise on a cluster's mean is nowhere below the public floor.")
+        yield Message("noise-has-floor")
     elif calibration.can_vanish:
-        found.append("Values in a cluster without spread can be released exactly, without noise.")
-    return found
+        yield Message("no-spread-no-noise")
 
 
-def _no_joint_k(method: Method, attributes: int) -> tuple[str, ...]:
+def _not_promised(
+    method: Method, facts: ModelFacts, adjacency: Adjacency, attributes: int
+) -> Iterable[Message]:
+    yield from map(Message, facts.not_promised)
+    if facts.budgeted and not adjacency.hides_size:
+        yield Message("taking-part-not-hidden")
     shared = method.rebuild == "centroid" and method.size > 1
     if shared and PARTITIONS[method.partition].columnwise and attributes > 1:
-        return (
-            "At least k rows share a value in each column by itself; the combination of values in a row can be unique.",
-        )
-    return ()
+        yield Message("no-joint-k")
 
 
-def _data_dependent_settings(method: Method) -> tuple[str, ...]:
-    if method.normalise == "zscore" and PARTITIONS[method.partition].scaled:
-        return ("normalise=zscore: means and standard deviations of the records scaled the distances.",)
-    return ()
+def _data_dependent_settings(method: Method) -> tuple[Message, ...]:
+    scaled = method.normalise == "zscore" and PARTITIONS[method.partition].scaled
+    return (Message("distances-by-records"),) if scaled else ()
 
 
 def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[Reason, ...]:
@@ -580,7 +584,7 @@ def _public_facts(words: Mapping[str, str] | None, lattice: Lattice, *, private:
     }
 
 
-def _coded(facts: Sequence[Declared | Recorded]) -> list[dict[str, Any]]:
+def _coded(facts: Sequence[Declared | Recorded | Message]) -> list[dict[str, Any]]:
     return [{"code": one.code, "facts": _plain(dict(one.facts))} for one in facts]
 
 

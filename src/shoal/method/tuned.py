@@ -14,11 +14,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from shoal.decimals import decimal_text
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.method.budget import SPLITS
 from shoal.method.method import Method
 from shoal.method.settings import SETTINGS
 from shoal.noise import parse_epsilon
+from shoal.text import Message, listed
 
 if TYPE_CHECKING:
     from shoal.columns.describe import Described
@@ -49,28 +50,21 @@ class Choice:
         if isinstance(raw, Choice):
             return raw
         if not isinstance(raw, Mapping) or set(raw) != {"setting", "chosen", "candidates"}:
-            raise OptionError(
-                "an entry of tuned_choice has a setting, chosen and candidates, as a private tuning writes them, "
-                f"got {raw!r}."
-            )
+            raise OptionError("entry-tuned-choice-setting-chosen-candidates", found=raw)
         name, chosen, candidates = raw["setting"], raw["chosen"], raw["candidates"]
         if name not in BOUGHT:
-            raise OptionError(
-                f"tuned_choice: '{name}' cannot be chosen privately, only {' and '.join(BOUGHT)}."
-            )
+            raise OptionError("not-chosen-privately", found=name, allowed=BOUGHT)
         if not isinstance(candidates, (list, tuple)) or not all(_possible(name, one) for one in candidates):
-            what = "sizes, such as [10, 20, 50]" if name == "k" else f"some of {', '.join(SPLITS)}"
-            raise OptionError(f"tuned_choice: the candidates of {name} must be {what}, got {candidates!r}.")
+            what = Message("sizes-such-as") if name == "k" else Message.of("some-of", allowed=SPLITS)
+            raise OptionError("tuned-choice-candidates", name=name, what=what, found=candidates)
         if chosen not in candidates or len(set(candidates)) < max(2, len(candidates)):
             raise OptionError(
-                f"tuned_choice: {name} = {chosen} must be one of at least two different candidates, got "
-                f"{', '.join(map(str, candidates))}."
+                "tuned-choice-least-two-different-candidates",
+                name=name,
+                chosen=chosen,
+                found=tuple(map(str, candidates)),
             )
         return cls(name, chosen, tuple(candidates))
-
-    @property
-    def words(self) -> str:
-        return f"{self.setting} = {self.chosen}"
 
     def to_dict(self) -> dict[str, Any]:
         return {**asdict(self), "candidates": list(self.candidates)}
@@ -102,7 +96,7 @@ class Tuned:
         >>> Tuned(("method", "k", "split")).words
         'method, k and split'
         """
-        return _listed(self.what)
+        return listed(self.what, "and")
 
     def purchase(self, method: Method) -> Tuned | None:
         """The part that was paid for; None where nothing was, or where other values are used than the price bought.
@@ -118,46 +112,40 @@ class Tuned:
             return None
         return Tuned(tuple(choice.setting for choice in self.choice), self.epsilon, self.choice)
 
-    def taints(self, method: Method) -> tuple[str, ...]:
+    def taints(self, method: Method) -> tuple[Message, ...]:
         """What a statement lists among the choices that looked at the records; nothing for a choice that was paid for.
 
         >>> from shoal.method.presets import configured
         >>> used = configured("ranking-dp", epsilon=1, k=30)
-        >>> Tuned(("k",)).taints(used)
-        ('k was chosen by looking at the records (shoal tune).',)
-        >>> Tuned(("k",), Fraction(1, 10), (Choice("k", 20, (10, 20)),)).taints(used)[0][:46]
+        >>> print(*Tuned(("k",)).taints(used))
+        k was chosen by looking at the records (shoal tune).
+        >>> str(Tuned(("k",), Fraction(1, 10), (Choice("k", 20, (10, 20)),)).taints(used)[0])[:46]
         'k was chosen privately as 20, but 30 is used: '
         """
         paid = tuple(choice.setting for choice in self.choice)
         settings = tuple(name for name in self.what if name not in paid and not _is_fact(name))
-        facts = [_fact_words(name) for name in self.what if _is_fact(name)]
+        facts = tuple(_fact(name) for name in self.what if _is_fact(name))
         found = list(self._otherwise(method))
         if settings:
-            unbought = (
-                "" if self.epsilon is None or self.choice else _UNBOUGHT.format(decimal_text(self.epsilon))
-            )
-            found.append(
-                f"{_listed(settings)} {_were(settings)} chosen by looking at the records (shoal tune){unbought}."
-            )
-        if facts:
-            were = "were" if len(facts) > 1 or not facts[0].startswith("the domain of") else "was"
-            found.append(f"{_listed(facts)} {were} chosen by looking at the records.")
+            code = "tuned-by-looking" if self.epsilon is None or self.choice else "tuned-unbought"
+            several = "-several" if len(settings) > 1 else ""
+            price = decimal_text(self.epsilon or Fraction(0))
+            found.append(Message.of(f"{code}{several}", names=settings, epsilon=price))
+        if len(facts) == 1 and facts[0].code == "the-domain":
+            found.append(Message("domain-by-looking", facts[0].facts))
+        elif facts:
+            found.append(Message.of("facts-by-looking", facts=facts))
         return tuple(found)
 
     @property
-    def condition(self) -> str:
-        """What a statement says about a choice that was paid for; nothing about any other."""
-        if not self.choice:
-            return ""
-        first, *others = self.choice
-        chosen = f"{first.words} was chosen from the candidates {', '.join(map(str, first.candidates))}"
-        chosen += "".join(
-            f", and {other.words} from {', '.join(map(str, other.candidates))}" for other in others
+    def condition(self) -> Message:
+        """What a statement says about a choice that was paid for."""
+        choices = tuple(
+            Message("chosen-also" if place else "chosen-from", choice.to_dict())
+            for place, choice in enumerate(self.choice)
         )
-        return (
-            f"{chosen}, by the exponential mechanism with ε = {decimal_text(self.epsilon or Fraction(0))} per row "
-            "(a private tuning): so the custodian declares, and that the candidates were fixed without looking at "
-            "the records. ε includes what the choice cost."
+        return Message.of(
+            "tuned-privately", choices=choices, epsilon=decimal_text(self.epsilon or Fraction(0))
         )
 
     def tuned_domains(self, columns: Sequence[str]) -> tuple[str, ...]:
@@ -170,32 +158,32 @@ class Tuned:
             column = name.removeprefix(_ONE_DOMAIN)
             if name.startswith(_ONE_DOMAIN) and column not in columns:
                 raise OptionError(
-                    f"tuned names the domain of '{column}', which is no released column."
-                    f"{did_you_mean(column, columns)}"
+                    "tuned-names-domain-no-released-column",
+                    column=column,
+                    option="tuned",
+                    hint=closest(column, columns),
                 )
         return tuple(
             column for column in columns if "domains" in self.what or f"{_ONE_DOMAIN}{column}" in self.what
         )
 
-    def _otherwise(self, method: Method) -> tuple[str, ...]:
+    def _otherwise(self, method: Method) -> tuple[Message, ...]:
         """Where the settings of a release are not those that were bought."""
         used = {choice.setting: method.settings().get(choice.setting) for choice in self.choice}
-        if all(used[choice.setting] == choice.chosen for choice in self.choice):
-            return ()
-        bought = " and ".join(str(choice.chosen) for choice in self.choice)
+        bought = tuple(choice.chosen for choice in self.choice)
         price = decimal_text(self.epsilon or Fraction(0))
         return tuple(
-            f"{choice.setting} was chosen privately as {choice.chosen}, but {_shown(used[choice.setting])} is used: "
-            f"what the choice cost (ε = {price}) bought {bought} only, and is not counted."
+            Message.of(
+                "bought-otherwise",
+                setting=choice.setting,
+                chosen=choice.chosen,
+                used=_shown(used[choice.setting]),
+                epsilon=price,
+                bought=bought,
+            )
             for choice in self.choice
             if used[choice.setting] != choice.chosen
         )
-
-
-_UNBOUGHT = (
-    ": a price, tuned_epsilon = {}, is named without the values that it bought (tuned_choice, in the recipe that "
-    "a private tuning writes), and is not counted"
-)
 
 
 def tuned_settings(
@@ -213,7 +201,7 @@ def tuned_settings(
         return _merged(tuned, epsilon, choice)
     names = tuned.split(",") if isinstance(tuned, str) else () if tuned is None else tuned
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise OptionError(f"tuned must name the settings that were chosen on the records, got {tuned!r}.")
+        raise OptionError("tuned-name-settings-were-chosen-records", option="tuned", found=tuned)
     bought = _choices(choice)
     what = tuple(
         dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
@@ -222,18 +210,12 @@ def tuned_settings(
     for name in what:
         if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
             raise OptionError(
-                f"tuned names '{name}', which is no setting, nor columns, domains or domain:NAME."
-                f"{did_you_mean(name, known)}"
+                "tuned-names-no-setting-nor-columns", option="tuned", name=name, hint=closest(name, known)
             )
     if bought and epsilon is None:
-        raise OptionError(
-            "tuned_choice names what a private choice bought: say in tuned_epsilon what it cost."
-        )
+        raise OptionError("tuned-choice-names-what-private-choice", option="tuned_choice")
     if epsilon is not None and not bought and (not what or not set(what) <= set(BOUGHT)):
-        raise OptionError(
-            f"tuned_epsilon is the price of a private choice of {' or '.join(BOUGHT)}: say in tuned what was chosen, "
-            f"got '{', '.join(what)}'."
-        )
+        raise OptionError("price-of-no-choice", option="tuned_epsilon", allowed=BOUGHT, found=what)
     return Tuned(what, None if epsilon is None else parse_epsilon(epsilon), bought) if what else None
 
 
@@ -266,7 +248,7 @@ def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> De
 
 def _merged(tuned: Tuned, epsilon: Any, choice: Iterable[Any] | None) -> Tuned:
     if epsilon is not None or choice is not None:
-        raise OptionError("tuned holds price and values of the choice already: leave tuned_epsilon out.")
+        raise OptionError("tuned-holds-price-values-choice-already")
     return tuned
 
 
@@ -274,10 +256,10 @@ def _choices(choice: Iterable[Any] | None) -> tuple[Choice, ...]:
     if choice is None:
         return ()
     if isinstance(choice, (str, Mapping)) or not isinstance(choice, Iterable):
-        raise OptionError(f"tuned_choice must be a list of what was chosen, got {choice!r}.")
+        raise OptionError("tuned-choice-list-what-chosen", option="tuned_choice", found=choice)
     found = tuple(Choice.of(one) for one in choice)
     if len({one.setting for one in found}) < len(found):
-        raise OptionError("tuned_choice names a setting twice.")
+        raise OptionError("tuned-choice-names-setting-twice", option="tuned_choice")
     return found
 
 
@@ -291,19 +273,13 @@ def _is_fact(name: str) -> bool:
     return name in _FACTS or name.startswith(_ONE_DOMAIN)
 
 
-def _fact_words(name: str) -> str:
+def _fact(name: str) -> Message:
     if name.startswith(_ONE_DOMAIN):
-        return f"the domain of column '{name.removeprefix(_ONE_DOMAIN)}'"
-    return f"the {name}"
+        return Message.of("the-domain", column=name.removeprefix(_ONE_DOMAIN))
+    return Message(f"the-{name}")
 
 
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _were(names: Sequence[str]) -> str:
-    return "were" if len(names) > 1 else "was"
-
-
-def _shown(value: object) -> str:
-    return "weights by column" if isinstance(value, Mapping) else "none" if value is None else str(value)
+def _shown(value: object) -> object:
+    if isinstance(value, Mapping):
+        return Message("weights-by-column")
+    return Message("no-value") if value is None else value

@@ -7,7 +7,7 @@ sentence is rendered from them, last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from shoal.columns.circumstances import MOST_DELTA
 from shoal.method.models import MODELS, Adjacency
-from shoal.method.odds import belief_words, budget_words, factor_words
+from shoal.method.odds import belief, budget_words, factor
+from shoal.text import Message, capital, catalogue, listed
 
 Level = Literal["green", "amber", "red"]
 Decision = Literal["publish", "publish with these limits", "do not publish"]
@@ -42,21 +43,6 @@ SMALL_CROWD = 3
 MOST_RANGE_ERROR = 0.25
 # the same for the standard error of shares of the rows
 MOST_SHARE_ERROR = 0.1
-# names in a sentence; all of them stand in the facts
-_SHOWN = 5
-
-LOOKED = "A choice looked at the records, so the promise does not hold as stated."
-NO_GUARANTEE = "The method gives no privacy guarantee."
-NOT_CLIPPED = "clip=False is for experiments: released values leave the public domain."
-SEEDED = "A seed was given: whoever knows it can remove the noise."
-
-_PUBLISH_STEP = (
-    "publish the folder of the release, and count its ε with every other release about the same people"
-)
-_LIMITS_STEP = (
-    "publish if whoever answers for the data accepts each of these limits; they stand in the bundle"
-)
-_OTHER_STEP = "fix the issues listed and release again"
 
 
 class Part(StrEnum):
@@ -74,16 +60,12 @@ class Rule:
     Attributes:
         level: green speaks for publication, amber is a limit that somebody has to accept, red refuses.
         part: where in a statement its facts stand.
-        about: when it applies, for the table of rules.
-        text: the reason as a sentence.
-        step: what to do about it; empty where that is up to whoever answers for the data.
+        facts: the limits that it has.
     """
 
     level: Level
     part: Part
-    about: str
-    text: Callable[[Facts], str]
-    step: str = ""
+    facts: Facts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +87,16 @@ class Reason:
         return cls("amber" if rule is None else rule.level, code, facts)
 
     @property
+    def message(self) -> Message:
+        """What it says; a code that this version has no sentence for is spelled out."""
+        if self.code not in RULES:
+            return other_fact(self.code, self.facts)
+        worded = _WORDED.get(self.code)
+        return Message(f"reason-{self.code}", self.facts) if worded is None else worded(self.facts)
+
+    @property
     def text(self) -> str:
-        rule = RULES.get(self.code)
-        return fact_words(self.code, self.facts) if rule is None else rule.text(self.facts)
+        return str(self.message)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -120,11 +109,9 @@ class PublicVerdict:
 
     Attributes:
         reasons: all of them, the worst first.
-        next_step: what to do now.
     """
 
     reasons: tuple[Reason, ...]
-    next_step: str
 
     @property
     def level(self) -> Level:
@@ -139,6 +126,14 @@ class PublicVerdict:
         return DECISION_CODES[self.level]
 
     @property
+    def next_step(self) -> str:
+        """What to do now."""
+        if self.level != "red":
+            return str(Message(f"step-{self.code}"))
+        steps = dict.fromkeys(_step(reason.code) for reason in self.reasons if reason.level == "red")
+        return "; ".join(str(Message(code)) for code in steps)
+
+    @property
     def limits(self) -> tuple[str, ...]:
         """What somebody has to accept, or why it must not be."""
         return tuple(reason.text for reason in self.reasons if reason.level != "green")
@@ -147,7 +142,11 @@ class PublicVerdict:
     def lines(self) -> tuple[str, ...]:
         """The verdict as every command prints it."""
         shown = self.limits or tuple(reason.text for reason in self.reasons)
-        return (f"Verdict: {self.decision}.", *(f"- {text}" for text in shown), f"Next: {self.next_step}.")
+        first, last = (
+            Message.of("verdict-line", decision=self.decision),
+            Message.of("next-line", step=self.next_step),
+        )
+        return (str(first), *(f"- {text}" for text in shown), str(last))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: the words, and the codes that they are rendered from."""
@@ -174,15 +173,13 @@ def public_verdict(statement: Mapping[str, Any]) -> PublicVerdict:
     """
     refused = tuple(Reason("red", one["code"], one["facts"]) for one in statement["obstacles"])
     if refused:
-        steps = dict.fromkeys(_step(reason.code) for reason in refused)
-        return PublicVerdict(refused, "; ".join(steps))
-    reasons = sorted(_reasons(statement), key=lambda reason: -LEVELS.index(reason.level))
-    return PublicVerdict(tuple(reasons), _PUBLISH_STEP if reasons[0].level == "green" else _LIMITS_STEP)
+        return PublicVerdict(refused)
+    return PublicVerdict(tuple(sorted(_reasons(statement), key=lambda reason: -LEVELS.index(reason.level))))
 
 
 def _step(code: str) -> str:
-    rule = RULES.get(code)
-    return rule.step if rule is not None and rule.step else _OTHER_STEP
+    """The code of what to do about a reason."""
+    return f"step-{code}" if f"step-{code}" in catalogue() else "step-other"
 
 
 def budget_facts(statement: Mapping[str, Any]) -> dict[str, Any]:
@@ -286,316 +283,154 @@ def error_reasons(expected: Mapping[str, Any]) -> Iterable[Reason]:
         yield Reason.of("error-not-assessed", columns=list(unknown), why=sorted(set(unknown.values())))
 
 
-# why an expected error is not known, by code; the first is no limit
+# why an expected error is not known, where that is no limit
 NO_NOISE = "no-noise"
-UNKNOWN_ERRORS: Mapping[str, str] = {
-    NO_NOISE: "the method adds no noise",
-    "drawn-anew": "rows are drawn anew from noisy statistics",
-    "own-noise": "the composition as published has noise of each record's own",
-    "follows-records": "the noise follows the records",
-    "variance-unknown": "the variance of this noise is not known",
-    "name-drawn": "a name is drawn for every cluster",
-    "domain-private": "a range, a step or a type was taken from the records",
-    "rows-private": "the number of rows is private and none is declared",
-}
 
 
-def listed(names: Sequence[str], shown: int = _SHOWN) -> str:
-    """Names in a sentence, many of them cut short.
+def unknown_error(why: str) -> Message | str:
+    """Why an expected error is not known, in words; a code of another version as it is."""
+    code = f"unknown-error-{why}"
+    return Message(code) if code in catalogue() else why
 
-    >>> listed(["a", "b"]), listed(["a", "b", "c", "d"], 2)
-    ('a, b', 'a, b and 2 more')
+
+def other_fact(code: str, facts: Facts) -> Message:
+    """A fact that this version has no sentence for.
+
+    >>> str(other_fact("moon-phase", {"phase": "full", "nights": 2}))
+    'Moon phase: phase = full, nights = 2.'
     """
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
+    return Message.of("as-sentence", said=other_phrase(code, facts, capital))
 
 
-def _effect(facts: Facts) -> str:
+def other_phrase(code: str, facts: Facts, spelled: Callable[[str], str] = str) -> Message:
+    """The same without its full stop."""
+    what = spelled(code.replace("-", " "))
+    said = tuple(Message.of("fact-named", name=name, value=_shown(value)) for name, value in facts.items())
+    return Message.of("other-phrase", what=what, said=said) if said else Message.of("other-word", what=what)
+
+
+def _shown(value: Any) -> Any:
+    return listed(value) if isinstance(value, (list, tuple)) else value
+
+
+def _effect(facts: Facts) -> Message:
     """What a budget lets happen: to a belief where the claim is about records, to an outcome where it is not."""
     epsilon, unit = facts["epsilon"], facts["unit"]
     if not MODELS[facts["model"]].of_records:
-        return f"with the groups known, an outcome may become {factor_words(epsilon)} times as likely"
+        return Message.of("effect-outcome", factor=factor(epsilon))
     swapped = facts["adjacency"] == Adjacency.REPLACE_ONE
-    what = f"of a fact about one {unit}" if swapped else f"that one {unit} took part"
-    return f"whoever was 50% sure {what} can become {belief_words(epsilon)} sure"
+    return Message.of("effect-fact" if swapped else "effect-part", unit=unit, belief=belief(epsilon))
 
 
-def _epsilon(facts: Facts) -> str:
-    return f"ε = {budget_words(facts['epsilon'])} per {facts['unit']}"
+def _of_epsilon(code: str) -> Callable[[Facts], Message]:
+    def worded(facts: Facts) -> Message:
+        epsilon = Message.of("epsilon-per-unit", budget=budget_words(facts["epsilon"]), unit=facts["unit"])
+        return Message(f"reason-{code}", {**facts, "epsilon": epsilon, "effect": _effect(facts)})
+
+    return worded
 
 
-def _original_records(facts: Facts) -> str:
-    apart = f", except with probability {facts['delta']:g}" if "delta" in facts else ""
-    return f"The promise is about the original records, whatever else an attacker knows{apart}."
+def _too_large(facts: Facts) -> Message:
+    return _of_epsilon("epsilon-too-large")({**facts, "limit": budget_words(facts["limit"])})
 
 
-def _noise_dominates(facts: Facts) -> str:
-    error, limit = f"{100 * facts['error']:,.2g}%", f"{100 * facts['limit']:g}%"
-    if facts["error"] >= 1:
-        error = f"{100 * facts['error']:,.0f}%"
-    worst = " at worst" if len(facts["columns"]) > 1 else ""
-    what = (
-        f"the standard deviation of the noise is {error} of the range{worst}"
-        if facts["of"] == "share_of_range"
-        else f"shares of the rows have a standard error of {error} of them{worst}"
+def _original_records(facts: Facts) -> Message:
+    return Message("reason-original-records-but" if "delta" in facts else "reason-original-records", facts)
+
+
+def _noise_dominates(facts: Facts) -> Message:
+    several = "-at-worst" if len(facts["columns"]) > 1 else ""
+    return Message(f"reason-noise-dominates-{facts['of'].replace('_', '-')}{several}", facts)
+
+
+def _not_assessed(facts: Facts) -> Message:
+    why = tuple(unknown_error(one) for one in facts["why"])
+    return Message("reason-error-not-assessed", {**facts, "why": why})
+
+
+def _viewed(facts: Facts) -> Message:
+    views = tuple(facts.get("views", ())) or ("values",)
+    several = len(views) > 1 or views[0] in _SEVERAL
+    return Message.of(
+        "reason-column-viewed-several" if several else "reason-column-viewed",
+        views=tuple(Message.of("view", view=view) for view in views),
+        column=facts.get("column", Message("some-column")),
     )
-    return f"Noise dominates {listed(facts['columns'])}: {what} (limit {limit})."
 
 
-def _not_assessed(facts: Facts) -> str:
-    why = "; ".join(UNKNOWN_ERRORS.get(code, code) for code in facts["why"])
-    return f"The expected error of {listed(facts['columns'])} is not known from public quantities: {why}."
-
-
-def count_words(count: int, what: str) -> str:
-    """A number of things.
-
-    >>> count_words(1, "release"), count_words(2, "release")
-    ('1 release', '2 releases')
-    """
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _viewed(facts: Facts) -> str:
-    views = [str(view) for view in facts.get("views", ())] or ["values"]
-    what = " and the ".join(", the ".join(views).rsplit(", the ", 1))
-    were = "were" if len(views) > 1 or views[0].endswith("s") else "was"
-    column = facts.get("column", "a column")
-    return f"Recorded: the {what} of {column} {were} viewed on this machine before its range was declared."
-
-
-def _earlier(facts: Facts) -> str:
-    count = facts.get("count", 0)
-    used = [
-        f"{facts[name]:,} {'was' if facts[name] == 1 else 'were'} {name}"
+def _earlier(facts: Facts) -> Message:
+    used = tuple(
+        Message.of(f"{name}-{'one' if facts[name] == 1 else 'several'}", count=facts[name])
         for name in ("measured", "downloaded")
         if facts.get(name)
-    ]
-    after = f"; {' and '.join(used)}" if used else ""
-    return (
-        f"Recorded: {count_words(count, 'earlier release')} under the same data set name{after}. Their privacy losses "
-        "add up."
     )
+    code = "reason-earlier-releases-used" if used else "reason-earlier-releases"
+    return Message.of(code, count=facts.get("count", 0), used=used)
 
 
-def _measured(facts: Facts) -> str:
-    return (
-        "Recorded: measurements against these records were shown, of settings or of what another tool made "
-        f"({count_words(facts.get('count', 0), 'time')})."
-    )
-
-
-def _changed(facts: Facts) -> str:
-    names = [str(name) for name in facts.get("settings", ())]
-    return (
-        "Recorded: after an earlier release under the same data set name was measured, settings changed: "
-        f"{listed(names)}."
-    )
-
-
-def _same_records(facts: Facts) -> str:
+def _same_records(facts: Facts) -> Message:
     found = facts.get("datasets", facts.get("dataset", ()))
-    names = [found] if isinstance(found, str) else [str(name) for name in found]
-    quoted = listed([f"'{name}'" for name in names])
-    which = f"data sets {quoted} hold" if len(names) > 1 else f"data set {quoted} holds".replace("  ", " ")
-    return f"Recorded: the publisher answered that {which} the same records. Privacy losses add up."
+    names = (found,) if isinstance(found, str) else tuple(found)
+    number = "-several" if len(names) > 1 else "" if names else "-unnamed"
+    return Message.of(f"reason-same-records{number}", datasets=names)
 
 
-def _rehearsed(facts: Facts) -> str:
-    count = facts.get("count", 1)
-    return f"Recorded: {count_words(count, 'rehearsal')} used these records themselves."
-
-
-def fact_words(code: str, facts: Facts) -> str:
-    """A fact that this version has no sentence for.
-
-    >>> fact_words("moon-phase", {"phase": "full", "nights": 2})
-    'Moon phase: phase = full, nights = 2.'
-    """
-    words = code.replace("-", " ")
-    said = ", ".join(f"{name} = {_plain_words(value)}" for name, value in facts.items())
-    return f"{words[:1].upper()}{words[1:]}{': ' if said else ''}{said}."
-
-
-def _plain_words(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-
-
-def _always(sentence: str) -> Callable[[Facts], str]:
-    return lambda facts: sentence
-
-
-_REHEARSE = (
-    "settle what is listed from what is publicly known, or on a rehearsal (shoal rehearse), and release once"
-)
+# views that are several things
+_SEVERAL = ("counts", "rows", "values")
+# reasons whose sentence needs more than their facts
+_WORDED: Mapping[str, Callable[[Facts], Message]] = {
+    **{code: _of_epsilon(code) for code in ("epsilon-overridden", "epsilon-weak", "epsilon-strong")},
+    "epsilon-too-large": _too_large,
+    "noise-dominates": _noise_dominates,
+    "error-not-assessed": _not_assessed,
+    "column-viewed": _viewed,
+    "earlier-releases": _earlier,
+    "settings-changed": lambda facts: Message.of(
+        "reason-settings-changed", settings=facts.get("settings", ())
+    ),
+    "same-records": _same_records,
+    "records-measured": lambda facts: Message.of("reason-records-measured", count=facts.get("count", 0)),
+    "rehearsed-on-records": lambda facts: Message.of(
+        "reason-rehearsed-on-records", count=facts.get("count", 1)
+    ),
+    "original-records": _original_records,
+}
 RULES: Mapping[str, Rule] = {
-    "no-guarantee": Rule(
-        "red",
-        Part.COMPUTED,
-        "the model is `none`",
-        _always(NO_GUARANTEE),
-        "take a method that promises something, such as pairs-dp",
-    ),
-    "seeded": Rule(
-        "red", Part.COMPUTED, "the noise came from a seed", _always(SEEDED), "release again without a seed"
-    ),
-    "not-clipped": Rule(
-        "red",
-        Part.COMPUTED,
-        "`clip=False` was given",
-        _always(NOT_CLIPPED),
-        "release again without clip=False",
-    ),
-    "epsilon-too-large": Rule(
-        "red",
-        Part.COMPUTED,
-        "ε per unit is above 10 (`most_epsilon=`), and no reason was given (`override=`)",
-        lambda facts: f"{_epsilon(facts)} is above {budget_words(facts['limit'])}: {_effect(facts)}.",
-        "take a smaller ε, 1 say, or give the reason why this one has to be (option override)",
-    ),
-    "delta-too-large": Rule(
-        "red",
-        Part.COMPUTED,
-        f"δ is above {float(MOST_DELTA):g}",
-        lambda facts: (
-            f"δ = {facts['delta']:g} is above {facts['limit']:g}: the guarantee may fail outright with that "
-            "probability."
-        ),
-        "release again with a smaller δ, 1e-6 say",
-    ),
-    DATA_DEPENDENT: Rule(
-        "red",
-        Part.RECORDED,
-        "a value or a setting was taken from these records, and the guarantee is not about the released table itself",
-        _always(LOOKED),
-        _REHEARSE,
-    ),
-    "unknown": Rule(
-        "red",
-        Part.COMPUTED,
-        "a statement of an earlier version gives a reason that has no code",
-        lambda facts: str(facts["text"]),
-    ),
-    "groups-of-rows": Rule(
-        "amber",
-        Part.COMPUTED,
-        "the model is one of the k-anonymity family",
-        _always(
-            "The promise is about groups of rows, not differential privacy: who knows more than is assumed can learn "
-            "more."
-        ),
-    ),
-    "small-group": Rule(
-        "amber",
-        Part.COMPUTED,
-        f"k is below {SMALL_CROWD} in the k-anonymity family",
-        lambda facts: f"A crowd of {facts['k']} is a small one to hide in: most offices ask for 3 to 10.",
-    ),
-    "groups-public": Rule(
-        "amber",
-        Part.COMPUTED,
-        "the model takes the groups of records as fixed and public",
-        _always(
-            "The promise takes the groups of records as fixed and public; it is not one about the original records."
-        ),
-    ),
-    "epsilon-overridden": Rule(
-        "amber",
-        Part.DECLARED,
-        "ε per unit is above the limit, and a reason was given (`override=`)",
-        lambda facts: (
-            f"{_epsilon(facts)} is above the limit; {_effect(facts)}. Published all the same: {facts['reason']}"
-        ),
-    ),
-    "epsilon-weak": Rule(
-        "amber",
-        Part.COMPUTED,
-        f"ε per unit is above {STRONG_EPSILON:g}",
-        lambda facts: f"{_epsilon(facts)} is a weak budget (above {facts['limit']:g}): {_effect(facts)}.",
-    ),
-    "delta-large": Rule(
-        "amber",
-        Part.COMPUTED,
-        f"δ is above {LARGE_DELTA:g}, or above 1/(10 · rows) where the number of rows is public",
-        lambda facts: (
-            f"δ = {facts['delta']:g} is large (above {facts['limit']:g}): among so many people somebody may be told of "
-            "outright."
-        ),
-    ),
+    "no-guarantee": Rule("red", Part.COMPUTED),
+    "seeded": Rule("red", Part.COMPUTED),
+    "not-clipped": Rule("red", Part.COMPUTED),
+    "epsilon-too-large": Rule("red", Part.COMPUTED),
+    "delta-too-large": Rule("red", Part.COMPUTED, {"limit": float(MOST_DELTA)}),
+    DATA_DEPENDENT: Rule("red", Part.RECORDED),
+    "unknown": Rule("red", Part.COMPUTED),
+    "groups-of-rows": Rule("amber", Part.COMPUTED),
+    "small-group": Rule("amber", Part.COMPUTED, {"limit": SMALL_CROWD}),
+    "groups-public": Rule("amber", Part.COMPUTED),
+    "epsilon-overridden": Rule("amber", Part.DECLARED),
+    "epsilon-weak": Rule("amber", Part.COMPUTED, {"limit": STRONG_EPSILON}),
+    "delta-large": Rule("amber", Part.COMPUTED, {"limit": LARGE_DELTA}),
     "noise-dominates": Rule(
-        "amber",
-        Part.COMPUTED,
-        f"the expected standard deviation of the noise on a column is at least {100 * MOST_RANGE_ERROR:g}% of its "
-        f"range, or the standard error of its shares of rows at least {100 * MOST_SHARE_ERROR:g}%",
-        _noise_dominates,
+        "amber", Part.COMPUTED, {"range_limit": MOST_RANGE_ERROR, "share_limit": MOST_SHARE_ERROR}
     ),
-    "relations-not-measured": Rule(
-        "amber",
-        Part.COMPUTED,
-        "noise would dominate every pair of columns, so none is measured",
-        _always(
-            "Noise would dominate every pair of columns, so no relation is measured: the released columns are "
-            "independent."
-        ),
-    ),
-    "error-not-assessed": Rule(
-        "amber",
-        Part.COMPUTED,
-        "the expected error of a column does not follow from public quantities",
-        _not_assessed,
-    ),
-    "data-dependent-table": Rule(
-        "amber",
-        Part.RECORDED,
-        "a value or a setting was taken from these records, and the guarantee is about the released table itself",
-        _always("Choices looked at the records; the statement lists them."),
-    ),
-    "column-viewed": Rule(
-        "amber", Part.RECORDED, "a column was viewed before its range was declared", _viewed
-    ),
-    "earlier-releases": Rule(
-        "amber", Part.RECORDED, "there are earlier releases under the same data set name", _earlier
-    ),
-    "settings-changed": Rule(
-        "amber",
-        Part.RECORDED,
-        "settings changed after an earlier release under the same data set name was measured",
-        _changed,
-    ),
-    "same-records": Rule(
-        "amber",
-        Part.RECORDED,
-        "the publisher answered that another data set name holds the same records",
-        _same_records,
-    ),
-    "records-measured": Rule(
-        "amber",
-        Part.RECORDED,
-        "measurements against these records were shown, other than those of a release under the same data set name",
-        _measured,
-    ),
-    "rehearsed-on-records": Rule(
-        "amber", Part.RECORDED, "a rehearsal used these records themselves", _rehearsed
-    ),
-    "original-records": Rule(
-        "green", Part.COMPUTED, "the model is `dp` or `approximate-dp`", _original_records
-    ),
-    "epsilon-strong": Rule(
-        "green",
-        Part.COMPUTED,
-        f"ε per unit is at most {STRONG_EPSILON:g}",
-        lambda facts: (
-            f"{_epsilon(facts)} is a strong budget (up to {facts['limit']:g}): {_effect(facts)}, not more."
-        ),
-    ),
+    "relations-not-measured": Rule("amber", Part.COMPUTED),
+    "error-not-assessed": Rule("amber", Part.COMPUTED),
+    "data-dependent-table": Rule("amber", Part.RECORDED),
+    "column-viewed": Rule("amber", Part.RECORDED),
+    "earlier-releases": Rule("amber", Part.RECORDED),
+    "settings-changed": Rule("amber", Part.RECORDED),
+    "same-records": Rule("amber", Part.RECORDED),
+    "records-measured": Rule("amber", Part.RECORDED),
+    "rehearsed-on-records": Rule("amber", Part.RECORDED),
+    "original-records": Rule("green", Part.COMPUTED),
+    "epsilon-strong": Rule("green", Part.COMPUTED, {"limit": STRONG_EPSILON}),
 }
 
 
 def rules_table() -> str:
     """The rules as the documentation shows them."""
     lines = ["| code | part | when | effect |", "| --- | --- | --- | --- |"]
-    effects = {"red": "`do-not-publish`", "amber": "`publish-with-limits`", "green": "`publish`"}
     lines += [
-        f"| `{code}` | {rule.part} | {rule.about} | {effects[rule.level]} |" for code, rule in RULES.items()
+        f"| `{code}` | {rule.part} | {Message(f'about-{code}', rule.facts)} | `{DECISION_CODES[rule.level]}` |"
+        for code, rule in RULES.items()
     ]
     return "\n".join(lines)

@@ -105,16 +105,13 @@ def block_deviations(
 
 def _checked(sizes: Sequence[int], steps: Sequence[int], epsilon: Epsilon) -> Fraction:
     if len(sizes) != len(steps) or any(size < 0 for size in sizes):
-        raise OptionError("block noise needs sizes of at least 0 and one step for each of them.")
+        raise OptionError("block-noise-needs-sizes-least-0")
     exact = check_staircase(0, epsilon)
     for step in steps:
         check_staircase(step, exact)
     # the largest norm is a sum of about `entries` exponential draws of scale step/ε
     if (sum(sizes) + 1) * max(steps, default=0) > LARGEST_NUMERATOR * exact:
-        raise OptionError(
-            f"block noise for {sum(sizes)} entries at epsilon {float(exact):.6g} is larger than 2^52 lattice steps: "
-            "use coarser steps or a larger epsilon."
-        )
+        raise OptionError("block-noise-too-wide", entries=sum(sizes), epsilon=float(exact))
     return exact
 
 

@@ -78,7 +78,10 @@ def discrete_box(
 def _centres(centre: Sequence[int], steps: Sequence[int], moving: list[int]) -> tuple[int, ...]:
     if len(centre) != len(steps) or min(centre) < 0:
         raise OptionError(
-            f"centre must hold one whole number of at least 0 for each of {len(steps)} steps, got {list(centre)}."
+            "centre-hold-whole-number-least-0",
+            option="centre",
+            steps=len(steps),
+            found=list(centre),
         )
     return tuple(int(centre[j]) for j in moving)
 

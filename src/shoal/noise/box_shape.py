@@ -73,7 +73,7 @@ class Box:
         """The smallest region of this probability, for a centre in the proportions of the widths."""
         shares = [z / s for z, s in zip(self.centre, self.widths, strict=True)]
         if max(shares) - min(shares) > 1e-9 * max(shares):
-            raise OptionError("a smallest region needs a centre in the proportions of the widths.")
+            raise OptionError("smallest-region-needs-centre-proportions-widths")
         reach = float(_reach(np.array(shares[:1]), len(shares), self.epsilon, confidence)[0])
         return Region(reach, math.prod(2 * reach * width for width in self.widths))
 
@@ -141,7 +141,9 @@ def best_share(dimensions: int, epsilon: float, optimise: str = "variance") -> f
     (0.4167, 0.6975)
     """
     if optimise not in OPTIMISE:
-        raise OptionError(f"optimise '{optimise}' is not one of {', '.join(OPTIMISE)}.")
+        raise OptionError(
+            "optimise-is-not-one-of", option="optimise", found=optimise, allowed=tuple(OPTIMISE)
+        )
     low, high = _SMALLEST, 1.0
     for _ in range(_ZOOMS):
         shares = np.linspace(low, high, _GRID)
@@ -223,7 +225,7 @@ def _reach(
     the noise is outside with probability q^l · (Σ_j q^j (share+l+j)^m - t^m/(1-q)) / Σ_i q^i (share+i)^m.
     """
     if not 0 < confidence < 1:
-        raise OptionError(f"confidence must lie between 0 and 1, got {confidence}.")
+        raise OptionError("confidence-lie-between-0-1", option="confidence", found=confidence)
     total = _log_volumes([share] * dimensions, epsilon)
     rest = math.log(-math.expm1(-epsilon))
 

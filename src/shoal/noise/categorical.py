@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.display import internal
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.noise.entropy import Source
 from shoal.noise.epsilon import shown
 from shoal.noise.exact import bernoulli_exp
@@ -134,9 +134,9 @@ def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, neighbo
     True
     """
     if not isinstance(epsilon, Fraction) or epsilon <= 0:
-        raise OptionError(f"epsilon must be a Fraction above 0, got {shown(epsilon)}.")
+        raise OptionError("epsilon-fraction-above-0", option="epsilon", found=shown(epsilon))
     if neighbours not in get_args(Neighbours):
-        raise OptionError(f"neighbours must be replace-one or add-remove, got {shown(neighbours)}.")
+        raise OptionError("neighbours-replace-add-remove", option="neighbours", found=shown(neighbours))
     bits = _bits(epsilon)
     table = whole_table(taxonomy.shape, max(bits, 0))
     domain = np.array(taxonomy.domain, dtype=np.int64)
@@ -161,20 +161,18 @@ def _bits(epsilon: Fraction) -> int:
 def _checked(labels: ArrayLike, codes: ArrayLike, clusters: int, taxonomy: Taxonomy) -> tuple[Codes, Codes]:
     which, values = np.asarray(labels, dtype=np.int64), np.asarray(codes, dtype=np.int64)
     if which.ndim != 1 or which.shape != values.shape:
-        raise InputError(
-            f"there must be one label and one code per record, got {which.size} and {values.size}."
-        )
+        raise InputError("there-label-code-per-record", found=which.size, codes=values.size)
     if which.size >= _MOST_RECORDS:
-        raise InputError(f"{which.size} records are too many for exact scores: fewer than 2^32 are needed.")
+        raise InputError("records-too-many-exact-scores", found=which.size)
     if which.size and (which.min() < 0 or which.max() >= clusters):
-        raise InputError(f"labels must be from 0 to {clusters - 1}, the number of the last cluster.")
+        raise InputError("labels-from-0-number-last-cluster", most=clusters - 1)
     inside = np.zeros(taxonomy.size, dtype=np.bool_)
     inside[list(taxonomy.domain)] = True
     wrong = (values < 0) | (values >= taxonomy.size)
     wrong |= ~inside[np.where(wrong, 0, values)]
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(f"row {row + 1}: code {values[row]} is not a value of the taxonomy's domain.")
+        raise InputError("row-code-not-value-taxonomy-domain", row=row + 1, found=values[row])
     return which, values
 
 
@@ -268,7 +266,11 @@ def centroid_probabilities(
 def _known(rule: str) -> str:
     if rule not in _RULES:
         raise OptionError(
-            f"rule must be {' or '.join(_RULES)}, got {shown(rule)}.{did_you_mean(rule, _RULES)}"
+            "unknown-rule",
+            option="rule",
+            allowed=tuple(_RULES),
+            found=shown(rule),
+            hint=closest(rule, _RULES),
         )
     return rule
 

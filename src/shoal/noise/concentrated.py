@@ -28,7 +28,7 @@ def parse_delta(value: object) -> Fraction:
     """
     exact = exact_number(value)
     if exact is None or not (exact == 0 or SMALLEST_DELTA <= exact < 1):
-        raise OptionError(f"delta must be 0 or a decimal number from 1e-100 to below 1, got {shown(value)}.")
+        raise OptionError("delta-0-decimal-number-from-1e", option="delta", found=shown(value))
     return exact
 
 
@@ -48,9 +48,7 @@ def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
     ['0.000321', '0.02436', '1.539']
     """
     if not 0 < delta < 1 or epsilon <= 0 or rows < 1:
-        raise OptionError(
-            "a conversion to rho needs an epsilon above 0, a delta between 0 and 1 and at least one row."
-        )
+        raise OptionError("conversion-rho-needs-epsilon-above-0")
     log_delta = _log(delta)
     largest = float(epsilon) - log_delta + 10  # already the mean of the privacy loss is above ε by far
     rho = _bisect(lambda rho: _log_delta(rho, float(epsilon)) - log_delta, 0.0, largest)
@@ -61,7 +59,7 @@ def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
     found = Fraction(_shortened(exact, ROUND_FLOOR)) / rows**2
     if found <= 0:
         raise OptionError(
-            f"epsilon {shown(epsilon)} and delta {shown(delta)} are too small for a conversion to rho."
+            "epsilon-delta-too-small-conversion-rho", epsilon=shown(epsilon), delta=shown(delta)
         )
     return found
 
@@ -74,7 +72,7 @@ def epsilon_from(rho: Fraction, delta: Fraction) -> Fraction:
     1.0
     """
     if not 0 < delta < 1 or rho < 0:
-        raise OptionError("a conversion to epsilon needs a rho of at least 0 and a delta between 0 and 1.")
+        raise OptionError("conversion-epsilon-needs-rho-least-0")
     if rho == 0:
         return Fraction(0)
     log_delta = _log(delta)

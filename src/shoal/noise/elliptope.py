@@ -57,14 +57,11 @@ def elliptope_noise(signs: int, epsilon: Epsilon, source: Source | None = None) 
     """
     exact = check_staircase(0, epsilon)
     if isinstance(signs, bool) or not isinstance(signs, int | np.integer) or signs < 1:
-        raise OptionError(f"elliptope noise needs a whole number of signs of at least 1, got {signs!r}.")
+        raise OptionError("elliptope-noise-needs-whole-number-signs", found=signs)
     d = int(signs)
     products = d * (d - 1) // 2
     if products + 2 > LARGEST_NUMERATOR * exact:
-        raise OptionError(
-            f"elliptope noise for {d} signs at epsilon {float(exact):.6g} is larger than 2^52 lattice steps: "
-            "use a larger epsilon."
-        )
+        raise OptionError("elliptope-noise-signs-epsilon-larger-than", signs=d, epsilon=float(exact))
     bits = source_for(None) if source is None else source
     plus, minus = (_Half.draw(d, products + 1, bits) for _ in range(2))
     words = _FIRSTWORDS

@@ -76,7 +76,7 @@ class Source(ABC):
         """
         bounds = np.asarray(bound)
         if bounds.size and (bounds.dtype.kind not in "iu" or bounds.min() < 1 or bounds.max() >= 1 << 63):
-            raise OptionError(f"bound must be whole numbers from 1 to 2^63 - 1, got {bound!r}.")
+            raise OptionError("bound-whole-numbers-from-1-2", option="bound", found=bound)
         shape = shape_with(bounds.shape, size)
         n = int(np.prod(shape, dtype=np.int64))
         if n == 0:
@@ -113,15 +113,11 @@ class Source(ABC):
         """
         above, under = np.asarray(numerator), np.asarray(denominator)
         if above.dtype.kind not in "iu" or under.dtype.kind not in "iu":
-            raise OptionError(
-                "a probability must be a ratio of whole numbers: pass its numerator and denominator."
-            )
+            raise OptionError("probability-ratio-whole-numbers")
         if above.size and under.size and (above.min() < 0 or under.min() < 1 or (above > under).any()):
-            raise OptionError(
-                "a probability must satisfy 0 <= numerator <= denominator with denominator >= 1."
-            )
+            raise OptionError("probability-satisfy-0-numerator-denominator-denominator")
         if under.size and under.max() >= LARGEST_DENOMINATOR:
-            raise OptionError(f"denominator {under.max()} is too large: at most 2^56 - 1.")
+            raise OptionError("denominator-too-large", found=under.max())
         ratio_shape = np.broadcast_shapes(above.shape, under.shape)
         shape = shape_with(ratio_shape, size)
         above_flat, under_flat = (
@@ -150,7 +146,7 @@ class Source(ABC):
         [0, 1, 2, 3]
         """
         if n < 0:
-            raise OptionError(f"the length of a permutation must be at least 0, got {n}.")
+            raise OptionError("length-permutation-least-0", found=n)
         return permute_by_keys(self, n, key_bits=64 - max(int(n - 1).bit_length(), 1))
 
 
@@ -263,7 +259,7 @@ def shape_with(values_shape: tuple[int, ...], size: Shape | None) -> tuple[int, 
     try:
         return np.broadcast_shapes(values_shape, wanted)
     except (ValueError, TypeError):
-        raise OptionError(f"size {size!r} does not fit values of shape {values_shape}.") from None
+        raise OptionError("size-does-not-fit-values-shape", found=size, shape=values_shape) from None
 
 
 class SystemEntropy(Source):
@@ -361,9 +357,7 @@ class Seeded(Source):
 
     def __init__(self, seed: int) -> None:
         if isinstance(seed, bool | np.bool_) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise OptionError(
-                f"seed must be a whole number of at least 0, or None for secure noise, got {seed!r}."
-            )
+            raise OptionError("seed-whole-number-least-0-none", option="seed", found=seed)
         self.seed = int(seed)
         self._generator = np.random.Philox(self.seed)
 

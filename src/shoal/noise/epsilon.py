@@ -12,7 +12,6 @@ from shoal.errors import OptionError
 
 SMALLEST = Fraction(1, 10**9)
 LARGEST = Fraction(10**6)
-_RANGE = "a decimal number from 1e-9 to 1e6"
 # Bounded digits and exponent: the exact fraction of "1e-999999999" would fill the memory.
 _DECIMAL = re.compile(r"\+?(?:\d{1,60}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][+-]?\d{1,3})?", re.ASCII)
 
@@ -30,7 +29,7 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
     """
     exact = exact_number(value)
     if exact is None or not SMALLEST <= exact <= LARGEST:
-        raise OptionError(f"epsilon must be {_RANGE}, got {shown(value)}.")
+        raise OptionError("epsilon-must-be-got", option="epsilon", found=shown(value))
     return exact
 
 

@@ -34,9 +34,9 @@ def bernoulli_exp(numerator: Integers, denominator: Integers, source: Source) ->
     """
     above, under = np.broadcast_arrays(np.asarray(numerator), np.asarray(denominator))
     if above.dtype.kind not in "iu" or under.dtype.kind not in "iu":
-        raise OptionError("exp(-x) needs x as a ratio of whole numbers: pass its numerator and denominator.")
+        raise OptionError("exp-x-needs-x-ratio-whole")
     if above.size and (above.min() < 0 or under.min() < 1 or under.max() >= LARGEST_DENOMINATOR):
-        raise OptionError("exp(-x) needs a numerator >= 0 and a denominator from 1 to 2^56 - 1.")
+        raise OptionError("exp-x-needs-numerator-0-denominator")
     shape = above.shape
     above, under = above.ravel().astype(np.uint64), under.ravel().astype(np.uint64)
     whole, rest = np.divmod(above, under)

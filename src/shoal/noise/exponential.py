@@ -61,9 +61,7 @@ def exponential_choice(
     lengths, penalties = np.asarray(lengths, dtype=np.int64), np.asarray(penalties, dtype=np.int64)
     possible = np.flatnonzero(lengths > 0)
     if possible.size == 0 or lengths.min() < 0 or rate < 0 or penalties[possible].min() < 0:
-        raise OptionError(
-            "the exponential mechanism needs a rate and penalties of at least 0 and one candidate or more."
-        )
+        raise OptionError("exponential-mechanism-needs-rate-penalties-least")
     if largest is not None:
         # intervals without a candidate stay in: how many there are must not show in the time
         least = np.maximum(penalties, (lengths == 0) * np.iinfo(np.int64).max).min()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.noise.box import discrete_box
 from shoal.noise.box_shape import LatticeBox
 from shoal.noise.entropy import Source
@@ -177,5 +177,11 @@ NOISES: Mapping[str, NoiseFamily] = _NOISES
 def noise_family(name: str) -> NoiseFamily:
     """A kind of noise by its name."""
     if name not in NOISES:
-        raise OptionError(f"noise '{name}' is not one of {', '.join(NOISES)}.{did_you_mean(name, NOISES)}")
+        raise OptionError(
+            "noise-is-not-one-of",
+            option="noise",
+            found=name,
+            allowed=tuple(NOISES),
+            hint=closest(name, NOISES),
+        )
     return NOISES[name]

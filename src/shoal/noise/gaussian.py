@@ -109,9 +109,8 @@ def _exact(value: object) -> Fraction:
         exact = Fraction(value) if isinstance(value, Fraction) else Fraction(int(value))
         if exact == 0 or SMALLEST_VARIANCE <= exact <= LARGEST_VARIANCE:
             return exact
-        way = "use a coarser step or a larger budget" if exact > 1 else "it must be 0, or at least 2^-80"
-        raise OptionError(f"variance {shown(value)} cannot be drawn, 2^80 is the largest: {way}.")
-    raise OptionError(f"variance must be a whole number or a Fraction, got {shown(value)}.")
+        raise OptionError("variance-too-large" if exact > 1 else "variance-too-small", found=shown(value))
+    raise OptionError("variance-whole-number-fraction", option="variance", found=shown(value))
 
 
 def _proposal(variance: Fraction) -> int:

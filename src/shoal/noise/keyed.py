@@ -38,7 +38,7 @@ class Keyed(Source):
 
     def __init__(self, key: bytes) -> None:
         if len(key) != KEY_BYTES:
-            raise OptionError(f"a key has {KEY_BYTES} bytes, got {len(key)}.")
+            raise OptionError("a-key-has-bytes-got", key_bytes=KEY_BYTES, found=len(key))
         self._key = key
         self._used = False
         self._start()

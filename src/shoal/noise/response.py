@@ -50,7 +50,7 @@ def check_response(epsilon: Fraction, column: str) -> None:
     try:
         _untruth(epsilon)
     except OptionError as error:
-        raise OptionError(f"column '{column}', whether a value is missing: {error}") from None
+        raise OptionError("column-whether-value-missing", column=column, reason=error) from None
 
 
 def _untruth(epsilon: Fraction) -> tuple[int, Fraction]:

@@ -89,15 +89,8 @@ def _as_fraction(value: object) -> Fraction:
 def _bad_scale(value: object) -> OptionError:
     if isinstance(value, Fraction | int | np.integer) and not isinstance(value, bool):
         if value < 0:
-            return OptionError(f"scale must be at least 0, got {shown(value)}.")
+            return OptionError("scale-least-0", option="scale", found=shown(value))
         if value > LARGEST_NUMERATOR:
-            return OptionError(
-                f"scale {shown(value)} is larger than 2^52 lattice steps: use a coarser step or a larger epsilon."
-            )
-        return OptionError(
-            f"scale {shown(value)} has a numerator above 2^52 or a denominator above 2^20: "
-            "pass it through round_up_scale."
-        )
-    return OptionError(
-        f"scale must be a whole number or a Fraction, got {shown(value)}: write a decimal as Fraction('0.1')."
-    )
+            return OptionError("scale-larger-than-2-52-lattice", found=shown(value))
+        return OptionError("scale-numerator-above-2-52-denominator", found=shown(value))
+    return OptionError("scale-whole-number-fraction", option="scale", found=shown(value))

@@ -82,18 +82,15 @@ def check_staircase(steps: Any, epsilon: Epsilon) -> Fraction:
     """The exact ε, once it is clear that noise for these steps can be drawn."""
     exact = epsilon if isinstance(epsilon, Fraction) else parse_epsilon(epsilon)
     if exact <= 0:
-        raise OptionError(f"epsilon must be above 0, got {shown(epsilon)}.")
+        raise OptionError("epsilon-above-0", option="epsilon", found=shown(epsilon))
     if _whole("steps", steps) > LARGEST_NUMERATOR * exact:
-        raise OptionError(
-            f"{shown(steps)} steps over epsilon {float(exact):.6g} are more than 2^52: "
-            "use a coarser step or a larger epsilon."
-        )
+        raise OptionError("steps-over-epsilon-more-than-2", steps=shown(steps), epsilon=float(exact))
     return exact
 
 
 def _whole(name: str, value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
-        raise OptionError(f"{name} must be a whole number of at least 0, got {shown(value)}.")
+        raise OptionError("option-whole-number-least-0", option=name, found=shown(value))
     return int(value)
 
 

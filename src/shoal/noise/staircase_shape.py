@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 
 OPTIMISE = ("variance", "interval")
 CONFIDENCE = 0.95
@@ -35,7 +35,11 @@ def best_fraction(epsilon: float, optimise: str = "variance", confidence: float 
     """
     if optimise not in OPTIMISE:
         raise OptionError(
-            f"optimise '{optimise}' is not one of {', '.join(OPTIMISE)}.{did_you_mean(optimise, OPTIMISE)}"
+            "staircase-shape-optimise-is-not-one-of",
+            option="optimise",
+            found=optimise,
+            allowed=tuple(OPTIMISE),
+            hint=closest(optimise, OPTIMISE),
         )
     q, rest = math.exp(-epsilon), -math.expm1(-epsilon)
     if optimise == "variance":
@@ -191,4 +195,4 @@ class LatticeStaircase:
 
 def _check_probability(name: str, value: Any) -> None:
     if not 0 < value < 1:
-        raise OptionError(f"{name} must lie between 0 and 1, got {value}.")
+        raise OptionError("option-lie-between-0-1", option=name, found=value)

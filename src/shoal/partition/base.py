@@ -42,7 +42,7 @@ class Partition:
         """
         raw = np.asarray(labels)
         if raw.ndim != 1 or raw.size == 0:
-            raise InputError("labels must be a non-empty one-dimensional array, one entry per record.")
+            raise InputError("labels-non-empty-dimensional-array-entry")
         _, inverse, counts = np.unique(raw, return_inverse=True, return_counts=True)
         return cls(inverse.astype(np.int64), counts.astype(np.int64), columns)
 
@@ -70,7 +70,7 @@ class Partition:
         """
         values = np.asarray(X, dtype=np.float64)
         if values.shape[0] != self.n:
-            raise InputError(f"the table has {values.shape[0]} rows, the partition {self.n} records.")
+            raise InputError("table-rows-partition-records", found=values.shape[0], n=self.n)
         if values.ndim == 1:
             return np.bincount(self.labels, weights=values, minlength=len(self)) / self.sizes
         return np.stack([self.centroids(column) for column in values.T], axis=1)
@@ -82,18 +82,16 @@ def as_matrix(X: ArrayLike) -> NDArray[np.float64]:
     if values.ndim == 1:
         values = values[:, np.newaxis]
     if values.ndim != 2 or values.shape[1] == 0:
-        raise InputError("records must be a table: one row per record, at least one column.")
+        raise InputError("records-must-be-a-table")
     if values.shape[0] == 0:
-        raise InputError("there are no records to group.")
+        raise InputError("there-no-records-group")
     if not np.isfinite(values).all():
         row, column = np.argwhere(~np.isfinite(values))[0]
-        raise InputError(
-            f"row {row + 1}, column {column + 1} is missing or infinite: drop or fill it before grouping."
-        )
+        raise InputError("row-column-missing-infinite", row=row + 1, column=column + 1)
     if np.abs(values).max() > _LARGEST:
         row, column = np.argwhere(np.abs(values) > _LARGEST)[0]
         raise InputError(
-            f"row {row + 1}, column {column + 1} is {values[row, column]}, too large to square: rescale it."
+            "row-column-too-large-square", row=row + 1, column=column + 1, found=values[row, column]
         )
     return values
 
@@ -101,14 +99,11 @@ def as_matrix(X: ArrayLike) -> NDArray[np.float64]:
 def check_k(k: int, n: int) -> int:
     """The minimum cluster size as a plain integer, or an error that names the limits."""
     if isinstance(k, bool) or int(k) != k:
-        raise OptionError(f"k must be a whole number, got {k!r}.")
+        raise OptionError("k-whole-number", option="k", found=k)
     if k < 1:
-        raise OptionError(f"k must be at least 1, got {k}.")
+        raise OptionError("k-least-1", option="k", found=k)
     if k > n:
-        raise OptionError(
-            f"k = {k} is larger than the number of records, {n}: choose k between 1 and {n}.",
-            code="k-too-large",
-        )
+        raise OptionError("k-too-large", option="k", k=k, n=n)
     return int(k)
 
 

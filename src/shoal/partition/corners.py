@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from itertools import combinations
 
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 
 
 def corner_sequence(attributes: int, rule: str = "alternate") -> Iterator[int]:
@@ -28,7 +28,11 @@ def corner_sequence(attributes: int, rule: str = "alternate") -> Iterator[int]:
     """
     if rule not in CORNER_RULES:
         raise OptionError(
-            f"corners = {rule!r} is not known: use one of {', '.join(CORNER_RULES)}.{did_you_mean(rule, CORNER_RULES)}"
+            "corners-not-known",
+            option="corners",
+            found=rule,
+            allowed=tuple(CORNER_RULES),
+            hint=closest(rule, CORNER_RULES),
         )
     return CORNER_RULES[rule](attributes)
 

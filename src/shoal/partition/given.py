@@ -21,7 +21,7 @@ def given(labels: ArrayLike, k: int | None = None) -> Partition:
     """
     raw = np.asarray(labels)
     if raw.dtype.kind == "f" and not np.isfinite(raw).all():
-        raise InputError("labels must not be missing: give every record a cluster.")
+        raise InputError("labels-not-missing")
     partition = Partition.from_labels(raw)
     if k is not None:
         smallest = int(np.argmin(partition.sizes))
@@ -29,7 +29,6 @@ def given(labels: ArrayLike, k: int | None = None) -> Partition:
         if partition.sizes[smallest] < least:
             label = np.unique(raw)[smallest].item()
             raise InputError(
-                f"cluster {label!r} has {partition.sizes[smallest]} records, fewer than k = {least}: "
-                "merge it with another one or lower k."
+                "cluster-records-fewer-than-k", cluster=label, found=partition.sizes[smallest], least=least
             )
     return partition

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.partition.base import Partition, as_matrix, check_k
 from shoal.partition.corners import corner_sequence
 from shoal.partition.mixed_distance import Ends, distance_unit, numeric_ends, squared
@@ -67,9 +67,7 @@ def insensitive(
     values = as_matrix(X)
     public = np.asarray(bounds, dtype=np.float64)
     if public.shape != (values.shape[1], 2):
-        raise OptionError(
-            f"bounds has shape {public.shape}, expected (lo, hi) for each of {values.shape[1]} attributes."
-        )
+        raise OptionError("bounds-shape-expected-lo-hi-each", found=public.shape, columns=values.shape[1])
     ends = [
         numeric_ends(column, float(lo), float(hi)) for column, (lo, hi) in zip(values.T, public, strict=True)
     ]
@@ -96,7 +94,7 @@ def insensitive_mixed(
     """
     if order not in ORDERS:
         raise OptionError(
-            f"order = {order!r} is not known: use one of {', '.join(ORDERS)}.{did_you_mean(order, ORDERS)}"
+            "order-not-known", option="order", found=order, allowed=tuple(ORDERS), hint=closest(order, ORDERS)
         )
     n = ends[0].values.size
     least = check_k(k, n)

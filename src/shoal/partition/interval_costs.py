@@ -71,17 +71,15 @@ def one_attribute(x: ArrayLike) -> NDArray[Any]:
     """The values of one attribute, finite numbers."""
     values = np.asarray(x)
     if values.ndim != 1 or values.size == 0:
-        raise InputError("one attribute is needed: give a non-empty vector, one value per record.")
+        raise InputError("one-attribute-is-needed")
     if values.dtype.kind not in "iufb":
-        raise InputError(f"numbers are needed, got an array of type {values.dtype}.")
+        raise InputError("numbers-needed-array-type", found=values.dtype)
     if values.dtype.kind == "f":
         values = values.astype(np.float64, copy=False)
         wrong = ~(np.abs(values) <= _LARGEST)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
-            raise InputError(
-                f"row {row + 1} is {values[row]}: missing, infinite and numbers beyond {_LARGEST:g} cannot be grouped."
-            )
+            raise InputError("row-cannot-be-grouped", row=row + 1, found=values[row], largest=_LARGEST)
         return values
     return values.astype(np.uint64 if values.dtype.kind == "u" else np.int64, copy=False)
 
@@ -90,7 +88,7 @@ def noise_of_one(width: Number, epsilon: Number) -> Fraction:
     """2 (W/ε)²: the variance of the noise on a cluster sum, and so the expected error of a cluster of one."""
     span = exact(width, "width")
     if span <= 0:
-        raise OptionError(f"width must be above 0, got {width}: it is the width of the public domain.")
+        raise OptionError("width-above-0", option="width", found=width)
     # a share of an accepted ε may be smaller than any accepted ε
     share = epsilon if isinstance(epsilon, Fraction) and epsilon > 0 else parse_epsilon(epsilon)
     return 2 * (span / share) ** 2
@@ -120,7 +118,7 @@ def _centred(ordered: NDArray[Any]) -> tuple[Floats, Floats]:
     # unsigned differences are right whatever the signs
     above = ordered.view(np.uint64) - ordered.view(np.uint64)[0]
     if int(above[-1]) > _LARGEST_RANGE:
-        raise InputError("the values span more than 2^62: give them as floats.")
+        raise InputError("values-span-more-than-2-62")
     offsets = above.astype(np.int64) - int(above[ordered.size // 2])
     high = offsets.astype(np.float64)
     return high, (offsets - high.astype(np.int64)).astype(np.float64)
@@ -180,7 +178,7 @@ def expected_error(x: ArrayLike, partition: Partition, width: Number, epsilon: N
     noise = noise_of_one(width, epsilon)
     values = one_attribute(x)
     if values.size != partition.n:
-        raise InputError(f"there are {values.size} values, the partition has {partition.n} records.")
+        raise InputError("there-values-partition-records", found=values.size, n=partition.n)
     first = values[0]
     # integers beyond 2^53 are told apart only by their differences
     centred = (values.astype(np.int64) - int(first) if values.dtype.kind != "f" else values - first).astype(

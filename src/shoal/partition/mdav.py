@@ -8,7 +8,7 @@ import sys
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.partition.base import Partition, as_matrix, check_k, rows_stood_for
 from shoal.partition.reference import Progress, mdav_numpy
 
@@ -57,11 +57,14 @@ def mdav(
     """
     if algorithm not in _ALGORITHMS:
         raise OptionError(
-            f"algorithm = {algorithm!r} is not known: use one of {', '.join(_ALGORITHMS)}."
-            f"{did_you_mean(algorithm, _ALGORITHMS)}"
+            "algorithm-not-known",
+            option="algorithm",
+            found=algorithm,
+            allowed=tuple(_ALGORITHMS),
+            hint=closest(algorithm, _ALGORITHMS),
         )
     if threads is not None and threads < 1:
-        raise OptionError(f"threads must be at least 1, got {threads}.")
+        raise OptionError("threads-least-1", option="threads", found=threads)
     values = as_matrix(X)
     least = check_k(k, values.shape[0])
     labels = _labels(values, least, algorithm, threads or os.cpu_count() or 1, progress)

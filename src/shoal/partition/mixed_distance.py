@@ -49,14 +49,12 @@ def numeric_ends(values: ArrayLike, lo: float, hi: float) -> Ends:
     """
     numbers = np.asarray(values)
     if not (math.isfinite(lo) and math.isfinite(hi) and lo < hi):
-        raise OptionError(f"a public domain needs lo < hi, both finite, got {lo} and {hi}.")
+        raise OptionError("public-domain-needs-lo-hi-both", found=lo, hi=hi)
     # written so that a missing value counts as outside
     outside = ~((numbers >= lo) & (numbers <= hi))
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        raise InputError(
-            f"row {row + 1} is {numbers[row]}, outside the domain {lo} to {hi}: clip it, or widen the domain."
-        )
+        raise InputError("row-outside-domain", row=row + 1, found=numbers[row], lo=lo, hi=hi)
     width = hi - lo
     return Ends(numbers, (numbers - lo) / width, (hi - numbers) / width)
 
@@ -79,9 +77,7 @@ def nominal_ends(codes: ArrayLike, to_low: ArrayLike, to_high: ArrayLike, betwee
     outside = (numbers < 0) | (numbers >= low.size)
     if outside.any():
         row = int(np.flatnonzero(outside)[0])
-        raise InputError(
-            f"row {row + 1} has code {numbers[row]}, the domain has values 0 to {low.size - 1}: code it by the domain."
-        )
+        raise InputError("row-code-domain-values-0", row=row + 1, found=numbers[row], most=low.size - 1)
     unit = between if between > 0 else 1.0
     reach = float(max(low.max(), high.max())) / unit
     return Ends(numbers, (low / unit)[numbers], (high / unit)[numbers], reach)

@@ -69,7 +69,7 @@ def mdav_mixed(
     """
     found = [np.asarray(column, dtype=np.int64) for column in codes]
     if numbers is None and not found:
-        raise InputError("there is no attribute to group by.")
+        raise InputError("there-no-attribute-group")
     n = found[0].size if numbers is None else as_matrix(numbers).shape[0]
     matrix = np.zeros((n, 0)) if numbers is None else as_matrix(numbers)
     check_k(k, n)

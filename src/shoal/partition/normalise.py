@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.partition.base import as_matrix
 
 _WAYS = ("none", "domain", "zscore")
@@ -36,20 +36,17 @@ def normalise(X: ArrayLike, how: str, widths: ArrayLike | None = None) -> NDArra
         spread = values.std(axis=0)
         return np.asarray((values - centre) / np.where(constant | (spread == 0.0), 1.0, spread))
     raise OptionError(
-        f"how = {how!r} is not a scaling: use one of {', '.join(_WAYS)}.{did_you_mean(how, _WAYS)}"
+        "how-not-scaling", option="how", found=how, allowed=tuple(_WAYS), hint=closest(how, _WAYS)
     )
 
 
 def _checked_widths(widths: ArrayLike | None, columns: int) -> NDArray[np.float64]:
     if widths is None:
-        raise OptionError("how = 'domain' needs widths=, the width of the public domain of each attribute.")
+        raise OptionError("how-domain-needs-widths-width-public", option="how")
     result = np.asarray(widths, dtype=np.float64)
     if result.shape != (columns,):
-        raise OptionError(f"widths has shape {result.shape}, expected one width per attribute, {columns}.")
+        raise OptionError("widths-shape-expected-width-per-attribute", found=result.shape, columns=columns)
     if not (np.isfinite(result) & (result > 0)).all():
         column = int(np.flatnonzero(~(np.isfinite(result) & (result > 0)))[0])
-        raise OptionError(
-            f"the width of attribute {column + 1} is {result[column]}: "
-            "a public domain needs lo < hi, both finite."
-        )
+        raise OptionError("the-width-of-attribute-is", column=column + 1, found=result[column])
     return result

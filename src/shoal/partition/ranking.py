@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.partition.base import Partition, check_k
 from shoal.partition.order import stable_order
 
@@ -36,12 +36,12 @@ def ranking(x: ArrayLike, k: int, remainder: str = "middle") -> Partition:
     """
     values = np.asarray(x)
     if values.ndim != 1 or values.size == 0:
-        raise InputError("ranking works on one attribute: give a non-empty vector, one value per record.")
+        raise InputError("ranking-works-attribute")
     if values.dtype.kind not in "iufb":
-        raise InputError(f"ranking needs numbers, got an array of type {values.dtype}.")
+        raise InputError("ranking-needs-numbers-array-type", found=values.dtype)
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0])
-        raise InputError(f"row {row + 1} is missing or infinite: drop or fill it before grouping.")
+        raise InputError("row-missing-infinite", row=row + 1)
     sizes = group_sizes(values.size, check_k(k, values.size), remainder)
     order = stable_order(values)
     labels = np.empty(values.size, dtype=np.int64)
@@ -75,8 +75,11 @@ def enlarged_group(groups: int, remainder: str) -> int:
     """
     if remainder not in _REMAINDERS:
         raise OptionError(
-            f"remainder = {remainder!r} is not known: use one of {', '.join(_REMAINDERS)}."
-            f"{did_you_mean(remainder, _REMAINDERS)}"
+            "remainder-not-known",
+            option="remainder",
+            found=remainder,
+            allowed=tuple(_REMAINDERS),
+            hint=closest(remainder, _REMAINDERS),
         )
     if remainder == "first":
         return 0

@@ -39,7 +39,7 @@ def vmdav(X: ArrayLike, k: int, gamma: float = 0.2, *, progress: Progress | None
     [1, 1, 1, 0, 0, 0]
     """
     if not np.isfinite(gamma) or gamma < 0:
-        raise OptionError(f"gamma must be a number of at least 0, got {gamma}.")
+        raise OptionError("gamma-number-least-0", option="gamma", found=gamma)
     values = as_matrix(X)
     n = values.shape[0]
     least = check_k(k, n)

@@ -19,6 +19,7 @@ from shoal.query.facts import MISSING, Facts, QueryTable
 from shoal.query.linear import Linear, centred, counting, numeric_lattice, summing
 from shoal.query.offer import Offer
 from shoal.query.where import Where, matching
+from shoal.text import Message
 
 
 def count(
@@ -54,12 +55,12 @@ def total(
         meeting them) by max(hi, 0) - min(lo, 0); added or removed, by max(\\|lo\\|, \\|hi\\|).
     """
     linear = summing(facts, column, where)
-    words: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
     if linear.complete:
-        words = (f"A missing value of '{column}' counts as the middle of its domain.",)
+        conditions = (Message.of("counts-as-middle", column=column),)
     elif where is None:
-        words = (f"A missing value of '{column}' counts as 0.",)
-    return _noisy_sum(facts, linear, epsilon, scale, noise, words)
+        conditions = (Message.of("counts-as-0", column=column),)
+    return _noisy_sum(facts, linear, epsilon, scale, noise, conditions)
 
 
 def _noisy_sum(
@@ -68,7 +69,7 @@ def _noisy_sum(
     epsilon: Fraction | None,
     scale: Fraction | None,
     noise: str,
-    conditions: tuple[str, ...] = (),
+    conditions: tuple[Message, ...] = (),
     whole: bool = False,
 ) -> Offer:
     blur = settle_blur(facts, linear, epsilon, scale, noise)
@@ -78,7 +79,7 @@ def _noisy_sum(
         return int(noisy) if whole else float(noisy)
 
     return Offer(
-        blur.epsilon, blur.sensitivity * blur.unit, blur.words, error_of(blur), run, conditions=conditions
+        blur.epsilon, blur.sensitivity * blur.unit, blur.noise, error_of(blur), run, conditions=conditions
     )
 
 
@@ -121,9 +122,10 @@ def mean(
         def run(table: QueryTable, source: Source) -> float:
             return clipped(linear.answer(linear.total(table) + blur.draw(1, source)[0]) / rows)
 
-        words = (f"A missing value of '{column}' counts as the middle of its domain.",)
+        conditions = (Message.of("counts-as-middle", column=column),)
+        added = Message.of("noise-on-sum", noise=blur.noise)
         error = {name: value / rows for name, value in error_of(blur).items()}
-        return Offer(blur.epsilon, per_row, f"{blur.words} on the sum", error, run, conditions=words)
+        return Offer(blur.epsilon, per_row, added, error, run, conditions=conditions)
 
     part, middle = centred(facts, column, where)
     sums = settle_blur(facts, part, epsilon / 2, None, noise)
@@ -140,9 +142,9 @@ def mean(
         "of_the_count": error_of(counts),
         "share_of_the_sum": "1/2",
     }
-    words = (f"Records without a value of '{column}' are left out.",)
-    noise_words = f"{sums.words} on the sum of distances from the middle, {counts.words} on the count"
-    return Offer(epsilon, sums.sensitivity * sums.unit, noise_words, errors, ratio, conditions=words)
+    conditions = (Message.of("without-value-left-out", column=column),)
+    added = Message.of("noise-on-sum-and-count", sums=sums.noise, counts=counts.noise)
+    return Offer(epsilon, sums.sensitivity * sums.unit, added, errors, ratio, conditions=conditions)
 
 
 def present_values(table: QueryTable, column: str, where: Where | None) -> NDArray[np.bool_]:
@@ -172,4 +174,5 @@ def histogram(
         noisy = [one + other for one, other in zip(counts, blur.draw(len(counts), source), strict=True)]
         return dict(zip(cells.names, noisy, strict=True))
 
-    return Offer(blur.epsilon, Fraction(blur.sensitivity), f"{blur.words} on each count", error_of(blur), run)
+    added = Message.of("noise-on-each-count", noise=blur.noise)
+    return Offer(blur.epsilon, Fraction(blur.sensitivity), added, error_of(blur), run)

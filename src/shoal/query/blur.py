@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from shoal.decimals import decimal_text
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.noise import LatticeStaircase, Source, discrete_laplace, discrete_staircase, round_up_scale
 from shoal.noise.single import single_laplace
 from shoal.noise.staircase import check_staircase
+from shoal.text import Message
 
 NOISES = ("laplace", "staircase")
 CONFIDENCE = 0.95
@@ -26,7 +27,7 @@ class Blur:
         scale: of Laplace noise, in units; None for staircase noise.
         unit: what one unit is worth.
 
-    >>> Blur.laplace(1, Fraction(1), epsilon=Fraction(1, 2)).words
+    >>> str(Blur.laplace(1, Fraction(1), epsilon=Fraction(1, 2)).noise)
     'discrete Laplace noise of scale 2'
     """
 
@@ -68,7 +69,11 @@ class Blur:
         """
         if noise not in NOISES:
             raise OptionError(
-                f"noise '{noise}' is not one of {', '.join(NOISES)}.{did_you_mean(noise, NOISES)}"
+                "blur-noise-is-not-one-of",
+                option="noise",
+                noise=noise,
+                allowed=tuple(NOISES),
+                hint=closest(noise, NOISES),
             )
         if noise == "laplace" or sensitivity == 0:
             return cls.laplace(sensitivity, unit, epsilon=epsilon)
@@ -115,9 +120,9 @@ class Blur:
         return steps * float(self.unit)
 
     @property
-    def words(self) -> str:
+    def noise(self) -> Message:
         if self.sensitivity == 0:
-            return "none: the answer is public"
+            return Message.of("noise-none")
         if self.scale is None:
-            return f"discrete staircase noise for ε = {decimal_text(self.epsilon)} and the sensitivity stated"
-        return f"discrete Laplace noise of scale {decimal_text(self.scale * self.unit)}"
+            return Message.of("noise-staircase", epsilon=decimal_text(self.epsilon))
+        return Message.of("noise-laplace", scale=decimal_text(self.scale * self.unit))

@@ -12,10 +12,12 @@ import numpy as np
 from shoal.columns.schema import Attribute
 from shoal.errors import OptionError
 from shoal.query.facts import Facts, QueryTable
-from shoal.query.parsing import as_list, as_text
+from shoal.query.parsing import EDGE, as_list, as_text
 from shoal.query.where import Where, matching, place
+from shoal.text import Message
 
 _MOST_CELLS = 10_000
+_CELL = Message.of("part-cell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,39 +53,39 @@ def cells_of(facts: Facts, options: dict[str, Any]) -> Cells:
     """The cells that a query names: edges of bins, single values, or nothing for all values of an order."""
     attribute = facts.attribute(options["column"])
     if attribute.role in ("identifier", "unit"):
-        raise OptionError(f"column '{attribute.name}' identifies persons: it has no histogram.")
+        raise OptionError("column-identifies-persons", column=attribute.name)
     if "edges" in options and "cells" in options:
-        raise OptionError("a histogram has either edges or cells.")
+        raise OptionError("histogram-either-edges-cells")
     if "edges" in options:
         return _bins(facts, attribute, options["edges"])
     if "cells" in options:
-        labels = tuple(as_text("a cell", cell) for cell in as_list("cells", options["cells"], _MOST_CELLS))
+        labels = tuple(as_text(_CELL, cell) for cell in as_list("cells", options["cells"], _MOST_CELLS))
     else:
         labels = facts.labels(attribute)
     if not labels:
-        raise OptionError(f"a histogram of column '{attribute.name}' needs edges or cells.")
+        raise OptionError("histogram-column-needs-edges-cells", column=attribute.name)
     if len(set(labels)) < len(labels):
-        raise OptionError("cells names a value twice.")
+        raise OptionError("cells-names-value-twice", option="cells")
     if not facts.has_lattice(attribute):
         return Cells(attribute.name, labels, labels=labels)
     lattice = facts.lattice(attribute.name)
     points = [place(attribute, lattice, label) for label in labels]
     if len(set(points)) < len(points):
-        raise OptionError("cells names a value twice.")
+        raise OptionError("cells-names-value-twice", option="cells")
     if any(point.denominator != 1 or not 0 <= point <= lattice.steps for point in points):
-        raise OptionError("cells must be values of the domain: use edges for ranges.")
+        raise OptionError("cells-values-domain", option="cells")
     return Cells(attribute.name, labels, tuple((int(point), int(point)) for point in points))
 
 
 def _bins(facts: Facts, attribute: Attribute, raw: Any) -> Cells:
     """A bin starts at its lower edge; the last one includes its upper edge."""
     if not facts.has_lattice(attribute):
-        raise OptionError(f"column '{attribute.name}' has labels without an order: give cells.")
+        raise OptionError("column-labels-without-order", column=attribute.name)
     lattice = facts.lattice(attribute.name)
-    texts = [as_text("an edge", edge) for edge in as_list("edges", raw, _MOST_CELLS + 1)]
+    texts = [as_text(EDGE, edge) for edge in as_list("edges", raw, _MOST_CELLS + 1)]
     places = [place(attribute, lattice, text) for text in texts]
     if len(texts) < 2 or any(a >= b for a, b in pairwise(places)):
-        raise OptionError("edges must grow inside the domain, and there must be at least two.")
+        raise OptionError("edges-grow-inside-domain-there-least", option="edges")
     starts = [max(math.ceil(one), 0) for one in places]
     stops = [start - 1 for start in starts[1:-1]] + [math.floor(places[-1])]
     names = [f"[{a}, {b})" for a, b in pairwise(texts)]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, OptionError, ShoalError, needs_extra
+from shoal.text import Flag, Message, capital
 
 if TYPE_CHECKING:
     import httpx
@@ -32,16 +33,23 @@ class RefusedError(ShoalError):
 
     def __init__(self, status: int, detail: Mapping[str, Any]) -> None:
         self.status, self.detail = status, dict(detail)
-        words = str(detail.get("message", f"The server answered with status {status}."))
+        words = [str(detail.get("message", Message.of("server-status", status=status)))]
         if "reason" in detail:
-            words = f"{words} {str(detail['reason'])[:1].upper()}{str(detail['reason'])[1:]}"
+            words.append(capital(str(detail["reason"])))
         if "missing" in detail:
             amounts = {
                 key: decimal_text(Fraction(detail[key])) for key in ("requested", "remaining", "missing")
             }
-            words += " Requested {requested}, remaining {remaining}, missing {missing}".format(**amounts)
-            words += f" (budget of {detail['of']})."
-        super().__init__(words, code=str(detail.get("error", status)))
+            words.append(str(Message.of("refused-amounts", of=detail["of"], **amounts)))
+        super().__init__(str(detail.get("error", status)), words=" ".join(words))
+
+    def rendered(self, flag: Flag | None = None) -> str:
+        """What the server said: its words, not those of this version."""
+        return str(self.facts["words"])
+
+    @property
+    def fix(self) -> str:
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +120,7 @@ class Client:
                 verify=url.lower().startswith("https"),
             )
         except (httpx.InvalidURL, UnicodeEncodeError):
-            raise OptionError(f"'{url}' is not the address of a server, or the token is not one.") from None
+            raise OptionError("not-address-server-token-not", url=url) from None
 
     def datasets(self) -> list[str]:
         """The data sets that the token opens."""
@@ -202,7 +210,7 @@ class Client:
             except httpx.HTTPError as error:
                 if not left:
                     where = self._http.base_url
-                    raise InputError(f"the server at {where} cannot be reached: {error}.") from None
+                    raise InputError("server-cannot-reached", where=where, reason=error) from None
                 time.sleep(pause)
                 continue
             if response.status_code in _RETRIED and left:
@@ -224,7 +232,7 @@ def _body(response: httpx.Response) -> dict[str, Any]:
     except ValueError:
         body = None
     if not isinstance(body, dict):
-        raise InputError(f"what answers at {response.request.url} is not a Shoal query server.")
+        raise InputError("what-answers-not-shoal-query-server", url=response.request.url)
     if response.status_code != 200:
         raise RefusedError(response.status_code, body)
     return body

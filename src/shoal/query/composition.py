@@ -138,7 +138,7 @@ def protocol_1_total(queries: Sequence[Query], facts: Facts) -> Fraction:
 def _parts(query: Query, facts: Facts) -> list[Part]:
     """The numbers that a query of kind protocol-1 adds noise to."""
     if query.kind != "protocol-1":
-        raise OptionError(f"joint sensitivity is for queries of kind protocol-1, got {query.kind}.")
+        raise OptionError("joint-sensitivity-queries-kind-protocol-1", found=query.kind)
     inner, scale = query.options["query"], as_scale(query.options["scale"])
     where = parse_where(inner["where"], facts) if "where" in inner else None
     match inner["kind"]:

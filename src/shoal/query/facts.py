@@ -22,7 +22,7 @@ from shoal.columns.schema import Attribute, Schema
 from shoal.columns.unit import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import internal
-from shoal.errors import ClaimError, InputError, OptionError, did_you_mean
+from shoal.errors import ClaimError, InputError, OptionError, closest
 from shoal.io import Table, check_doubts
 from shoal.method.models import Adjacency
 from shoal.query.order import Order
@@ -58,14 +58,15 @@ class Facts:
     def __post_init__(self) -> None:
         if self.neighbours not in get_args(Neighbours):
             raise OptionError(
-                f"neighbours '{self.neighbours}' is not one of {', '.join(get_args(Neighbours))}."
+                "neighbours-is-not-one-of",
+                option="neighbours",
+                neighbours=self.neighbours,
+                allowed=tuple(get_args(Neighbours)),
             )
         if (self.rows is None) == (self.neighbours == "replace-one"):
-            raise OptionError(
-                "the number of rows is public under replace-one, and only there: give rows or not."
-            )
+            raise OptionError("number-rows-public-under-replace-only")
         if self.rows is not None and self.rows < 1:
-            raise InputError("the table has no rows: there is nothing to ask, and nobody to replace.")
+            raise InputError("facts-table-no-rows")
 
     @property
     def replace_one(self) -> bool:
@@ -90,12 +91,9 @@ class Facts:
     def attribute(self, name: object) -> Attribute:
         if not isinstance(name, str) or name not in self.schema:
             if isinstance(name, str) and name in self.refused:
-                raise OptionError(
-                    f"column '{name}' cannot be asked about: its type, or another fact about it, is known from the "
-                    "records only; the holder of the data can declare it in the schema."
-                )
-            hint = did_you_mean(name, self.schema.names)
-            raise OptionError(f"the data set has no column '{str(name)[:60]}'.{hint}")
+                raise OptionError("column-cannot-asked-about", column=name)
+            hint = closest(name, self.schema.names)
+            raise OptionError("data-set-no-column", column=str(name)[:60], hint=hint)
         return self.schema[name]
 
     def has_lattice(self, attribute: Attribute) -> bool:
@@ -114,9 +112,7 @@ class Facts:
         """The public lattice of a column, or an error that says that it has none."""
         attribute = self.attribute(name)
         if not self.has_lattice(attribute):
-            raise OptionError(
-                f"column '{attribute.name}' has no public domain: the holder of the data can declare one in the schema."
-            )
+            raise OptionError("column-no-public-domain", column=attribute.name)
         return attribute.lattice(integer=attribute.name in self.integer_columns)
 
     def ranked(self, name: str) -> int:
@@ -246,10 +242,7 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     )
     schema = Schema(tuple(a for a in schema.attributes if a.name not in refused))
     if refused and not schema.attributes:
-        raise InputError(
-            "no column can be asked about, because the types of all of them were read off the records: declare type "
-            "for every column in the schema."
-        )
+        raise InputError("no-column-can-asked-about-because")
     integers = frozenset(name for name in schema.names if table.is_integer(name))
     facts = Facts(schema, neighbours, table.n if neighbours == "replace-one" else None, integers, refused)
     positions: dict[str, NDArray[np.int64]] = {}
@@ -308,23 +301,14 @@ def _check_unit(table: Table, schema: Schema) -> None:
         return
     codes, _ = _coded(table, unit)
     if (codes == MISSING).any():
-        raise InputError(f"unit column '{unit.name}' has missing values: every row needs its person.")
+        raise InputError("unit-column-missing-values", column=unit.name)
     if "max_rows" in unit.from_records:
-        raise ClaimError(
-            f"max_rows of the unit column '{unit.name}' has the source 'these records', so no claim about persons can "
-            "rest on it: say in the schema where else it is known from."
-        )
+        raise ClaimError("max-rows-unit-column-source-these", column=unit.name)
     most = int(np.bincount(codes).max(initial=0))
     if unit.max_rows is None and most > 1:
-        raise ClaimError(
-            f"a value of the unit column '{unit.name}' occurs in several rows, so a claim about rows is not a claim "
-            "about persons: declare max_rows for it in the schema (queries then cost that many times more)."
-        )
+        raise ClaimError("facts-value-unit-column-occurs-several-rows", column=unit.name)
     if unit.max_rows is not None and most > unit.max_rows:
-        raise InputError(
-            f"unit column '{unit.name}': somebody has more rows than the declared max_rows = {unit.max_rows}: "
-            "raise it, or keep fewer rows per person."
-        )
+        raise InputError("unit-column-somebody-more-rows-than", column=unit.name, max_rows=unit.max_rows)
 
 
 def _plain(value: Any) -> Any:

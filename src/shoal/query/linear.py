@@ -112,7 +112,5 @@ def centred(facts: Facts, column: str, where: Where | None) -> tuple[Linear, Fra
 def numeric_lattice(facts: Facts, column: str) -> Lattice:
     """The lattice of a column whose values can be added up."""
     if not facts.attribute(column).kind_facts.measured:
-        raise OptionError(
-            f"column '{column}' is {facts.attribute(column).kind}: sums and means need a numeric column."
-        )
+        raise OptionError("column-not-numeric", column=column, found=facts.attribute(column).kind)
     return facts.lattice(column)

@@ -9,6 +9,7 @@ from typing import Any
 
 from shoal.noise import Source
 from shoal.query.facts import QueryTable
+from shoal.text import Message
 
 Run = Callable[[QueryTable, Source], Any]
 
@@ -28,9 +29,9 @@ class Offer:
 
     epsilon: Fraction
     sensitivity: Fraction | None
-    noise: str
+    noise: Message
     error: Mapping[str, Any]
     run: Run
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
     delta: Fraction = Fraction(0)
     person: tuple[str, str] | None = None

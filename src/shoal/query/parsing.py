@@ -6,17 +6,20 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from shoal.decimals import exact
-from shoal.errors import OptionError, did_you_mean
+from shoal.decimals import What, exact
+from shoal.errors import OptionError, closest
 from shoal.noise import parse_epsilon
 from shoal.noise.epsilon import shown
 from shoal.noise.scale import LARGEST_NUMERATOR
+from shoal.text import Message
 
 _LARGEST = 50_000
 _LONGEST_TEXT = 200
 _DEEPEST = 12
 # exact numbers are multiplied with each other: long ones would grow without end
 _MOST_DIGITS = 30
+
+EDGE = Message.of("part-edge")
 
 
 def plain(raw: object) -> Any:
@@ -31,70 +34,70 @@ def plain(raw: object) -> Any:
 def _plain(raw: object, left: list[int], depth: int) -> Any:
     left[0] -= 1
     if left[0] < 0 or depth == 0:
-        raise OptionError(f"a query may have {_LARGEST:,} values at most, {_DEEPEST} levels deep.")
+        raise OptionError("query-may-have-values-most-levels", largest=_LARGEST, deepest=_DEEPEST)
     if isinstance(raw, Mapping):
         if not all(isinstance(key, str) for key in raw):
-            raise OptionError("the keys of a query must be text.")
+            raise OptionError("keys-query-text")
         return {_text(key): _plain(value, left, depth - 1) for key, value in raw.items()}
     if isinstance(raw, list | tuple):
         return [_plain(value, left, depth - 1) for value in raw]
     if isinstance(raw, bool) or not isinstance(raw, str | int | float | Fraction):
-        raise OptionError(f"a query is made of numbers, text, lists and objects, got {shown(repr(raw))}.")
+        raise OptionError("query-made-numbers-text-lists-objects", found=shown(repr(raw)))
     if isinstance(raw, int) and abs(raw) >= 10**_LONGEST_TEXT:
-        raise OptionError(f"a number of the query has more than {_LONGEST_TEXT} digits.")
+        raise OptionError("number-query-more-than-digits", longest_text=_LONGEST_TEXT)
     return _text(str(raw))
 
 
 def _text(text: str) -> str:
     if len(text) > _LONGEST_TEXT:
-        raise OptionError(f"a text of the query has more than {_LONGEST_TEXT} characters.")
+        raise OptionError("text-query-more-than-characters", longest_text=_LONGEST_TEXT)
     return text
 
 
 def check_keys(
-    what: str, found: Mapping[str, Any], required: Sequence[str], optional: Sequence[str] = ()
+    what: What, found: Mapping[str, Any], required: Sequence[str], optional: Sequence[str] = ()
 ) -> None:
     """Exactly the keys that belong there, or an error that names the first one that does not."""
     known = [*required, *optional]
     for key in found:
         if key not in known:
-            raise OptionError(f"{what} has no option '{key}'.{did_you_mean(key, known)}")
+            raise OptionError("has-no-option", what=what, key=key, hint=closest(key, known))
     for key in required:
         if key not in found:
-            raise OptionError(f"{what} needs the option '{key}'.")
+            raise OptionError("option-needs-option", what=what, key=key)
 
 
-def as_mapping(what: str, value: Any) -> dict[str, Any]:
+def as_mapping(what: What, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise OptionError(f"{what} must be an object with options.")
+        raise OptionError("option-object-options", what=what)
     return value
 
 
-def as_list(what: str, value: Any, most: int) -> list[Any]:
+def as_list(what: What, value: Any, most: int) -> list[Any]:
     if not isinstance(value, list) or not 1 <= len(value) <= most:
-        raise OptionError(f"{what} must be a list of 1 to {most:,} entries.")
+        raise OptionError("option-list-1-entries", what=what, most=most)
     return value
 
 
-def as_text(what: str, value: Any) -> str:
+def as_text(what: What, value: Any) -> str:
     if not isinstance(value, str):
-        raise OptionError(f"{what} must be a number or text.")
+        raise OptionError("option-number-text", what=what)
     return value
 
 
-def as_number(what: str, value: Any) -> Fraction:
+def as_number(what: What, value: Any) -> Fraction:
     number = exact(as_text(what, value), what)
     if abs(number) >= 10**_MOST_DIGITS or number.denominator > 10**_MOST_DIGITS:
         raise OptionError(
-            f"{what} may have {_MOST_DIGITS} digits before and {_MOST_DIGITS} after the point, got {shown(value)}."
+            "may-have-digits-before-after-point", what=what, most_digits=_MOST_DIGITS, found=shown(value)
         )
     return number
 
 
-def as_whole(what: str, value: Any) -> int:
+def as_whole(what: What, value: Any) -> int:
     number = as_number(what, value)
     if number.denominator != 1:
-        raise OptionError(f"{what} must be a whole number, got {shown(value)}.")
+        raise OptionError("parsing-option-whole-number", what=what, found=shown(value))
     return int(number)
 
 
@@ -105,12 +108,12 @@ def as_epsilon(value: Any) -> Fraction:
 def as_scale(value: Any) -> Fraction:
     scale = as_number("scale", value)
     if not 0 < scale <= LARGEST_NUMERATOR:
-        raise OptionError(f"scale must be above 0 and at most 2^52, got {shown(value)}.")
+        raise OptionError("scale-above-0-most-2-52", option="scale", found=shown(value))
     return scale
 
 
 def as_delta(value: Any) -> Fraction:
     delta = as_number("delta", value)
     if not 0 <= delta < 1:
-        raise OptionError(f"delta must be at least 0 and below 1, got {shown(value)}.")
+        raise OptionError("delta-least-0-below-1", option="delta", found=shown(value))
     return delta

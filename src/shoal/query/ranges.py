@@ -16,9 +16,9 @@ from shoal.columns.dates import day_text, is_day
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
 from shoal.display import internal
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.query.facts import Facts
-from shoal.query.parsing import as_list, as_mapping, as_number, as_text, check_keys
+from shoal.query.parsing import EDGE, as_list, as_mapping, as_number, as_text, check_keys
 from shoal.query.refinement import (
     Grid,
     Labels,
@@ -39,6 +39,7 @@ from shoal.query.refinement import (
 from shoal.query.refinement.distances import Distance
 from shoal.query.where import constant, label_numbers, no_such_label
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 # a lattice that nobody asked for in so many words is made no finer than this
 _DEFAULT_STEPS = 1 << 12
@@ -46,6 +47,14 @@ _MOST_ANSWERS = 1 << 16
 _MOST_LABELS = 1000
 _MOST_DISTANCES = 200
 _MOST_PARTS = 6
+# what a query is made of
+_DISTANCE = Message.of("part-distance")
+_MASS = Message.of("part-mass")
+_MASS_OF_PRIOR = Message.of("part-mass-of-prior")
+_RANGE_VALUE = Message.of("part-range-value")
+_ROW = Message.of("part-row")
+_VALUE = Message.of("part-value")
+_WEIGHT = Message.of("part-weight")
 # what a part of a query may say about its answers
 PART_OPTIONS = ("range", "values", "prior", "distance")
 
@@ -84,24 +93,22 @@ def of_lattice(lattice: Lattice | None, options: dict[str, Any], attribute: Attr
     date = attribute is not None and attribute.kind_facts.days
 
     def read(text: str) -> Fraction:
-        return constant(attribute, text) if date and attribute else as_number("a value of the range", text)
+        return constant(attribute, text) if date and attribute else as_number(_RANGE_VALUE, text)
 
     if "values" in options:
-        raise OptionError("values are for columns of labels: give a range.")
+        raise OptionError("values-columns-labels")
     if "range" in options:
         given = as_mapping("range", options["range"])
         check_keys("range", given, ("lo", "hi", "step"))
         lo, hi = (read(as_text(key, given[key])) for key in ("lo", "hi"))
         lattice = Lattice(lo, hi, as_number("step", given["step"]))
     elif lattice is None:
-        raise OptionError(
-            'the query needs the range of its answers, such as "range": {"lo": 0, "hi": 1000, "step": 1}.'
-        )
+        raise OptionError("query-needs-range-answers-such-range")
     else:
         coarser = -(-lattice.steps // _DEFAULT_STEPS)
         lattice = Lattice(lattice.lo, lattice.hi, lattice.step * coarser)
     if lattice.steps >= _MOST_ANSWERS:
-        raise OptionError(f"the range has more than {_MOST_ANSWERS:,} points: use a larger step.")
+        raise OptionError("range-more-than-points", most_answers=_MOST_ANSWERS)
     prior = _prior_of_points(lattice, as_mapping("prior", options.get("prior", {"kind": "uniform"})), read)
     return Expected(prior, _distance(options.get("distance", "absolute"), lattice.steps + 1), read, date)
 
@@ -109,28 +116,26 @@ def of_lattice(lattice: Lattice | None, options: dict[str, Any], attribute: Attr
 def _prior_of_points(lattice: Lattice, given: dict[str, Any], read: Read) -> Prior:
     match given.get("kind"):
         case "uniform":
-            check_keys("a uniform prior", given, ("kind",))
+            check_keys(_prior("uniform"), given, ("kind",))
             return uniform(Points(lattice))
         case "normal":
-            check_keys("a normal prior", given, ("kind", "mean", "sd"))
+            check_keys(_prior("normal"), given, ("kind", "mean", "sd"))
             return normal(lattice, read(as_text("mean", given["mean"])), as_number("sd", given["sd"]))
         case "histogram":
-            check_keys("a histogram prior", given, ("kind", "edges", "weights"))
-            edges = [read(as_text("an edge", edge)) for edge in as_list("edges", given["edges"], 10_001)]
-            weights = [
-                as_number("a weight", weight) for weight in as_list("weights", given["weights"], 10_000)
-            ]
+            check_keys(_prior("histogram"), given, ("kind", "edges", "weights"))
+            edges = [read(as_text(EDGE, edge)) for edge in as_list("edges", given["edges"], 10_001)]
+            weights = [as_number(_WEIGHT, weight) for weight in as_list("weights", given["weights"], 10_000)]
             return histogram(lattice, edges, weights)
     raise _unknown_prior(given, ("uniform", "normal", "histogram"))
 
 
 def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> Expected:
     if "range" in options:
-        raise OptionError(f"column '{attribute.name}' holds labels: it has no range.")
+        raise OptionError("column-holds-labels", column=attribute.name)
     given = as_mapping("prior", options.get("prior", {"kind": "uniform"}))
     masses: dict[str, Any] = {}
     if given.get("kind") == "categorical":
-        check_keys("a categorical prior", given, ("kind", "masses"))
+        check_keys(_prior("categorical"), given, ("kind", "masses"))
         masses = as_mapping("masses", given["masses"])
     elif given.get("kind") != "uniform":
         raise _unknown_prior(given, ("uniform", "categorical"))
@@ -138,28 +143,23 @@ def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> E
     if attribute.kind_facts.listed:
         labels = known
     elif "values" in options:
-        labels = tuple(
-            as_text("a value", value) for value in as_list("values", options["values"], _MOST_LABELS)
-        )
+        labels = tuple(as_text(_VALUE, value) for value in as_list("values", options["values"], _MOST_LABELS))
     else:
         labels = known or tuple(masses)
     if not 1 <= len(labels) <= _MOST_LABELS:
-        raise OptionError(
-            f"column '{attribute.name}' needs 1 to {_MOST_LABELS:,} possible labels: list them as values, or in a "
-            "categorical prior."
-        )
+        raise OptionError("column-needs-1-possible-labels", column=attribute.name, most_labels=_MOST_LABELS)
     listed = label_numbers(known)
     for label in labels:
         if known and label not in listed:
             raise no_such_label(attribute, label, listed)
-    weights = {label: as_number("a mass of the prior", mass) for label, mass in masses.items()}
+    weights = {label: as_number(_MASS_OF_PRIOR, mass) for label, mass in masses.items()}
     prior = categorical(weights, labels) if masses else uniform(Labels(labels))
     usual = "ordinal"
     if not attribute.kind_facts.listed:
         usual = "taxonomy" if attribute.taxonomy is not None else "nominal"
     if options.get("distance", usual) == "taxonomy":
         if attribute.tree is None:
-            raise OptionError(f"column '{attribute.name}' has no taxonomy: use the nominal distance.")
+            raise OptionError("column-no-taxonomy", column=attribute.name)
         return Expected(prior, from_table(_between(attribute.tree, labels)))
     return Expected(prior, _distance(options.get("distance", usual), len(labels)))
 
@@ -176,53 +176,56 @@ def _distance(given: Any, size: int) -> Distance:
     if isinstance(given, str):
         if given not in names:
             raise OptionError(
-                f"distance '{given}' is not one of {', '.join(names)}.{did_you_mean(given, names)}"
+                "distance-is-not-one-of",
+                option="distance",
+                given=given,
+                allowed=tuple(names),
+                hint=closest(given, names),
             )
         return names[given]
     table = as_mapping("distance", given)
-    check_keys("a distance", table, ("table",))
+    check_keys(_DISTANCE, table, ("table",))
     rows = [
-        [float(as_number("a distance", entry)) for entry in as_list("a row", row, _MOST_DISTANCES)]
+        [float(as_number(_DISTANCE, entry)) for entry in as_list(_ROW, row, _MOST_DISTANCES)]
         for row in as_list("table", table["table"], _MOST_DISTANCES)
     ]
     if len(rows) != size or any(len(row) != size for row in rows):
-        raise OptionError(f"the table of distances needs {size} rows of {size} numbers, one for each answer.")
+        raise OptionError("table-distances-needs-rows-numbers-each", size=size)
     return from_table(rows)
 
 
 def together(parts: list[Expected], options: dict[str, Any]) -> Expected:
     """A vector of answers: independent parts, or a joint prior of its own; distances added up or the largest."""
     if len(parts) > _MOST_PARTS:
-        raise OptionError(f"a query can ask for {_MOST_PARTS} values at once at most, got {len(parts)}.")
+        raise OptionError("query-can-ask-values-once-most", most_parts=_MOST_PARTS, found=len(parts))
     size = math.prod(part.support.size for part in parts)
     if size > _MOST_ANSWERS:
-        raise OptionError(
-            f"the values together have {size:,} possible answers, at most {_MOST_ANSWERS:,} can be refined: use "
-            "coarser ranges."
-        )
+        raise OptionError("values-together-have-possible-answers-most", size=size, most_answers=_MOST_ANSWERS)
     grid = Grid(tuple(part.support for part in parts))
     how = "sum"
     if "distance" in options:
         given = as_mapping("distance", options["distance"])
-        check_keys("the distance of several values", given, ("combine",))
+        check_keys(Message.of("part-distance-of-several"), given, ("combine",))
         how = as_text("combine", given["combine"])
     distance = combined([part.distance for part in parts], how)
     if "prior" not in options:
         return Expected(product(*(part.prior for part in parts)), distance)
     given = as_mapping("prior", options["prior"])
     if given.get("kind") != "joint":
-        raise _unknown_prior(given, ("joint",), " of several values; independent ones go to the parts")
-    check_keys("a joint prior", given, ("kind", "masses"))
+        raise _unknown_prior(given, ("joint",), "prior-kind-of-several")
+    check_keys(_prior("joint"), given, ("kind", "masses"))
     masses: dict[tuple[Any, ...], Fraction] = {}
     for entry in as_list("masses", given["masses"], 10_000):
         if not isinstance(entry, list) or len(entry) != 2 or not isinstance(entry[0], list):
-            raise OptionError("masses of a joint prior are pairs of a list of values and a mass.")
+            raise OptionError("masses-joint-prior-pairs-list-values")
         if len(entry[0]) != len(parts):
-            raise OptionError(f"a joint prior of {len(parts)} values names a list of {len(entry[0])}.")
+            raise OptionError(
+                "joint-prior-values-names-list", number_of_parts=len(parts), number_of_entry=len(entry[0])
+            )
         vector = tuple(
-            _read_answer(part, as_text("a value", value)) for part, value in zip(parts, entry[0], strict=True)
+            _read_answer(part, as_text(_VALUE, value)) for part, value in zip(parts, entry[0], strict=True)
         )
-        masses[vector] = masses.get(vector, Fraction(0)) + as_number("a mass", entry[1])
+        masses[vector] = masses.get(vector, Fraction(0)) + as_number(_MASS, entry[1])
     return Expected(joint(grid.parts, masses), distance)
 
 
@@ -231,12 +234,16 @@ def _read_answer(part: Expected, text: str) -> Any:
         return text
     value = part.read(text)
     if part.support.answer(part.support.index(value)) != value:
-        raise OptionError(f"a joint prior names {text}, which is no point of the range.")
+        raise OptionError("joint-prior-names-no-point-range", text=text)
     return value
 
 
-def _unknown_prior(given: dict[str, Any], kinds: tuple[str, ...], more: str = "") -> OptionError:
+def _prior(kind: str) -> Message:
+    return Message.of("part-prior", kind=kind)
+
+
+def _unknown_prior(
+    given: dict[str, Any], kinds: tuple[str, ...], code: str = "prior-kind-not"
+) -> OptionError:
     kind = given.get("kind")
-    return OptionError(
-        f"prior kind '{kind}' is not one of {', '.join(kinds)}{more}.{did_you_mean(kind, kinds)}"
-    )
+    return OptionError(code, kind=kind, allowed=kinds, hint=closest(kind, kinds))

@@ -23,6 +23,7 @@ from shoal.query.offer import Offer
 from shoal.query.order import Order
 from shoal.query.refinement import fraction_of
 from shoal.query.where import Where, matching
+from shoal.text import Message
 
 # penalties are whole numbers of parts of a record, and a table of weights has an entry for each
 _FINEST_SHARE = 100
@@ -43,7 +44,7 @@ def quantile(
     """
     lattice, attribute = facts.lattice(column), facts.attribute(column)
     if not 0 <= q <= 1 or q.denominator > _FINEST_SHARE:
-        raise OptionError(f"q must be between 0 and 1 with at most two decimals, got {decimal_text(q)}.")
+        raise OptionError("q-between-0-1-most-two", option="q", found=decimal_text(q))
     above, whole = q.numerator, q.denominator
     # penalties are counted in parts of 1/whole of a record, so that they are whole numbers
     steps = whole if facts.replace_one else max(above, whole - above)
@@ -62,10 +63,10 @@ def quantile(
     return Offer(
         epsilon,
         Fraction(steps, whole),
-        "exponential mechanism over the public domain",
+        Message.of("noise-exponential"),
         {"rank_error_95": within},
         run,
-        conditions=(f"Records without a value of '{column}' are left out.",),
+        conditions=(Message.of("without-value-left-out", column=column),),
     )
 
 
@@ -123,9 +124,9 @@ def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Of
     """
     lattice = numeric_lattice(facts, column)
     if not facts.replace_one or facts.rows is None:
-        raise OptionError("ranking-means needs a public number of records: the data set is under add-remove.")
+        raise OptionError("ranking-means-needs-public-number-records")
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= facts.rows:
-        raise OptionError(f"k must be a whole number from 1 to the number of records, {facts.rows}, got {k}.")
+        raise OptionError("k-whole-number-from-1-number", option="k", rows=facts.rows, found=k)
     blur = Blur.laplace(lattice.steps, lattice.step, epsilon=epsilon)
     middle = lattice.steps // 2
     common = math.lcm(lattice.lo.denominator, lattice.hi.denominator, lattice.step.denominator)
@@ -143,10 +144,10 @@ def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Of
     return Offer(
         blur.epsilon,
         blur.sensitivity * blur.unit,
-        f"{blur.words} on the sum of each group",
+        Message.of("noise-on-sum-of-each-group", noise=blur.noise),
         {name: value / k for name, value in error_of(blur).items()},
         run,
-        conditions=(f"A missing value of '{column}' counts as the middle of its domain.",),
+        conditions=(Message.of("counts-as-middle", column=column),),
     )
 
 

@@ -30,6 +30,7 @@ from shoal.query.parsing import (
 from shoal.query.ranges import PART_OPTIONS, Expected, of_column, of_lattice, together
 from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
 from shoal.query.where import Where, matching, parse_where
+from shoal.text import Message
 
 # the number of the true answer, and whether there is one: where there is not, the number of any other, so that the same
 # is done with it
@@ -51,18 +52,16 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
     check_keys("key", key, ("column", "value"))
     who = facts.attribute(key["column"])
     if who.role not in ("identifier", "unit"):
-        raise OptionError(
-            f"column '{who.name}' does not identify persons: its role in the schema is {who.role}."
-        )
-    label = as_text("the value of key", key["value"])
+        raise OptionError("column-does-not-identify-persons", column=who.name, found=who.role)
+    label = as_text(Message.of("part-key-value"), key["value"])
     columns = _one_or_more("column", options)
     found: list[tuple[Callable[[QueryTable, int], tuple[int, bool]], Expected]] = []
     for given in columns:
         part = given if isinstance(given, dict) else {"column": given}
-        check_keys("a column", part, ("column",), PART_OPTIONS)
+        check_keys(Message.of("part-column"), part, ("column",), PART_OPTIONS)
         attribute = facts.attribute(part["column"])
         if attribute.role in ("identifier", "unit"):
-            raise OptionError(f"column '{attribute.name}' identifies persons: it cannot be asked for.")
+            raise OptionError("refined-column-identifies-persons", column=attribute.name)
         expected = of_column(facts, attribute, part)
         found.append((_value(facts, attribute, expected), expected))
 
@@ -74,7 +73,6 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
 
     delta = as_delta(options["delta"]) if "delta" in options else Fraction(0)
     moved = movable(epsilon, delta, individual=True, replace_one=facts.replace_one)
-    words = ("A person of whom there is not exactly one record is answered from the prior.",)
     return _offer(
         [part for _, part in found],
         options,
@@ -83,7 +81,7 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
         truths,
         epsilon=2 * epsilon if facts.replace_one else epsilon,
         delta=delta,
-        conditions=words,
+        conditions=(Message.of("answered-from-prior"),),
         person=(who.name, label),
     )
 
@@ -107,7 +105,7 @@ def statistical(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Off
     delta = as_delta(options["delta"]) if "delta" in options else Fraction(0)
     lift = as_number("lift", options["lift"]) if "lift" in options else Fraction(1, 2)
     if not Fraction(1, 100) <= lift <= Fraction(99, 100):
-        raise OptionError(f"lift must be between 0.01 and 0.99, got {decimal_text(lift)}.")
+        raise OptionError("lift-between-0-01-0-99", option="lift", found=decimal_text(lift))
     moved = movable(epsilon, delta, individual=False, replace_one=facts.replace_one)
     return _offer(
         [part for _, part in found],
@@ -124,18 +122,18 @@ def _one_or_more(what: str, options: dict[str, Any]) -> list[Any]:
     """The parts of a query; what is said about one part at the top of the query belongs to that part."""
     several = what + "s"
     if (what in options) == (several in options):
-        raise OptionError(f"the query needs either '{what}' or '{several}'.")
+        raise OptionError("query-needs-either", what=what, several=several)
     if several in options:
         for key in ("range", "values"):
             if key in options:
-                raise OptionError(f"'{key}' belongs into the parts of a query with several.")
+                raise OptionError("belongs-into-parts-query-several", key=key)
         return as_list(several, options[several], 100)
     own = {key: options[key] for key in PART_OPTIONS if key in options}
     one = options[what]
     part = one if isinstance(one, dict) else {what: one}
     for key in own:
         if key in part:
-            raise OptionError(f"'{key}' is given twice.")
+            raise OptionError("is-given-twice", key=key)
     return [part | own]
 
 
@@ -148,7 +146,7 @@ def _offer(
     *,
     epsilon: Fraction,
     delta: Fraction,
-    conditions: tuple[str, ...] = (),
+    conditions: tuple[Message, ...] = (),
     person: tuple[str, str] | None = None,
 ) -> Offer:
     several = "columns" in options or "statistics" in options
@@ -174,10 +172,10 @@ def _offer(
     return Offer(
         epsilon,
         None,
-        "one sample of the refined prior",
+        Message.of("noise-refined-prior"),
         error,
         run,
-        conditions=(*conditions, "The promise holds whatever the prior and the distance are."),
+        conditions=(*conditions, Message.of("whatever-the-prior")),
         delta=delta,
         person=person,
     )
@@ -233,9 +231,9 @@ def _rounded(points: Points, base: Fraction, unit: Fraction) -> Callable[[int, i
 def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
     kind = part.get("kind")
     if kind not in _STATISTICS:
-        raise OptionError(f"a statistic is one of {', '.join(_STATISTICS)}, got '{kind}'.")
+        raise OptionError("a-statistic-is-one-of-got", allowed=tuple(_STATISTICS), found=kind)
     needed = {"count": (), "quantile": ("column", "q")}.get(kind, ("column",))
-    check_keys(f"the statistic {kind}", part, ("kind", *needed), ("where", *PART_OPTIONS))
+    check_keys(Message.of("part-statistic", kind=kind), part, ("kind", *needed), ("where", *PART_OPTIONS))
     where = parse_where(part["where"], facts) if "where" in part else None
     if kind == "count":
         usual = None if facts.rows is None else Lattice(Fraction(0), Fraction(facts.rows), Fraction(1))
@@ -245,7 +243,7 @@ def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
     if kind == "quantile":
         q = as_number("q", part["q"])
         if not 0 <= q <= 1:
-            raise OptionError(f"q must be between 0 and 1, got {decimal_text(q)}.")
+            raise OptionError("q-between-0-1", option="q", found=decimal_text(q))
         lattice = facts.lattice(attribute.name)
         listed = attribute.kind_facts.listed
         expected = of_column(facts, attribute, part) if listed else of_lattice(lattice, part, attribute)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from shoal.decimals import decimal_text
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.method.verdict import Reason
 from shoal.noise import Source
 from shoal.noise import source as source_for
@@ -34,6 +34,7 @@ from shoal.query.parsing import (
 from shoal.query.rank import quantile, ranking_means
 from shoal.query.refined import individual, statistical
 from shoal.query.where import Where, parse_where
+from shoal.text import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +115,18 @@ def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
     >>> cost(query, facts), round(query.offer.error["interval_95"], 2)
     (Fraction(1, 2), 0.72)
     """
-    given = as_mapping("a query", plain(raw))
+    given = as_mapping(Message.of("part-query"), plain(raw))
     kind, options = given.get("kind"), {key: value for key, value in given.items() if key != "kind"}
     if not isinstance(kind, str) or kind not in KINDS:
-        hint = did_you_mean(kind, KINDS)
-        raise OptionError(f"kind '{kind}' is not one of {', '.join(KINDS)}.{hint}")
+        hint = closest(kind, KINDS)
+        raise OptionError("kind-is-not-one-of", option="kind", kind=kind, allowed=tuple(KINDS), hint=hint)
     paid = () if kind == "protocol-1" else ("epsilon",)
-    check_keys(f"a query of kind {kind}", options, (*paid, *KINDS[kind].required), KINDS[kind].optional)
+    what = Message.of("part-query-of-kind", kind=kind)
+    check_keys(what, options, (*paid, *KINDS[kind].required), KINDS[kind].optional)
     budget = Budget(as_epsilon(options["epsilon"]) if paid else None)
     offer = KINDS[kind].build(facts, options, budget)
     if offer.delta and facts.rows_per_unit > 1:
-        raise OptionError("delta is not offered where a person can have several rows: leave it out.")
+        raise OptionError("delta-not-offered-where-person-can", option="delta")
     return Query(kind, options, facts, offer)
 
 
@@ -162,17 +164,14 @@ def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[s
     """What is promised about the answer: only public facts."""
     offer, rows = _offer(query, facts), facts.rows_per_unit
     conditions = [
-        "The guarantee rests on what the holder of the data declares: that domains and steps do not depend on these "
-        "records. This cannot be checked.",
-        "A value outside its domain counts as the nearer end; a missing value meets no condition.",
+        Message.of("holder-declares"),
+        Message.of("outside-and-missing"),
         *offer.conditions,
     ]
     if rows > 1:
-        conditions.append(f"A person has at most {rows} rows; ε is that of a row times that number.")
+        conditions.append(Message.of("person-has-rows", rows=rows))
     elif facts.schema.unit is None:
-        conditions.append(
-            "The claim is about one row; a person with several rows is covered for each row only."
-        )
+        conditions.append(Message.of("answer-about-one-row"))
     found: dict[str, Any] = {
         "model": "dp",
         "target": "the original records",
@@ -182,11 +181,11 @@ def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[s
         "adjacency": facts.neighbours,
         "unit": facts.unit,
         "sensitivity": None if offer.sensitivity is None else decimal_text(offer.sensitivity),
-        "noise": offer.noise,
-        "conditions": conditions,
+        "noise": str(offer.noise),
+        "conditions": [str(condition) for condition in conditions],
         "not_promised": [
-            "It does not hide what is true of the whole population.",
-            "It does not cover other answers and releases about the same people: their budgets add up.",
+            str(Message.of("answer-population-not-hidden")),
+            str(Message.of("other-answers-not-covered")),
         ],
         "publishable": publishable,
     }
@@ -288,18 +287,23 @@ def _carried(facts: Facts, options: dict[str, Any], budget: Budget, protocol: st
     known = [name for name, one in KINDS.items() if one.protocol == protocol]
     if kind not in known:
         raise OptionError(
-            f"{protocol} carries queries of kind {', '.join(known)}, got '{kind}'.{did_you_mean(kind, known)}"
+            "carries-queries-kind",
+            protocol=protocol,
+            known=tuple(known),
+            found=kind,
+            hint=closest(kind, known),
         )
     forbidden = () if protocol == "protocol-2" else ("noise",)
     optional = [key for key in KINDS[kind].optional if key not in forbidden]
-    check_keys(f"a query of kind {kind} in {protocol}", own, KINDS[kind].required, optional)
+    what = Message.of("part-query-of-protocol", kind=kind, protocol=protocol)
+    check_keys(what, own, KINDS[kind].required, optional)
     return KINDS[kind].build(facts, own, budget)
 
 
 def _protocol_1(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
     offer = _carried(facts, options, Budget(scale=as_scale(options["scale"])), "protocol-1")
     if offer.epsilon > LARGEST:
-        raise OptionError(f"scale {shown(options['scale'])} is so small that ε would be above 1e6.")
+        raise OptionError("scale-so-small-would-above-1e6", scale=shown(options["scale"]))
     return offer
 
 

@@ -19,9 +19,10 @@ from shoal.columns.dates import day_number
 from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
 from shoal.decimals import exact
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.noise.epsilon import shown
 from shoal.query.facts import MISSING, NOBODY, Facts, QueryTable
+from shoal.text import Message
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
 OPERATIONS = (*COMPARISONS, "between", "in")
@@ -87,44 +88,39 @@ def parse_where(raw: object, facts: Facts) -> Where:
 def _parse(raw: object, facts: Facts, budget: list[int], depth: int) -> Where:
     budget[0] -= 1
     if budget[0] < 0 or depth == 0:
-        raise OptionError(f"where is too large: at most {_LARGEST_TREE} conditions, {_DEEPEST} levels deep.")
+        raise OptionError("where-too-large", option="where", largest_tree=_LARGEST_TREE, deepest=_DEEPEST)
     if not isinstance(raw, Mapping):
-        raise OptionError(
-            'where must be a condition such as {"column": "age", "op": ">=", "value": 30}, or {"and": [...]}.'
-        )
+        raise OptionError("where-condition-such-column", option="where")
     for how in ("and", "or"):
         if how in raw:
             parts = raw[how]
             if len(raw) != 1 or not isinstance(parts, list | tuple) or not parts:
-                raise OptionError(f'"{how}" must be alone, with a list of one condition or more.')
+                raise OptionError("alone-list-condition-more", how=how)
             return Together(how, tuple(_parse(part, facts, budget, depth - 1) for part in parts))
     if "column" not in raw:
-        given = ", ".join(shown(str(key)) for key in list(raw)[:3]) or "nothing"
-        hint = ' There is no "not": use !=, or the opposite comparison.' if "not" in raw else ""
-        raise OptionError(
-            f'a condition needs the keys column, op and value, or is {{"and": [...]}} or {{"or": [...]}}; got '
-            f"{given}.{hint}"
-        )
+        if not raw:
+            raise OptionError("condition-without-keys")
+        found = tuple(shown(str(key)) for key in list(raw)[:3])
+        code = "condition-not" if "not" in raw else "condition-needs-keys-column-op-value"
+        raise OptionError(code, found=found)
     return _condition(raw, facts)
 
 
 def _condition(raw: Mapping[Any, Any], facts: Facts) -> Condition:
     attribute, op = facts.attribute(raw.get("column")), raw.get("op")
     if attribute.role in ("identifier", "unit"):
-        raise OptionError(
-            f"column '{attribute.name}' identifies persons: ask about one with a query of kind 'individual'."
-        )
+        raise OptionError("where-column-identifies-persons", column=attribute.name)
     if op not in OPERATIONS:
-        hint = did_you_mean(op, OPERATIONS)
-        raise OptionError(f"op {shown(repr(op))} is not one of {', '.join(OPERATIONS)}.{hint}")
+        hint = closest(op, OPERATIONS)
+        raise OptionError("op-is-not-one-of", op=shown(repr(op)), allowed=tuple(OPERATIONS), hint=hint)
     keys = {"in": ("values",), "between": ("lo", "hi")}.get(op, ("value",))
     if set(raw) != {"column", "op", *keys}:
-        raise OptionError(f"a condition with op '{op}' has the keys column, op, {', '.join(keys)}.")
+        raise OptionError("condition-op-keys-column-op", op=op, keys=tuple(keys))
     found = raw["values"] if op == "in" else [raw[key] for key in keys]
     if not isinstance(found, list | tuple) or not 1 <= len(found) <= _LONGEST_LIST:
-        raise OptionError(f'"in" needs a list of 1 to {_LONGEST_LIST} values.')
+        raise OptionError("needs-list-1-values", longest_list=_LONGEST_LIST)
     if not facts.has_lattice(attribute) and op not in ("==", "!=", "in"):
-        raise OptionError(f"column '{attribute.name}' has labels without an order: only ==, != and in apply.")
+        raise OptionError("where-column-labels-without-order", column=attribute.name)
     values = tuple(_text(value) for value in found)
     if facts.has_lattice(attribute):
         return Condition(
@@ -145,22 +141,22 @@ def label_numbers(labels: tuple[str, ...]) -> Mapping[str, int]:
 
 def no_such_label(attribute: Attribute, label: str, known: Mapping[str, int]) -> OptionError:
     """Why a label cannot be asked about; a similar one is looked for among the first only, which bounds the work."""
-    hint = did_you_mean(label, list(known)[:_MOST_COMPARED])
-    return OptionError(f"column '{attribute.name}' has no value {shown(label)}.{hint}")
+    hint = closest(label, list(known)[:_MOST_COMPARED])
+    return OptionError("where-column-no-value", column=attribute.name, label=shown(label), hint=hint)
 
 
 def _text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise OptionError(f"where compares with numbers and text, got {shown(repr(value))}.")
+        raise OptionError("where-compares-numbers-text", found=shown(repr(value)))
     text = str(value)
     if len(text) > _LONGEST_TEXT:
-        raise OptionError(f"a value in where has more than {_LONGEST_TEXT} characters.")
+        raise OptionError("value-where-more-than-characters", longest_text=_LONGEST_TEXT)
     return text
 
 
 def constant(attribute: Attribute, text: str) -> Fraction:
     """A constant of a query on the scale of the column: a number, a day, or a place in the order."""
-    what = f"a value for column '{attribute.name}'"
+    what = Message.of("part-value-for-column", column=attribute.name)
     if attribute.kind_facts.listed:
         known = label_numbers(attribute.ordered)
         if text not in known:

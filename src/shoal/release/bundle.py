@@ -49,17 +49,14 @@ def place(out: str | Path) -> Path | str:
         # a path has lost one of two slashes
         return text if isinstance(out, str) else f"{scheme}:/{rest}"
     if rest.startswith("//") and not rest.startswith("///"):
-        raise OutputError(f"'{text}' names another machine: write a folder of this one as file:///folder.")
+        raise OutputError("names-another-machine", text=text)
     return Path("/" + rest.lstrip("/"))
 
 
 def not_an_address(out: Path | str) -> Path:
     """Refuse an address where only a folder of this machine will do."""
     if isinstance(out, str):
-        raise OutputError(
-            f"'{out}' is an address, which only engine 'spark' writes to: use engine=spark, or name a folder and copy "
-            "the bundle from there."
-        )
+        raise OutputError("address-only-engine-spark-writes", out=out)
     return out
 
 
@@ -68,31 +65,25 @@ def check_output(folder: Path, internal: Path | None = None) -> None:
     if _ADDRESS.match(str(folder)):
         not_an_address(str(folder).replace(":/", "://", 1))
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"'{folder}' is a file: name a folder that does not exist yet.")
+        raise OutputError("is-a-file", folder=folder)
     if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(f"the folder '{folder}' is not empty: name a new one, nothing is overwritten.")
+        raise OutputError("folder-not-empty", folder=folder)
     _check_writable(folder)
     if internal is None:
         return
     if folder.resolve() in (internal.resolve(), *internal.resolve().parents):
-        raise OutputError(
-            f"the internal report '{internal}' would lie inside the published folder '{folder}': put it elsewhere."
-        )
+        raise OutputError("internal-report-would-lie-inside-published", internal=internal, folder=folder)
     check_internal(internal)
 
 
 def check_internal(internal: Path) -> None:
     """Refuse a place that an internal report could not be written to at the end."""
     if _ADDRESS.match(str(internal)):
-        raise OutputError(
-            f"the internal report '{internal}' holds private facts and stays on this machine: name a file of it."
-        )
+        raise OutputError("internal-report-holds-private-facts-stays", internal=internal)
     if internal.is_dir():
-        raise OutputError(
-            f"the internal report '{internal}' is a folder: name a file, such as internal.html."
-        )
+        raise OutputError("internal-report-folder", internal=internal)
     if internal.exists():
-        raise OutputError(f"the internal report '{internal}' exists already: name a new file.")
+        raise OutputError("internal-report-exists-already", internal=internal)
     _check_writable(internal)
 
 
@@ -114,9 +105,7 @@ def save_bundle(
     kind = known_format(format)
     check_writable(release.columns, kind)
     if statistics and release.statistics is None:
-        raise OptionError(
-            f"method '{release.method.name}' keeps no statistics of its clusters: use a method of the kind xm-*."
-        )
+        raise OptionError("method-keeps-no-statistics-clusters", method=release.method.name)
     internal_path = None if internal is None else Path(internal)
     check_output(folder, internal_path)
     tell = progress or silent
@@ -224,7 +213,7 @@ def staged(folder: Path, rights: int = 0o755) -> Iterator[Path]:
     except ShoalError:
         raise
     except OSError as error:
-        raise OutputError(f"cannot write '{folder}': {error.strerror or error}.") from None
+        raise OutputError("bundle-cannot-write", folder=folder, reason=error.strerror or error) from None
 
 
 @contextlib.contextmanager
@@ -313,6 +302,6 @@ def _check_writable(path: Path) -> None:
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir():
-        raise OutputError(f"'{parent}' is a file, so '{path}' cannot be written.")
+        raise OutputError("file-so-cannot-written", parent=parent, path=path)
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise OutputError(f"no permission to write to '{parent}': choose another place.")
+        raise OutputError("no-permission-write", parent=parent)

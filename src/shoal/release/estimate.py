@@ -32,6 +32,7 @@ from shoal.progress import silent
 from shoal.release.bundle import save_bundle
 from shoal.release.engines.local import LocalRunner
 from shoal.report.risks import MOST_ROWS
+from shoal.text import Message, listed
 
 if TYPE_CHECKING:
     from shoal.release.engines.stages import Runner
@@ -60,6 +61,9 @@ _STEPS = (8, 4, 2)
 _WORD = 8
 # words that an engine holds whatever the table, and rows of a range of ranks
 _IN_PARTS, _RANGE = 1 << 26, 1 << 20
+
+# further work that an estimate counts
+MEASURES, INTERNAL_REPORT = Message("measures-included"), Message("internal-report-included")
 
 Laws = tuple[tuple[str, ...], ...]
 Term = Callable[[float], float]
@@ -125,21 +129,25 @@ class Estimate:
 
     Attributes:
         seconds: None where they cannot be estimated here, as for a cluster.
-        probe: what they are estimated from, or why they are not, in words.
+        basis: what they are estimated from, or why they are not, in words as `probe`.
     """
 
     seconds: float | None
     bytes: int
-    probe: str
+    basis: tuple[Message, ...]
 
-    def longer(self, seconds: float, what: str) -> Estimate:
+    @property
+    def probe(self) -> str:
+        return listed(self.basis)
+
+    def longer(self, seconds: float, what: Message) -> Estimate:
         """With further work counted.
 
-        >>> str(Estimate(1.0, 10, "p").longer(2.0, "the report included"))
-        'about 3 seconds and 1 MB of memory (p, the report included)'
+        >>> str(Estimate(1.0, 10, (Message.of("probed", rows=5),)).longer(2.0, INTERNAL_REPORT))
+        'about 3 seconds and 1 MB of memory (from a probe of 5 made-up rows, the internal report included)'
         """
         before = self.seconds or 0.0
-        return replace(self, seconds=before + seconds, probe=f"{self.probe}, {what}")
+        return replace(self, seconds=before + seconds, basis=(*self.basis, what))
 
     def __str__(self) -> str:
         if self.seconds is None:
@@ -180,11 +188,11 @@ def estimate(prepared: Preparation) -> Estimate:
     return Estimate(seconds, words * _WORD, _said(found, tried))
 
 
-def _said(found: Probe, tried: int) -> str:
-    said = [f"from a probe of {tried} made-up rows"]
-    if found.preparing >= 1:
-        said.append(f"{_duration(found.preparing)} to load or compile code not counted")
-    return ", ".join(said)
+def _said(found: Probe, tried: int) -> tuple[Message, ...]:
+    said = Message.of("probed", rows=tried)
+    if found.preparing < 1:
+        return (said,)
+    return said, Message.of("loading-not-counted", duration=_duration(found.preparing))
 
 
 def estimate_in_parts(
@@ -197,13 +205,12 @@ def estimate_in_parts(
     """
     words = _IN_PARTS + 4 * len(prepared.described.columns) * _RANGE
     if not isinstance(runner, LocalRunner):
-        return Estimate(None, words * _WORD, "the time on a cluster is not estimated")
+        return Estimate(None, words * _WORD, (Message("cluster-not-estimated"),))
     n = max(prepared.described.n, 1)
     run = partial(_on_engine, prepared, evaluate=evaluate, internal=internal)
     found = probed(run, min(_FIRST, n), n, _SORTS)
-    said = [_said(found, found.rows)]
-    said += ["measures included"] * evaluate + ["the internal report included"] * internal
-    return Estimate(found.expected(n), words * _WORD, ", ".join(said))
+    further = (MEASURES,) * evaluate + (INTERNAL_REPORT,) * internal
+    return Estimate(found.expected(n), words * _WORD, (*_said(found, found.rows), *further))
 
 
 def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bool) -> float:

@@ -19,7 +19,7 @@ from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
 from shoal.columns.describe import Described
 from shoal.columns.schema import Attribute, Schema
 from shoal.display import displayed
-from shoal.errors import OptionError, Problems, did_you_mean
+from shoal.errors import OptionError, Problems, closest
 from shoal.io import read
 from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import ShareNoise
@@ -28,10 +28,11 @@ from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import Adjacency
 from shoal.method.presets import DEFAULT_METHOD, configured
-from shoal.method.verdict import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE, listed
+from shoal.method.verdict import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE
 from shoal.noise.families import NOISES
 from shoal.partition.base import check_k
 from shoal.sensitivity.local import CALIBRATIONS
+from shoal.text import Message
 
 Shares = Mapping[str, Fraction]
 # the share of the range that noise should be brought to
@@ -49,7 +50,7 @@ class ExpectedNoise:
             a cluster of the least size; larger clusters have less. None where public facts do not tell.
         share_of_range: the same, as a share of the width of the domain.
         records: how many records share the value that the noise is on, at least.
-        why: why it cannot be told; empty where it can.
+        reason: why it cannot be told, in words as `why`; None where it can.
         share_of_rows: where rows are drawn anew from noisy counts: standard deviation of the share of rows below a
             threshold, on average over thresholds, or with one name; None elsewhere.
         pairs: likewise, with the names of other columns: of the share of rows in like halves of both, or with one name
@@ -61,10 +62,14 @@ class ExpectedNoise:
     standard_deviation: float | None
     share_of_range: float | None
     records: int
-    why: str = ""
+    reason: Message | None = None
     share_of_rows: float | None = None
     pairs: tuple[tuple[str, float], ...] = ()
     code: str = ""
+
+    @property
+    def why(self) -> str:
+        return str(self.reason or "")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -142,8 +147,9 @@ def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[
         deviation = None if own else deviations.get(name)
         width = float(described.lattices[name].width)
         share = None if deviation is None else deviation / width
-        why = own and _UNKNOWN[own].format(method=settled.name, noise=settled.noise)
-        found.append(ExpectedNoise(name, deviation, share, settled.size, why, code=own))
+        facts = {"method": settled.name, "noise": settled.noise}
+        reason = Message(_UNKNOWN[own], facts) if own else None
+        found.append(ExpectedNoise(name, deviation, share, settled.size, reason, code=own))
     return tuple(found)
 
 
@@ -230,48 +236,40 @@ def _of_shares(described: Described, noise: ShareNoise) -> tuple[ExpectedNoise, 
     )
 
 
-def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> str:
-    """One warning where noise drowns the data, with the setting that would help; empty where it does not.
+def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> Message | None:
+    """One warning where noise drowns the data, with the setting that would help; None where it does not.
 
     >>> found = expected_noise(method="ranking-dp", epsilon=1, k=5, n=5000, domains={"age": (0, 100)})
-    >>> drowned(found, configured("ranking-dp", epsilon=1, k=5), 5000)[:62]
-    'noise will drown age: its standard deviation is 28% of the ran'
+    >>> str(drowned(found, configured("ranking-dp", epsilon=1, k=5), 5000))
+    'noise will drown age: its standard deviation is 28% of the range; k=15 brings it to a tenth.'
     """
     if any(found.share_of_rows is not None for found in noise):
         return _drowned_shares(noise)
     worst = [found for found in noise if (found.share_of_range or 0.0) >= MOST_RANGE_ERROR]
     if not worst:
-        return ""
+        return None
     share = max(found.share_of_range or 0.0 for found in worst)
-    names = listed([found.column for found in worst])
     enough = math.ceil(method.size * share / CALM)
-    if "k" in method.adjustable and enough <= n // 4:
-        remedy = f"k={enough} brings it to a tenth"
-    else:
-        remedy = "take pairs-dp, which counts and does not blur values, fewer columns (columns=), or a larger epsilon"
-    return (
-        f"noise will drown {names}: its standard deviation is {100 * share:,.0f}% of the range"
-        f"{' at worst' if len(worst) > 1 else ''}; {remedy}."
+    larger_k = "k" in method.adjustable and enough <= n // 4
+    return Message.of(
+        "noise-drowns-column" if len(worst) == 1 else "noise-drowns-columns",
+        columns=[found.column for found in worst],
+        percent=100 * share,
+        remedy=Message.of("k-calms", k=enough) if larger_k else Message("counts-instead"),
     )
 
 
-def _drowned_shares(noise: Sequence[ExpectedNoise]) -> str:
+def _drowned_shares(noise: Sequence[ExpectedNoise]) -> Message | None:
     """The same where rows are drawn anew: single columns first, then that none goes with another."""
-    remedy = "release fewer columns (columns=), or use a larger epsilon"
     worst = [found for found in noise if (found.share_of_rows or 0.0) >= MOST_SHARE_ERROR]
     if worst:
         share = max(found.share_of_rows or 0.0 for found in worst)
-        names = listed([found.column for found in worst])
-        return (
-            f"noise will drown {names}: shares of the rows are off by about {100 * share:.0f}% of them"
-            f"{' at worst' if len(worst) > 1 else ''}; {remedy}."
-        )
+        code = "noise-drowns-shares-of-column" if len(worst) == 1 else "noise-drowns-shares-of-columns"
+        return Message.of(code, columns=[found.column for found in worst], percent=100 * share)
     telling = [found for found in noise if found.share_of_rows]
     if len(telling) > 1 and not any(found.pairs for found in telling):
-        return (
-            f"noise would drown all pairs, so they are not measured: columns will be independent; {remedy}."
-        )
-    return ""
+        return Message("noise-drowns-pairs")
+    return None
 
 
 def sum_shares(method: Method, n: int, plan: Plan) -> Shares | None:
@@ -293,13 +291,14 @@ def _unknown(method: Method) -> str:
     return "" if NOISES[method.noise].variances is not None else "variance-unknown"
 
 
+# the sentences of these codes, which statements have too, about one method
 _UNKNOWN: Mapping[str, str] = {
-    NO_NOISE: "method '{method}' adds no noise",
-    "drawn-anew": "method '{method}' draws its rows anew, from noisy statistics",
-    "own-noise": "the composition as published has noise of each record's own",
-    "follows-records": "the noise of method '{method}' follows the records",
-    "variance-unknown": "the variance of noise '{noise}' is not known",
-    "name-drawn": "a name is drawn for every cluster",
+    NO_NOISE: "method-adds-no-noise",
+    "drawn-anew": "method-draws-anew",
+    "own-noise": "composition-has-own-noise",
+    "follows-records": "method-follows-records",
+    "variance-unknown": "variance-of-noise-unknown",
+    "name-drawn": "name-drawn-for-every-cluster",
 }
 
 
@@ -333,7 +332,7 @@ def public_description(
 ) -> Described:
     """What is declared about the columns, and a number of rows: all that a plan looks at."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-        raise OptionError(f"n must be a whole number, at least 1, got {n!r}.")
+        raise OptionError("n-whole-number-least-1", option="n", found=n)
     given, typed = domains or {}, types or {}
     # the form of a domain, a range or a list of names, settles the kind
     declared = schema or Schema(
@@ -341,9 +340,7 @@ def public_description(
     )
     for name in (*given, *typed, *(columns or ())):
         if name not in declared:
-            raise OptionError(
-                f"column '{name}' is not described in the schema.{did_you_mean(name, declared.names)}"
-            )
+            raise OptionError("column-not-described-schema", column=name, hint=closest(name, declared.names))
     problems = Problems()
     attributes, lattices = [], {}
     known = declared.declared.with_domains(given).with_types(typed).stepped
@@ -356,9 +353,7 @@ def public_description(
             attributes.append(attribute)
     problems.raise_all()
     if not attributes:
-        raise OptionError(
-            "no column is left that the method takes: check the schema, or name some with columns=."
-        )
+        raise OptionError("no-column-left-method-takes")
     import pyarrow as pa
 
     one = read(pa.table({name: [0] for name in lattices}))

@@ -94,29 +94,21 @@ def protect(
         from shoal.release.publish import publish
 
         if work is None:
-            raise OptionError(
-                "work is missing: a Spark DataFrame is released into a new folder, name one with work=."
-            )
+            raise OptionError("one-call-work-missing-spark-dataframe-released-into", option="work")
         names: dict[str, Any] = {"same_records": same_records, "not_same_records": not_same_records}
         place: dict[str, Any] = {"out": work, "staging": staging}
         more: dict[str, Any] = {**place, "dataset": dataset, "progress": progress, **names, **options}
         return publish(data, schema, method, epsilon, k, seed, **more).release
     if work is not None or staging is not None:
         named = "staging" if work is None else "work"
-        raise OptionError(
-            f"{named} is for a Spark DataFrame: leave it out, or save the release with release.save()."
-        )
+        raise OptionError("option-spark-dataframe", option=named)
     tell("reading the table", 0, 1)
     # whether it may be is for the method to say
     table = read_as_asked(data, {"schema": schema, **options}, empty=True)
     prepared = prepare(table, schema, method, epsilon, k, seed, **options)
     if schema is None and prepared.declared.columns is None and prepared.described.left_out:
-        warnings.warn(
-            f"not released: {', '.join(prepared.described.left_out)}; release.notes say why. Name the columns to "
-            "release (columns=), or describe them in a schema.",
-            LeftOutWarning,
-            stacklevel=2,
-        )
+        left_out = LeftOutWarning("left-out", columns=prepared.described.left_out)
+        warnings.warn(left_out, stacklevel=2)
     uses = Uses.of(
         table,
         declared_name(dataset, schema),

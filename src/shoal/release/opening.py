@@ -15,8 +15,9 @@ from shoal.ledger.units import named_dataset
 from shoal.method.presets import DEFAULT_METHOD, configured, preset
 from shoal.release.bundle import check_internal, check_output, not_an_address
 from shoal.release.engines.local import LocalRunner
-from shoal.release.engines.run import COLLECTED, IN_MEMORY, RAKED, refusal, table_elsewhere, way_of
+from shoal.release.engines.run import COLLECTED, IN_MEMORY, refusal, table_elsewhere, way_of
 from shoal.release.request import Request
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.method.method import Method
@@ -27,7 +28,6 @@ Engine = Literal["memory", "local", "spark"]
 ENGINES: tuple[Engine, ...] = ("memory", "local", "spark")
 # number of values (rows times columns) from which a Parquet file is not loaded as a whole
 _LARGE = 20_000_000
-_NOT_PARQUET = "engine 'local' reads a Parquet file, or a folder of them, in parts: save the table as one."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +70,18 @@ class Delivery:
         if self.format is not None:
             known_format(self.format)
         if self.engine is not None and self.engine not in ENGINES:
-            raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
+            raise OptionError(
+                "engine-is-not-one-of", option="engine", engine=self.engine, allowed=tuple(ENGINES)
+            )
         for name in ("master", "conf"):
             if getattr(self, name) and self.engine != "spark":
-                raise OptionError(f"{name} is for engine=spark: leave it out, or give that engine.")
+                raise OptionError("option-engine-spark", option=name)
         if self.staging is None:
             return
         if not isinstance(self.out, str):
-            raise OptionError("staging is for an address such as s3a://bucket/folder as out: leave it out.")
+            raise OptionError("staging-address-such-s3a-bucket-folder", option="staging")
         if not self.staging.is_dir():
-            raise OptionError(f"staging '{self.staging}' is not there: name a folder that all workers share.")
+            raise OptionError("staging-not-there", option="staging", staging=self.staging)
 
 
 @internal()
@@ -119,18 +121,18 @@ def opened(
     if engine is None and on_spark:
         engine = "spark"
     if on_spark and engine != "spark":
-        raise OptionError(
-            f"engine '{engine}' is not for a Spark DataFrame: leave the engine out, or collect the frame."
-        )
+        raise OptionError("engine-not-spark-dataframe", option="engine", engine=engine)
     if engine != "spark" and wanted.out is not None:
         not_an_address(wanted.out)
     path = Path(data) if isinstance(data, (str, Path)) else None
     if engine == "local" and path is None:
-        raise OptionError(_NOT_PARQUET)
+        raise OptionError("local-reads-parquet", option="engine")
     method = _asked_method(request)
     obstacle = _not_in_parts(method, wanted, request, in_memory(data))
     if engine in ("local", "spark") and obstacle:
-        raise OptionError(f"engine '{engine}' works through a table in parts: {obstacle}.")
+        raise OptionError(
+            "engine-works-through-table-parts", option="engine", engine=engine, obstacle=obstacle
+        )
     # without rows there is nothing to protect, unless nobody is to know
     private = method.neighbours == "add-remove"
     counted = method.stability != "record"
@@ -144,7 +146,7 @@ def opened(
         return Opened(data, table_elsewhere(runner, counted=counted, na=na), "spark", runner)
     parquet = path is not None and is_parquet(path)
     if engine == "local" and not parquet:
-        raise OptionError(_NOT_PARQUET)
+        raise OptionError("local-reads-parquet", option="engine")
     if path is not None and parquet and (engine == "local" or (engine is None and not obstacle)):
         files = frozen(path, empty=private)
         if engine == "local" or path.is_dir() or files.rows * len(files.schema) >= _LARGE:
@@ -164,27 +166,24 @@ def _asked_method(request: Request) -> Method:
         return chosen
 
 
-def in_memory(data: Any) -> str:
+def in_memory(data: Any) -> Message:
     """How what a caller named comes into memory, as the way out of a refusal says it."""
     return COLLECTED if is_spark_frame(data) else IN_MEMORY
 
 
-def _not_in_parts(method: Method, delivery: Delivery, request: Request, way: str) -> str:
-    """Why a table has to be in memory as a whole, in words, with the way into it; empty if it has not."""
-    if words := refusal(method, way):
-        return words
-    if delivery.evaluate and delivery.target is not None:
-        return f"a classifier learns the target from whole tables; leave it out, or use {way}"
-    if delivery.statistics:
-        return f"the statistics of clusters are kept in memory; use {way}"
-    if delivery.format not in (None, "parquet"):
-        return f"it writes Parquet, not {delivery.format}; leave the format out, or use {way}"
-    if request.get("labels") is not None:
-        return f"labels have one entry for each row; use {way}"
+def _not_in_parts(method: Method, delivery: Delivery, request: Request, way: Message) -> Message | None:
+    """Why a table has to be in memory as a whole, with the way into it; None if it has not."""
+    if reason := refusal(method, way):
+        return reason
     schema = request.get("schema")
     weight = None if schema is None else schema.weight
-    if weight is not None and way_of(method) == "by_swap":
-        return f"the weights in column '{weight.name}' are looked at beside every swapped column; use {way}"
-    if weight is not None and weight.release == "raked":
-        return RAKED.format(way)
-    return ""
+    reasons = {
+        "target-not-in-parts": delivery.evaluate and delivery.target is not None,
+        "statistics-not-in-parts": delivery.statistics,
+        "format-not-in-parts": delivery.format not in (None, "parquet"),
+        "labels-not-in-parts": request.get("labels") is not None,
+        "weights-not-in-parts": weight is not None and way_of(method) == "by_swap",
+        "raked-not-in-parts": weight is not None and weight.release == "raked",
+    }
+    facts = {"in_memory": way, "format": delivery.format, "column": None if weight is None else weight.name}
+    return next((Message(code, facts) for code, applies in reasons.items() if applies), None)

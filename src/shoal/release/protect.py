@@ -43,6 +43,7 @@ from shoal.release.expected_noise import expected_error
 from shoal.release.leaving import measured, one_table, public_schema
 from shoal.release.raking import check_raking, with_raked_weight
 from shoal.release.request import Options
+from shoal.text import Message
 
 # what a `Declaration` is made from, besides the schema
 _SAID = (
@@ -89,7 +90,7 @@ class Release:
         schema: the public facts about the released columns (and the unit column, if declared).
         domains: public domain of each released column.
         kept: numbers of the input rows that took part, None for all.
-        notes: for the custodian: columns left out and why.
+        messages: for the custodian: columns left out and why; `notes` are the sentences.
         internal: private facts about the original data (how many values were clipped); never published.
         codebook: codes and labels of a table that came from a Stata or SPSS file.
         conventions: how the input file is written; released files are written alike.
@@ -113,7 +114,7 @@ class Release:
     declared: Declaration
     domains: dict[str, tuple[float, float]]
     kept: NDArray[np.int64] | None
-    notes: tuple[str, ...]
+    messages: tuple[Message, ...]
     internal: dict[str, Any]
     format: str
     codebook: Codebook | None = None
@@ -127,6 +128,11 @@ class Release:
     def columns(self) -> tuple[str, ...]:
         return tuple(self.domains)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """For the custodian: columns left out and why."""
+        return tuple(map(str, self.messages))
+
     def cluster_of(self, row: int) -> tuple[Cluster, ...]:
         """The clusters of one record, one for each attribute group: private, like everything about a record.
 
@@ -138,13 +144,13 @@ class Release:
         """
         rows = self.internal["rows_read"]
         if not 0 <= row < rows:
-            raise OptionError(f"row is {row}: the protected table has rows 0 to {rows - 1}.", row=row + 1)
+            raise OptionError("row-protected-table-rows-0", row=row, rows=rows - 1)
         if not self.partition:
-            raise OptionError(f"method '{self.method.name}' gives no record a cluster that could be shown.")
+            raise OptionError("method-gives-no-record-cluster-could", method=self.method.name)
         kept = np.arange(rows) if self.kept is None else self.kept
         place = np.flatnonzero(kept == row)
         if not place.size:
-            raise OptionError(f"row {row} took no part in the release: it was dropped.", row=row + 1)
+            raise OptionError("row-took-no-part-release", row=row)
         found = []
         for made in self.partition:
             label = int(made.labels[place[0]])
@@ -200,7 +206,7 @@ def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: A
     tell("shuffling rows", 0, 1)
     publish = prepared.mechanism.publish or one_table
     released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Message, ...] = ()
     if prepared.rakes:
         tell("raking the weights", 0, 1)
         released, notes = with_raked_weight(released, prepared.described.schema)
@@ -239,13 +245,13 @@ class Preparation:
         """The same with other circumstances, and the statement that follows from them."""
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
 
-    def drawn(self, conditions: tuple[str, ...], rows: int) -> Preparation:
+    def drawn(self, conditions: tuple[Message, ...], rows: int) -> Preparation:
         """The same once so many rows were released: the statement says what follows from their number, too."""
         return replace(
             self,
             statement=replace(
                 self.statement,
-                conditions=(*self.statement.conditions, *conditions),
+                terms=self.statement.terms.with_conditions(conditions),
                 expected_error=expected_error(self.method, self.described, self.plan, rows),
             ),
         )
@@ -267,7 +273,7 @@ class Preparation:
         internal: dict[str, Any],
         statistics: Any = None,
         linked: dict[str, Any] | None = None,
-        notes: tuple[str, ...] = (),
+        notes: tuple[Message, ...] = (),
     ) -> Release:
         """The release that carries these settings and the given results."""
         described = self.described
@@ -281,7 +287,7 @@ class Preparation:
             declared=self.declared,
             domains={name: (float(lat.lo), float(lat.hi)) for name, lat in described.lattices.items()},
             kept=described.kept,
-            notes=(*described.notes, *notes),
+            messages=(*described.notes, *notes),
             internal={
                 "rows_read": described.table.n,
                 "rows_released": described.n,
@@ -331,7 +337,7 @@ def prepare(
         described = _looked_at(table, declared, settled, problems, look or look_at)
     problems.raise_all()
     mechanism = MECHANISMS[settled.mechanism]
-    found: tuple[str, ...] = ()
+    found: tuple[Message, ...] = ()
     if mechanism.settle is not None:
         settled, found = mechanism.settle(settled, described)
     plan = mechanism.plan(settled, described)
@@ -342,7 +348,7 @@ def prepare(
         circumstances,
         most_epsilon=declared.most_epsilon,
         override=declared.override,
-        public_rows=described.n if settled.neighbours == "replace-one" else settled.rows,
+        public_rows=settled.rows if settled.adjacency.hides_size else described.n,
     )
     described = replace(described, circumstances=circumstances)
     statement = _statement(settled, described, plan)
@@ -396,7 +402,7 @@ class Angle:
     @classmethod
     def of(cls, method: Method) -> Angle:
         free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
-        empty = method.neighbours == "add-remove"
+        empty = method.adjacency.hides_size
         claim = promise_of(method, 2)
         stay = MODELS[claim.model].given_partition or claim.shows_gaps
         # a method that empties cells does so with names, too; others have a category for them
@@ -439,7 +445,7 @@ def _looked_at(
     with problems.collected():
         noise_allowed(method, len(described.columns))
     # a private number of rows is compared with nothing
-    if method.k is not None and method.neighbours == "replace-one":
+    if method.k is not None and not method.adjacency.hides_size:
         with problems.collected():
             check_k(method.k, described.n)
     return described

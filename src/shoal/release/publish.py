@@ -28,6 +28,8 @@ from shoal.release.engines.run import (
 )
 from shoal.release.engines.stages import Delivered
 from shoal.release.estimate import (
+    INTERNAL_REPORT,
+    MEASURES,
     Estimate,
     estimate,
     estimate_in_parts,
@@ -40,6 +42,7 @@ from shoal.release.opening import Delivery, Engine, Opened, in_memory, opened
 from shoal.release.protect import Preparation, Release, carry_out, prepare
 from shoal.release.request import Options, Request
 from shoal.release.uses import Uses, declared_name, files_of, names_of
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -63,7 +66,8 @@ class Published:
         estimate: what time and memory were expected, None for a small table.
         charge: what stands in the ledger, None without one.
         engine: how the table was held.
-        warnings: what the custodian should read before publishing.
+        told: what the ledger and the journal of use have to say.
+        unasked: nobody said which columns are released, so the notes of the release are to be read, too.
     """
 
     release: Release
@@ -73,7 +77,13 @@ class Published:
     estimate: Estimate | None
     charge: Recorded | None
     engine: Engine
-    warnings: tuple[str, ...]
+    told: tuple[Message, ...]
+    unasked: bool
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the custodian should read before publishing."""
+        return tuple(map(str, (*self.told, *(self.release.messages if self.unasked else ()))))
 
 
 @displayed(summaries.of_planned)
@@ -87,7 +97,7 @@ class Planned:
         uses: the journal of use, seen from this table; its `matches` are questions to the custodian.
         fingerprint: by which the ledger recognises the table; empty without a ledger.
         noise: to expect, column by column, from public quantities alone.
-        advice: what to think of before the budget is spent.
+        advised: what to think of before the budget is spent, as `advice` has it in words.
     """
 
     prepared: Preparation
@@ -97,16 +107,20 @@ class Planned:
     uses: Uses
     fingerprint: str
     noise: tuple[ExpectedNoise, ...] = ()
-    advice: tuple[str, ...] = ()
+    advised: tuple[Message, ...] = ()
     runner: Runner | None = None
     original: Any = None
+
+    @property
+    def advice(self) -> tuple[str, ...]:
+        return tuple(map(str, self.advised))
 
     def carry_out(self, progress: Progress | None = None, cancel: Cancel | None = None) -> Published:
         """Charge the ledger, make the release and write it."""
         tell = watched(progress, cancel)
         out = self.delivery.out
         if out is None:
-            raise OptionError("out is missing: name a new folder for the bundle.")
+            raise OptionError("publish-out-is-missing", option="out")
         try:
             if self.runner is not None:
                 self.runner.check_room(self.runner.made_in(out), len(self.prepared.described.columns))
@@ -133,7 +147,6 @@ class Planned:
             if delivered.problem is not None:
                 raise delivered.problem
         declared = self.prepared.declared
-        nobody_said_so = declared.schema is None and declared.columns is None
         return Published(
             release=release,
             folder=folder,
@@ -142,11 +155,8 @@ class Planned:
             estimate=self.estimate,
             charge=charge,
             engine=self.engine,
-            warnings=(
-                *(() if charge is None else charge.warnings),
-                *filter(None, [self.uses.problem]),
-                *(release.notes if nobody_said_so else ()),
-            ),
+            told=(*(() if charge is None else charge.warnings), *filter(None, [self.uses.problem])),
+            unasked=declared.schema is None and declared.columns is None,
         )
 
     def _charged(self, tell: Progress) -> Recorded | None:
@@ -319,9 +329,6 @@ def plan(
         raise
 
 
-_NOTHING_MEASURED = "the table has no rows: there is nothing to measure, and no internal report is written."
-
-
 def _planned(
     source: Opened, delivery: Delivery, tell: Progress, estimated: bool, request: Request
 ) -> Planned:
@@ -330,10 +337,7 @@ def _planned(
         if "target" in preset(request["method"]).adjustable:
             request["target"] = delivery.target
         elif not delivery.evaluate:
-            raise OptionError(
-                f"method '{request['method']}' has no use for a target: it is measured with evaluate=True, give "
-                "that option too."
-            )
+            raise OptionError("method-no-use-target", method=request["method"])
         if delivery.evaluate:
             from shoal.evaluation.learning import check_target
 
@@ -346,9 +350,7 @@ def _planned(
         # a refusal would tell a table without rows from one with a row
         delivery = replace(delivery, evaluate=False, internal=None)
     if delivery.statistics and not prepared.mechanism.statistics:
-        raise OptionError(
-            f"statistics is for the methods xm-*: '{prepared.method.name}' keeps none of its clusters."
-        )
+        raise OptionError("statistics-methods-xm", option="statistics", method=prepared.method.name)
     if source.runner is not None:
         try:
             check_engine(prepared, in_memory(source.data))
@@ -366,9 +368,9 @@ def _planned(
         else:
             expected = estimate(prepared)
             if evaluate:
-                expected = expected.longer(evaluation_seconds(prepared, delivery.target), "measures included")
+                expected = expected.longer(evaluation_seconds(prepared, delivery.target), MEASURES)
             if internal:
-                expected = expected.longer(internal_seconds(prepared), "the internal report included")
+                expected = expected.longer(internal_seconds(prepared), INTERNAL_REPORT)
     uses = Uses.of(
         files_of(source.runner or source.table),
         declared_name(delivery.dataset, request.get("schema")),
@@ -388,14 +390,14 @@ def _planned(
         noise,
         runner=source.runner,
         original=source.data,
-        advice=tuple(
-            line
-            for line in (
+        advised=tuple(
+            said
+            for said in (
                 drowned(noise, prepared.method, prepared.described.n),
                 *uses.questions(unnamed=True),
-                _NOTHING_MEASURED if unmeasured else "",
+                Message("nothing-to-measure") if unmeasured else None,
             )
-            if line
+            if said is not None
         ),
     )
 
@@ -423,10 +425,10 @@ def _staying(charge: Recorded | None) -> Iterator[None]:
     except BaseException as error:
         if charge is None:
             raise
-        cost = f" ({charge.cost})" if charge.cost else ""
-        words = f"What was charged to data set '{charge.dataset}'{cost} stays charged."
+        facts = {"dataset": charge.dataset, "cost": charge.cost}
+        stays = Message("charge-stays" if charge.cost else "charge-without-cost-stays", facts)
         if isinstance(error, ShoalError) and len(error.problems) == 1:
-            error.args = (f"{error} {words}",)
+            error.facts = {**error.facts, "added": stays}
         else:
-            error.add_note(words)
+            error.add_note(str(stays))
         raise

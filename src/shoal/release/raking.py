@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from shoal.columns.labels import texts
 from shoal.errors import OptionError
 from shoal.io import read
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.margins import Margin
@@ -66,19 +67,15 @@ def check_raking(schema: Schema | None, columns: Sequence[str]) -> None:
     assert schema is not None
     assert schema.weight is not None
     if schema.weight.name in columns:
-        raise OptionError(
-            f"column '{schema.weight.name}' is released already: a raked weight needs its name."
-        )
+        raise OptionError("column-released-already", column=schema.weight.name)
     for margin in schema.margins:
         if margin.column not in columns:
             raise OptionError(
-                f"the weight '{schema.weight.name}' is raked to the margin of '{margin.column}', which is not "
-                "released: release it, or remove the margin.",
-                column=schema.weight.name,
+                "weight-raked-margin-not-released", column=schema.weight.name, margin=margin.column
             )
 
 
-def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str, ...]]:
+def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[Message, ...]]:
     """The released table with its raked weight as last column, and notes about totals that could not be reached.
 
     Raises:
@@ -90,9 +87,7 @@ def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str
     margins = schema.margins
     for margin in margins:
         if margin.column not in table.names:
-            raise OptionError(
-                f"the margin of '{margin.column}' cannot be used: the method puts this column into another table."
-            )
+            raise OptionError("margin-cannot-used", column=margin.column)
     codes = [_codes(table, margin) for margin in margins]
     totals = [np.array([float(total) for _, total in margin.totals]) for margin in margins]
     weights, left = rake(codes, totals, table.n)
@@ -101,15 +96,11 @@ def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[str
         found = set(which.tolist())
         gone = [name for place, (name, _) in enumerate(margin.totals) if place not in found]
         if gone:
-            notes.append(
-                f"no released row has {margin.column} = {', '.join(gone)}: its total is not reached."
-            )
+            notes.append(Message.of("total-not-reached", column=margin.column, values=gone))
         if -1 in found:
-            notes.append(
-                f"released rows with a {margin.column} that has no total keep their share of the weights."
-            )
+            notes.append(Message.of("value-without-total", column=margin.column))
     if left > 1e-6:
-        notes.append(f"raking did not settle: a margin is missed by {100 * left:.2g}%.")
+        notes.append(Message.of("raking-unsettled", percent=100 * left))
     column = nw.new_series(schema.weight.name, weights, backend=table.frame.implementation)
     native = table.frame.to_native()
     if table.frame.implementation.is_pandas_like():

@@ -15,10 +15,11 @@ from typing import Any
 from shoal import summaries
 from shoal.display import displayed
 from shoal.errors import ClaimError
-from shoal.method.models import MODELS, Adjacency
-from shoal.method.parts import declaration, recorded_words, three_parts
+from shoal.method.models import MODELS
+from shoal.method.parts import computed_values, declaration, recorded_words
 from shoal.method.statement import PrivacyStatement, domain_words
 from shoal.release.saved import Bundle
+from shoal.text import Message, capital
 
 # mechanisms whose rows belong to nobody
 _SYNTHETIC = ("pairs", "tree")
@@ -35,11 +36,7 @@ _WANTED = (
     "other_releases",
     "sources",
 )
-_RELEASES = {"one": "One release", "many": "Many releases"}
-_ADJACENT: Mapping[Adjacency, str] = {
-    Adjacency.REPLACE_ONE: "Two tables are adjacent if they have the same number of records and differ in one of them.",
-    Adjacency.ADD_REMOVE: "Two tables are adjacent if one has all records of the other and one more.",
-}
+_RELEASES = ("one", "many")
 
 
 @displayed(summaries.of_registry_record)
@@ -74,14 +71,10 @@ def registry_record(bundle: Bundle | str | Path) -> RegistryRecord:
     """
     statement = (bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)).statement
     if not MODELS[statement.model].budgeted:
-        raise ClaimError(
-            f"the registry is about differential privacy, and this release claims {statement.model}: it has no place "
-            "there."
-        )
+        raise ClaimError("registry-about-differential-privacy-release-claims", model=statement.model)
     if not statement.publishable:
         raise ClaimError(
-            f"the verdict of this release is 'do not publish' ({statement.not_publishable_because[0]}): a record would "
-            "claim what does not hold."
+            "verdict-release-do-not-publish", not_publishable_because=statement.not_publishable_because[0]
         )
     told = statement.publication
     required = tuple(key for key in _REQUIRED if not told.get(key))
@@ -97,7 +90,7 @@ def registry_record(bundle: Bundle | str | Path) -> RegistryRecord:
 
 def _deployment(statement: PrivacyStatement, told: Mapping[str, Any]) -> dict[str, Any]:
     plain = statement.to_dict()
-    words = dict(three_parts(plain).computed)
+    values = computed_values(plain)
     rho = None if statement.rho is None else float(statement.rho)
     return {
         "basic": {
@@ -113,7 +106,7 @@ def _deployment(statement: PrivacyStatement, told: Mapping[str, Any]) -> dict[st
         "dp_variant": {
             "variant_name": _VARIANTS.get(statement.model, "Custom"),
             "data_domain": _domain(statement),
-            "unprotected_quantities": words["Released exactly or taken as public"].capitalize(),
+            "unprotected_quantities": str(values["invariants"]).capitalize(),
         },
         "privacy_loss": {
             "privacy_unit": f"one {statement.unit}",
@@ -123,83 +116,86 @@ def _deployment(statement: PrivacyStatement, told: Mapping[str, Any]) -> dict[st
                 "delta": float(statement.delta) if statement.delta else None,
                 "rho": rho,
             },
-            "privacy_parameters_details": " ".join(
-                [
-                    f"{statement.sentence} Spent on {words.get('Spent on', 'the release as a whole')}.",
-                    *_accounted(rho),
-                ]
+            "privacy_parameters_details": _joined(
+                statement.sentence,
+                Message.of("registry-spent", parts=values["spending"])
+                if "spending" in values
+                else Message("registry-spent-as-a-whole"),
+                Message("registry-in-rho") if rho is not None else None,
             ),
         },
         "deployment_model": {
             "model_name": "Central",
-            "model_name_details": "The curator holds the original records and runs Shoal on them.",
-            "actors": _joined(told, "actors", "recipients"),
-            "release_type": _RELEASES.get(told.get("releases", "")),
+            "model_name_details": str(Message("registry-central")),
+            "actors": _told(told, "actors", "recipients"),
+            "release_type": _releases(told.get("releases")),
             "release_type_details": told.get("other_releases"),
             "data_source_type": told.get("data_source", "").capitalize(),
             "access_type": "Non-interactive",
         },
         "accounting": {
-            "composition": "Sequential composition of all measurements of this release"
-            + (", in zero-concentrated differential privacy" if rho is not None else "")
-            + "; other releases about the same people are not included.",
-            "post_processing": " ".join(
-                [
-                    "Rows are drawn from the noisy measurements."
-                    if statement.mechanism in _SYNTHETIC
-                    else "Noisy values are put back into rows.",
-                    "Values are rounded to their types and kept inside their domains; rows are in random order.",
-                ]
+            "composition": str(
+                Message("registry-composition" if rho is None else "registry-composition-in-rho")
+            ),
+            "post_processing": _joined(
+                Message("registry-drawn" if statement.mechanism in _SYNTHETIC else "registry-put-back"),
+                Message("registry-post-processing"),
             ),
         },
         "implementation": {
             "preprocessing_and_hyperparameter_tuning": " ".join(_preprocessing(plain)),
-            "mechanisms": f"Method {words['Method']}. Mechanism {words['Mechanism']}. Noise: {words['Noise']}. "
-            f"Expected error: {words['Expected error']}."
-            + (f" Security of the original records: {told['security']}" if told.get("security") else ""),
+            "mechanisms": _joined(
+                Message("registry-mechanisms", values),
+                Message.of("registry-security", security=told["security"]) if told.get("security") else None,
+            ),
             "justification": told.get("justification"),
         },
         "administrative": {
             "sources": told.get("sources"),
-            "notes": _joined(told, "notes", "contact"),
+            "notes": _told(told, "notes", "contact"),
             "registry_authors": told.get("authors"),
         },
     }
 
 
 def _domain(statement: PrivacyStatement) -> str:
-    columns = (f"{name}: {domain_words(facts)}" for name, facts in statement.attributes.items())
-    return f"Tables with any values in the declared domains of their columns ({'; '.join(columns)})."
+    columns = tuple(
+        Message.of("registry-column", column=name, domain=domain_words(facts))
+        for name, facts in statement.attributes.items()
+    )
+    return str(Message.of("registry-domain", columns=columns))
 
 
 def _adjacent(statement: PrivacyStatement) -> str:
-    assert statement.adjacency is not None
-    given = (
-        " The clusters of records are the same in both, and taken as public."
-        if MODELS[statement.model].given_partition
-        else ""
+    given = MODELS[statement.model].given_partition
+    return _joined(
+        Message(f"registry-{statement.adjacency}"),
+        Message("registry-clusters-public") if given else None,
+        Message.of("registry-unit", unit=statement.unit),
     )
-    return f"{_ADJACENT[statement.adjacency]}{given} The unit is one {statement.unit}."
-
-
-def _accounted(rho: float | None) -> Iterator[str]:
-    if rho is not None:
-        yield "The noise is accounted for in ρ; ε follows from it and δ."
 
 
 def _preprocessing(plain: Mapping[str, Any]) -> Iterator[str]:
     yield from plain.get("steps", ())
     if not plain.get("steps"):
-        yield "No steps before protection."
+        yield str(Message("registry-no-steps"))
     for one in plain["declared"]["facts"]:
         if one["code"] == "choices":
-            words = declaration(one["code"], one["facts"])
-            yield f"{words[0].upper()}{words[1:]}"
+            yield capital(declaration(one["code"], one["facts"]))
     yield from (recorded_words(one["code"], one["facts"]) for one in plain["recorded"])
-    yield "Viewing the records before the release, where it happened, is not accounted for in ε."
+    yield str(Message("registry-viewing-not-counted"))
 
 
-def _joined(told: Mapping[str, Any], *keys: str) -> str:
+def _joined(*said: Message | str | None) -> str:
+    return " ".join(str(one) for one in said if one is not None)
+
+
+def _releases(told: str | None) -> str | None:
+    return str(Message(f"registry-releases-{told}")) if told in _RELEASES else None
+
+
+def _told(told: Mapping[str, Any], *keys: str) -> str:
+    """What the publisher says, in its own words and under its keys."""
     found = [f"{key.capitalize()}: {str(told[key]).removesuffix('.')}." for key in keys if told.get(key)]
     return " ".join(found)
 

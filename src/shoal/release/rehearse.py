@@ -156,7 +156,7 @@ def made_up_people(
 ) -> pa.Table:
     """A table of people who do not exist, with the columns that a release would have."""
     if isinstance(people, bool) or not isinstance(people, int) or people < 1:
-        raise OptionError(f"people must be a whole number, at least 1, got {people!r}.")
+        raise OptionError("people-whole-number-least-1", option="people", found=people)
     own = {name: value for name, value in options.items() if name not in _DECLARED}
     settled = configured(method, epsilon=epsilon, k=k, **own)
     columns, domains, types = (options.get(name) for name in ("columns", "domains", "types"))

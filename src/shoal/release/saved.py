@@ -63,18 +63,19 @@ class Bundle:
         )
         if method.name != statement.method:
             raise InputError(
-                f"'{folder}' is damaged: its statement is about {statement.method}, its recipe about {method.name}."
+                "damaged-statement-about-recipe-about",
+                folder=folder,
+                method=statement.method,
+                method_2=method.name,
             )
         tables = {name: table.frame.to_native() for name, table in subject.linked.items()}
         held = {name for table in (subject.table, *subject.linked.values()) for name in table.names}
         for name in statement.attributes:
             if name not in held:
-                raise InputError(
-                    f"'{folder}' is damaged: column '{name}' of its statement is in none of its tables."
-                )
+                raise InputError("damaged-column-statement-none-tables", column=name, folder=folder)
         report = folder / "report.html"
         if not report.is_file():
-            raise InputError(f"'{folder}' holds no report.html: name a folder that 'shoal protect' wrote.")
+            raise InputError("holds-no-report-html", folder=folder)
         statistics = tables.pop("statistics", None)
         data = subject.table.frame.to_native()
         return cls(folder, data, statement, method, subject.schema, recipe, report, tables, statistics)

@@ -15,6 +15,7 @@ from shoal.io.fingerprint import content_digest
 from shoal.io.parquet_files import Frozen
 from shoal.journal import Journal, Kind, Match
 from shoal.release.engines.local import LocalRunner
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
     from shoal.release.engines.stages import Runner
     from shoal.release.protect import Preparation
 
-_ONE_NAME = "Use one name for the same records; a release of them asks whether they are (same_records=)."
-_NAME_IT = "Name the data set (dataset=), so that the statement can say what is recorded."
-_UNRECORDED = "this use is not recorded in the journal: {}."
-
 
 def declared_name(dataset: str | None, schema: Schema | None = None) -> str | None:
     """The name of a data set that the custodian declares: by option, or in the schema's [publication]."""
     if dataset is not None and not (isinstance(dataset, str) and dataset.strip()):
-        raise OptionError(f"dataset must be the name of a data set, got {dataset!r}.", option="dataset")
+        raise OptionError("dataset-name-data-set", option="dataset", found=dataset)
     publication = getattr(schema, "publication", None)
     named = dataset or getattr(publication, "name", None)
     return named or None
@@ -40,7 +37,7 @@ def names_of(answer: str | Sequence[str] | None, option: str) -> tuple[str, ...]
     """One name, or several."""
     names = (answer,) if isinstance(answer, str) else tuple(answer or ())
     if not all(isinstance(name, str) and name for name in names):
-        raise OptionError(f"{option} must be names of data sets, got {answer!r}.", option=option)
+        raise OptionError("option-names-data-sets", option=option, found=answer)
     return names
 
 
@@ -88,9 +85,10 @@ class Uses:
         return self.journal.matches(self.table, self.dataset, self.same, self.other)
 
     @property
-    def problem(self) -> str:
-        """Why a use could not be noted, in words; empty where all were."""
-        return _UNRECORDED.format(self.journal.problem) if self.journal.problem else ""
+    def problem(self) -> Message | None:
+        """Why a use could not be noted; None where all were."""
+        reason = self.journal.problem
+        return None if reason is None else Message.of("use-not-recorded", reason=reason)
 
     def stated(self, prepared: Preparation, charges: Mapping[str, bool] | None = None) -> Preparation:
         """The same release, with what is recorded under the name of its data set."""
@@ -126,8 +124,8 @@ class Uses:
         known = {"settings": settings_of(statement), "domains": domains_of(statement)}
         return self.note(kind, statement.attributes, **known, **facts)
 
-    def questions(self, *, released: bool = True, unnamed: bool = False) -> tuple[str, ...]:
-        """What to ask the custodian, in words.
+    def questions(self, *, released: bool = True, unnamed: bool = False) -> tuple[Message, ...]:
+        """What to ask the custodian.
 
         Two uses without a name are nothing to ask about, unless they are asked for and something was shown of the
         records: a notebook protects one table often.
@@ -139,9 +137,9 @@ class Uses:
         found = []
         for match in self.matches:
             if self.dataset is not None:
-                found.append(match.question if released else f"{match.words}. {_ONE_NAME}")
+                found.append(match.question if released else Message.of("use-one-name", known=match.words))
             elif match.dataset is not None or (unnamed and set(match.counts) != {"released"}):
-                found.append(f"{match.words}. {_NAME_IT}")
+                found.append(Message.of("name-the-records", known=match.words))
         return tuple(found)
 
 
@@ -182,8 +180,8 @@ def noted(
     *,
     ledger: str | Path | None = None,
     **facts: Any,
-) -> tuple[str, ...]:
-    """Note what is about to be shown of records; what the custodian should be told of it, in words.
+) -> tuple[Message, ...]:
+    """Note what is about to be shown of records; what the custodian should be told of it.
 
     Args:
         by: which command or function shows it.
@@ -194,7 +192,7 @@ def noted(
     uses = Uses.of(files_of(records), name, ledger=ledger)
     questions = uses.questions(released=False)
     uses.note(kind, columns, by=by, **facts)
-    return tuple(filter(None, (*questions, uses.problem)))
+    return questions if uses.problem is None else (*questions, uses.problem)
 
 
 def note_use(
@@ -215,7 +213,8 @@ def shows_records(table: Any, dataset: str | None) -> bool:
     return dataset is not None or not named
 
 
-def warn(texts: Iterable[str], stacklevel: int = 3) -> None:
+def warn(messages: Iterable[Message | None], stacklevel: int = 3) -> None:
     """Tell a caller of the library of records under two names, and of a journal that cannot be written."""
-    for text in filter(None, texts):
-        warnings.warn(text, JournalWarning, stacklevel=stacklevel)
+    for message in messages:
+        if message is not None:
+            warnings.warn(JournalWarning(message.code, **message.facts), stacklevel=stacklevel)

@@ -19,6 +19,7 @@ from shoal.report.disclosure import Disclosure
 from shoal.report.excerpt import released_rows, some_rows
 from shoal.report.risks import MOST_ROWS, Risks, attacked
 from shoal.report.subject import Subject
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
@@ -38,7 +39,7 @@ class Findings:
         before: the original rows that it is compared with; None where no original was given.
         measured: measures as `Evaluation.to_dict` has them.
         risks: measured ones.
-        remarks: in words, what was compared on a sample or not at all.
+        told: what was compared on a sample or not at all, as `remarks` has it in words.
         disclosure: the risk by the quasi-identifiers, before and after.
     """
 
@@ -46,8 +47,12 @@ class Findings:
     before: Table | None = None
     measured: Mapping[str, Any] | None = None
     risks: Risks = field(default_factory=Risks)
-    remarks: tuple[str, ...] = ()
+    told: tuple[Message, ...] = ()
     disclosure: Disclosure | None = None
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(map(str, self.told))
 
 
 def find(
@@ -67,9 +72,9 @@ def find(
         return Findings(subject, None, measured, Risks(_linkage(measured, None, subject)))
     before = _rows(release, read_declared(original, subject.schema, na=subject.na))
     compared = before
-    remarks: tuple[str, ...] = ()
+    told: tuple[Message, ...] = ()
     if measured is None:
-        measured, compared, remarks = _measure(release, before, subject.table, progress)
+        measured, compared, told = _measure(release, before, subject.table, progress)
     lines = (*_quasi_linkage(release, before, subject, progress), *_linkage(measured, compared, subject))
     known = release.aligned is not None
     found = attacked(
@@ -79,43 +84,36 @@ def find(
         (lambda records: released_rows(release, records)) if known else None,
         progress,
     )
-    return Findings(subject, before, measured, Risks((*lines, *found.lines), found.remarks), remarks)
+    return Findings(subject, before, measured, Risks((*lines, *found.lines), found.told), told)
 
 
 def _rows(release: Release, original: Table) -> Table:
     """The original rows that took part."""
     read_then = release.internal.get("rows_read", original.n)
     if original.n != read_then:
-        raise InputError(
-            f"the table that was protected has {read_then} rows, this original {original.n}: pass the same table."
-        )
+        raise InputError("table-protected-rows-original", read_then=read_then, n=original.n)
     return original if release.kept is None else original.rows(release.kept)
 
 
 def _measure(
     release: Release, before: Table, published: Table, progress: Progress
-) -> tuple[dict[str, Any] | None, Table, tuple[str, ...]]:
+) -> tuple[dict[str, Any] | None, Table, tuple[Message, ...]]:
     """Measures of loss and record linkage, and the records they were taken on."""
     from shoal.evaluation import evaluate
 
     total = before.n
     before, release = _measurable(release, before, published)
-    remarks: tuple[str, ...] = ()
-    if before.n < total:
-        remarks = (
-            f"Measures were taken on {before.n:,} of {total:,} records; among all of them fewer are linked. "
-            "An evaluation that is made with the release takes all.",
-        )
+    told = (Message.of("measured-sample", rows=before.n, of=total),) if before.n < total else ()
     try:
         found = evaluate(before, release, progress=progress).to_dict()
     except CancelledError:
         raise
     except ShoalError as error:
         # the budget is spent: a page without measures is better than none
-        return None, before, (f"Nothing was measured: {error}",)
+        return None, before, (Message.of("measures-refused", reason=error),)
     if max(total, published.n) > MOST_ROWS:
         found["risk"] = {name: value for name, value in found["risk"].items() if name not in _OF_ALL_ROWS}
-    return found, before, remarks
+    return found, before, told
 
 
 def _measurable(release: Release, before: Table, published: Table) -> tuple[Table, Release]:
@@ -131,7 +129,7 @@ def _measurable(release: Release, before: Table, published: Table) -> tuple[Tabl
 def _linkage(measured: Mapping[str, Any] | None, original: Table | None, subject: Subject) -> tuple[Any, ...]:
     if measured is None:
         return ()
-    beyond = BEYOND.get(subject.statement["model"], "")
+    beyond = BEYOND.get(subject.statement["model"])
     return tuple(linkage_line(measured, original, subject.columns, beyond=beyond))
 
 
@@ -154,5 +152,5 @@ def _quasi_linkage(release: Release, before: Table, subject: Subject, progress: 
     except ShoalError:
         # the page says why with the other measures
         return ()
-    title, known = "record linkage, quasi-identifiers", "the quasi-identifiers of all original records"
-    return tuple(linkage_line(measured, compared, quasi, title, known))
+    known = Message.of("knows-quasi-identifiers")
+    return tuple(linkage_line(measured, compared, quasi, "record linkage, quasi-identifiers", known))

@@ -9,8 +9,8 @@ from typing import Any
 from shoal.evaluation.risk_lines import RiskLine
 from shoal.method.models import MODELS
 from shoal.method.odds import belief_words, factor_words
-from shoal.method.parts import percent
 from shoal.report.words import tainted
+from shoal.text import percent
 
 CRITERIA = ("singling out", "linkability", "inference")
 _NOT_DECLARED = "not declared"

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.columns.declaration import read_declared
-from shoal.errors import InputError, did_you_mean
+from shoal.errors import InputError, closest
 from shoal.evaluation.risk_lines import RiskLine
-from shoal.evaluation.usefulness import most_moved, percent
+from shoal.evaluation.usefulness import most_moved
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
 from shoal.io import Table
 from shoal.look import tokens
@@ -28,6 +28,7 @@ from shoal.report.risks import Risks, attacked
 from shoal.report.sections import Page, section_values
 from shoal.report.subject import Subject, of_bundle, of_release, published
 from shoal.report.words import NOT_ANY, epsilon_words, explanation, k_words
+from shoal.text import Message, roughly
 
 if TYPE_CHECKING:
     import jinja2
@@ -35,10 +36,6 @@ if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
     from shoal.release.protect import Release
 
-_NOT_LINKED = (
-    "Record linkage was not measured: a bundle does not tell which row came from which record. "
-    "The internal report that is written with a release measures it."
-)
 PUBLIC, INTERNAL, COMPARISON = "Public report", "Internal report", "Comparison"
 # runs of learning for a report: enough for an interval
 _RUNS = 3
@@ -93,7 +90,7 @@ def internal_report(
         found.measured,
         found.risks,
         private=True,
-        remarks=tuple(found.remarks),
+        remarks=found.remarks,
         notes=release.notes,
         facts=_facts(release.internal),
         clusters=clusters,
@@ -148,8 +145,10 @@ def check_original(subject: Subject, before: Table, folder: str | Path) -> None:
     for name in subject.columns:
         if name not in before.names:
             raise InputError(
-                f"the original has no column '{name}', which the bundle '{folder}' released: pass the table that was "
-                f"protected.{did_you_mean(name, before.names)}"
+                "original-no-column-bundle-released",
+                column=name,
+                folder=folder,
+                hint=closest(name, before.names),
             )
 
 
@@ -162,7 +161,7 @@ def comparison(found: Findings) -> str:
     """The page about a bundle and its original."""
     subject, before = found.subject, found.before
     assert before is not None
-    risks = replace(found.risks, remarks=(*found.risks.remarks, _NOT_LINKED))
+    risks = replace(found.risks, told=(*found.risks.told, Message("bundle-not-linked")))
     page = Page(
         subject,
         before,
@@ -195,10 +194,7 @@ def _page(title: str, first: Mapping[str, Any], page: Page) -> str:
 def _other_size(before: Table, after: Table) -> tuple[str, ...]:
     if before.n == after.n:
         return ()
-    return (
-        f"The original has {before.n:,} rows, the released table {after.n:,}: rows were dropped or drawn anew, or "
-        "this is not the table that was protected.",
-    )
+    return (str(Message.of("original-has-other-size", original=before.n, released=after.n)),)
 
 
 def _first_screen(
@@ -258,7 +254,7 @@ def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:
     moved = most_moved(utility)
     if moved is None:
         return "not measured", ", ".join(words)
-    return f"{percent(moved.value)} moved", "; ".join([moved.words, *words])
+    return f"{roughly(moved.value)} moved", "; ".join([str(moved.message), *words])
 
 
 def _linked(line: RiskLine) -> tuple[str, str]:

@@ -16,6 +16,7 @@ from shoal.evaluation.risk_lines import ATTEMPTS, RiskLine
 from shoal.io import Table
 from shoal.progress import Progress, silent
 from shoal.report.excerpt import Rows, excerpt, some_rows
+from shoal.text import Message
 
 # attacks compare attempts with rows: of larger tables a sample is attacked
 MOST_ROWS = 50_000
@@ -26,10 +27,14 @@ _SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """Measured lines, and in words what could not be measured, or not on all rows."""
+    """Measured lines, and what could not be measured, or not on all rows, which `remarks` has in words."""
 
     lines: tuple[RiskLine, ...] = ()
-    remarks: tuple[str, ...] = ()
+    told: tuple[Message, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(map(str, self.told))
 
 
 def attacked(
@@ -59,31 +64,32 @@ def attacked(
 
     names = [name for name in columns if name in original.names and name in released.names]
     if not names:
-        return Risks(remarks=("Attacks were not run: no released column is in the original table.",))
+        return Risks(told=(Message("no-column-to-attack"),))
     whole = of or (original.n, released.n)
     large = max(whole) > MOST_ROWS
-    remarks = []
+    told = []
     if large and released_rows is not None:
         records = some_rows(original.n, SAMPLE)
-        remarks.append(f"Attacks ran on {records.size:,} of {original.n:,} records and their released rows.")
+        told.append(Message.of("attacked-sample-of-records", rows=records.size, of=original.n))
         original, released = excerpt(original, records, names), released_rows(records)
     parted = large and released_rows is None
     tables = []
     for table, which in ((original, "original"), (released, "released")):
         usable = _complete(table, names)
         if usable.size < _FEWEST_ROWS:
-            return Risks(
-                remarks=(f"Attacks were not run: the {which} table has {usable.size} rows without a gap.",)
-            )
+            return Risks(told=(Message.of("too-few-rows-to-attack", which=which, rows=usable.size),))
         if usable.size < table.n:
-            remarks.append(f"Rows with a missing value took no part: {table.n - usable.size} {which} ones.")
+            told.append(Message.of("rows-with-gaps-left-out", rows=table.n - usable.size, which=which))
         chosen = some_rows(usable, SAMPLE) if usable.size > MOST_ROWS else usable
         tables.append(excerpt(table, chosen, names) if chosen.size < table.n else table)
     if parted:
-        remarks.append(
-            f"Attacks ran on samples of {tables[0].n:,} of {whole[0]:,} original and {tables[1].n:,} of "
-            f"{whole[1]:,} released rows: whoever holds all released rows can do better. 'shoal attack' takes all."
-        )
+        rows = {
+            "original": tables[0].n,
+            "of_original": whole[0],
+            "released": tables[1].n,
+            "of_released": whole[1],
+        }
+        told.append(Message("attacked-samples-apart", rows))
     try:
         how: dict[str, Any] = {"columns": names, "attempts": ATTEMPTS, "seed": _SEED, "progress": progress}
         found = attack(*tables, **how)
@@ -91,20 +97,20 @@ def attacked(
     except CancelledError:
         raise
     except ShoalError as error:
-        return Risks(remarks=(f"Attacks were not run: {error}",))
-    remarks += [f"Not possible: {name}, {why}." for name, why in found.skipped.items()]
+        return Risks(told=(Message.of("attacks-refused", reason=error),))
+    told += [Message.of("attack-not-possible", name=name, reason=why) for name, why in found.skipped.items()]
     lines = tuple(_line(found, bare, place, parted=parted) for place in range(len(found.risks)))
-    return Risks(lines, tuple(remarks))
+    return Risks(lines, tuple(told))
 
 
 def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) -> RiskLine:
     risk = found.risks[place]
-    inferred = risk.attack.startswith("inference")
+    inferred = risk.secret is not None
     same = next((other for other in bare.risks if other.attack == risk.attack), None)
     return RiskLine(
         name=risk.attack,
         # the list of all other columns would fill the page
-        known="all columns but this one" if inferred else risk.known,
+        known=Message.of("knows-other-columns") if inferred else risk.known,
         success=risk.success.value,
         interval=risk.success.interval,
         chance=risk.baseline.value,

@@ -195,9 +195,9 @@ def register_section(section: Section) -> None:
         OptionError: there is one of that name, or it has no template.
     """
     if section.id in SECTIONS:
-        raise OptionError(f"there is a section '{section.id}' already: choose another name.")
+        raise OptionError("there-section-already", id=section.id)
     if section.text is None:
-        raise OptionError(f"the section '{section.id}' needs a template (text=).")
+        raise OptionError("section-needs-template-text", id=section.id)
     last = _SECTIONS.pop("recipe")
     _SECTIONS[section.id] = section
     _SECTIONS["recipe"] = last

@@ -109,21 +109,19 @@ def of_bundle(folder: str | Path, *, on_disk: bool = False) -> Subject:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise InputError(f"there is no folder '{folder}': name one that 'shoal protect' wrote.")
+        raise InputError("subject-there-no-folder", folder=folder)
     statement = _statement(folder / "statement.json")
     recipe_file = folder / "method.toml"
     if not recipe_file.exists():
-        raise InputError(f"'{folder}' holds no method.toml: name a folder that 'shoal protect' wrote.")
+        raise InputError("holds-no-method-toml", folder=folder)
     recipe = load_recipe(recipe_file)
     tables = {name: path for path in sorted(folder.iterdir()) if (name := table_name(path)) is not None}
     if (folder / "data").is_dir():
         tables["data"] = folder / "data"
     if "data" not in tables:
-        raise InputError(f"'{folder}' holds no data file: name a folder that 'shoal protect' wrote.")
+        raise InputError("holds-no-data-file", folder=folder)
     if "schema" not in recipe:
-        raise OptionError(
-            f"the recipe '{recipe_file}' describes no column: its [[attribute]] entries are gone."
-        )
+        raise OptionError("recipe-describes-no-column", recipe_file=recipe_file)
     schema = recipe["schema"].stepped
     dates = {a.name: a.format for a in schema.attributes if a.format is not None}
     na = tuple(recipe.get("na", ()))
@@ -181,12 +179,10 @@ def published(subject: Subject) -> Measurable:
 
 def _statement(path: Path) -> dict[str, Any]:
     if not path.exists():
-        raise InputError(
-            f"'{path.parent}' holds no statement.json: name a folder that 'shoal protect' wrote."
-        )
+        raise InputError("holds-no-statement-json", parent=path.parent)
     try:
         found = json.loads(path.read_text("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"'{path}' is not JSON: {error}.") from None
+        raise InputError("is-not-json", path=path, reason=error) from None
     # one of an earlier version is brought into today's form
     return PrivacyStatement.from_dict(found, f"'{path}'").to_dict()

@@ -83,38 +83,34 @@ def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
     return f"{k}", "least number of records that were summarised together; not a promise of k-anonymity"
 
 
-def _differential_privacy(statement: Mapping[str, Any]) -> Explanation:
+def _differential_privacy(statement: Mapping[str, Any], failing: tuple[str, str] = ("", "")) -> Explanation:
+    """The promise; `failing` says with which probability it fails, for its sentence and for what it means."""
     epsilon, unit = statement["epsilon"], statement["unit"]
     factor, belief = factor_words(epsilon), belief_words(epsilon)
     if statement["adjacency"] == Adjacency.REPLACE_ONE:
         return Explanation(
             f"Whoever knows all others and was 50% sure of a fact about one {unit} can become {belief} sure by this "
-            "table, not surer.",
+            f"table, not surer{failing[0]}.",
             f"Had one {unit} been another, no possible outcome would be more than {factor} times as likely, or as "
-            "unlikely.",
-            f"{belief} sure at most",
+            f"unlikely{failing[1]}.",
+            f"{belief} sure at most{failing[0]}",
             f"about one {unit}, starting from 50% and knowing all other records",
         )
     # between two values of a record that is there lie two steps, the one leaves and the other comes, and two δ
     fact = "" if "delta" in statement else f"; of a fact about it {belief_words(2 * epsilon)}"
     return Explanation(
         f"Whoever knows all others and was 50% sure that one {unit} is among them can become {belief} sure by this "
-        f"table, not surer{fact}.",
+        f"table, not surer{fact}{failing[0]}.",
         f"Had one {unit} been added or left out, no possible outcome would be more than {factor} times as likely, or "
-        "as unlikely.",
-        f"{belief} sure at most",
+        f"as unlikely{failing[1]}.",
+        f"{belief} sure at most{failing[0]}",
         f"whether one {unit} took part, starting from 50% and knowing all other records",
     )
 
 
 def _approximate(statement: Mapping[str, Any]) -> Explanation:
-    pure, failure = _differential_privacy(statement), f"{statement['delta']:g}"
-    return Explanation(
-        f"{pure.sentence[:-1]}, except with probability {failure}.",
-        f"{pure.plain[:-1]}, except with probability {failure} (δ).",
-        f"{pure.bound}, except with probability {failure}",
-        pure.bound_note,
-    )
+    failing = f", except with probability {statement['delta']:g}"
+    return _differential_privacy(statement, (failing, f"{failing} (δ)"))
 
 
 def _given_partition(statement: Mapping[str, Any]) -> Explanation:

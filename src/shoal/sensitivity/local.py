@@ -43,10 +43,7 @@ class Edges:
 def edges(positions: Whole, partition: Partition) -> Edges:
     """Sort every cluster of at least three records; ties keep the input order."""
     if int(partition.sizes.min()) < 3:
-        raise OptionError(
-            f"a cluster has {int(partition.sizes.min())} records: second smallest and second largest values need "
-            "clusters of at least 3 (k)."
-        )
+        raise OptionError("a-cluster-has-records", found=int(partition.sizes.min()))
     order = np.lexsort((positions, partition.labels))
     ends = np.cumsum(partition.sizes)
     starts = ends - partition.sizes

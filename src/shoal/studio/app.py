@@ -59,7 +59,7 @@ def create_app(desks: Desks, access: Access) -> App:
 def refused(request: Request, error: Exception) -> Response:
     """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
     gone = isinstance(error, ShoalError) and error.code == "gone"
-    return HTMLResponse(views.problem(str(error)), headers={"x-shoal-gone": "1"} if gone else None)
+    return HTMLResponse(views.problem(error), headers={"x-shoal-gone": "1"} if gone else None)
 
 
 @router.get("/")
@@ -143,7 +143,7 @@ def dataset(desk: At, desks: All, body: Payload) -> Response:
     with desk.lock:
         name = " ".join(str(body.get("data-set", "")).split())
         if not name:
-            raise OptionError("name the data set: the same name for everything about the same people.")
+            raise OptionError("name-data-set")
         desk.dataset = name
         return HTMLResponse(whole(desk, desks, "data"))
 
@@ -261,7 +261,7 @@ def run(desk: At, kind: str, body: Payload) -> Response:
         elif kind == "rehearse":
             starting.start(desk, kind)
         else:
-            raise OptionError(f"there is no run of the kind '{kind}'.")
+            raise OptionError("there-no-run-kind", kind=kind)
         return HTMLResponse(fragment("#ask", "") + views.strip(desk))
 
 
@@ -324,7 +324,7 @@ def override(desk: At, body: Payload) -> Response:
     with desk.lock:
         chosen = desk.to_publish
         if chosen is None:
-            raise OptionError("there is no run to publish.")
+            raise OptionError("there-no-run-publish")
         publishing.overridden(chosen, str(body.get("reason", "")), str(body.get("name", "")))
         return HTMLResponse(views.step(desk, "publish"))
 
@@ -333,9 +333,9 @@ def override(desk: At, body: Payload) -> Response:
 def bundle(desk: At) -> Response:
     chosen = desk.to_publish
     if chosen is None:
-        raise OptionError("there is no run to publish.")
+        raise OptionError("there-no-run-publish")
     if publishing.blocked(publishing.checklist(chosen)) and not chosen.override:
-        raise OptionError("this release is not ready to be published: see the list of what was checked.")
+        raise OptionError("release-not-ready-published")
     desk.note_run(chosen, "downloaded")
     name = f'attachment; filename="{publishing.release_name(chosen)}.zip"'
     return Response(

@@ -16,6 +16,7 @@ from shoal.errors import OptionError, ShoalError
 from shoal.io.private import private_text
 from shoal.studio.desk import Desk
 from shoal.studio.editing import Draft, changed, range_words, short_problem, step_of
+from shoal.studio.named import named
 from shoal.studio.recipe import with_attribute
 from shoal.taxonomy import Taxonomy
 
@@ -44,7 +45,7 @@ def change(desk: Desk, number: int, what: str, value: Any, merge: str = "") -> N
         _ = with_attribute(desk.recipe.schema, attribute, made)
     except ShoalError as error:
         ends = dict(zip(("lo", "hi"), map(str, value), strict=True)) if what == "range" else {}
-        desk.drafts[attribute.name] = Draft(ends, str(error), short_problem(attribute, what, value, error))
+        desk.drafts[attribute.name] = Draft(ends, error, short_problem(what, value, error))
         if what != "range":
             return
         # the old range is not what was meant
@@ -67,7 +68,7 @@ def slide(desk: Desk, number: int, end: str, place: int) -> None:
     attribute = desk.column(number)
     scale = desk.seen.scale(attribute)
     if scale is None or end not in ("lo", "hi"):
-        raise OptionError(f"column '{attribute.name}' has no slider '{end}'.")
+        raise OptionError("column-no-slider", column=attribute.name, end=end)
     draft = desk.drafts.get(attribute.name)
     lo, hi = range_words(attribute)
     if draft is not None and draft.typed:
@@ -94,7 +95,7 @@ def recode(desk: Desk, number: int, form: Mapping[str, str]) -> None:
         made = desk.recipe.schema.with_steps(step_of(attribute, told))
         _ = made.stepped
     except ShoalError as error:
-        desk.drafts[attribute.name] = Draft({}, str(error), "check this")
+        desk.drafts[attribute.name] = Draft({}, error, "check this")
         return
     desk.drafts.pop(attribute.name, None)
     desk.settle(replace(desk.recipe, schema=made))
@@ -119,8 +120,7 @@ def give_taxonomy(desk: Desk, number: int, text: str, name: str = "") -> None:
     try:
         change(desk, number, "taxonomy", Taxonomy.load(path))
     except ShoalError as error:
-        words = str(error).replace(str(path), name)
-        desk.drafts[desk.column(number).name] = Draft({}, words, "check this")
+        desk.drafts[desk.column(number).name] = Draft({}, named(error, path, name), "check this")
     finally:
         path.unlink(missing_ok=True)
 

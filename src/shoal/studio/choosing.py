@@ -27,12 +27,12 @@ def with_promise(recipe: Recipe, rows: int, card: str | None = None, method: str
         OptionError: there is no such promise, or no method keeps it on these columns.
     """
     if card is not None and card not in BY_NAME:
-        raise OptionError(f"there is no promise '{card}'.")
+        raise OptionError("there-no-promise", card=card)
     wanted = BY_NAME[card or recipe.card]
     kinds = [attribute.kind for attribute in recipe.wanted]
     offer = offered(wanted, kinds, rows, method or (recipe.method if card is None else None))
     if offer is None:
-        raise OptionError(f"no method keeps the promise '{wanted.title}' on these columns.")
+        raise OptionError("no-method-keeps-promise-these-columns", title=wanted.title)
     settings = {name: value for name, value in recipe.settings.items() if name not in _OF_THE_CLAIM}
     settings |= {name: typed(value) for name, value in offer.fixed.items()}
     if method is not None or card is not None:
@@ -58,7 +58,7 @@ def with_setting(recipe: Recipe, name: str, value: str) -> Recipe:
     if name == "outside":
         return replace(recipe, outside=value)
     if name not in PRESETS[recipe.method].adjustable:
-        raise OptionError(f"method '{recipe.method}' has no option '{name}'.")
+        raise OptionError("method-no-option", method=recipe.method, name=name)
     return replace(recipe, settings={**recipe.settings, name: value})
 
 
@@ -70,7 +70,7 @@ def with_settings_of(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
     """
     method = str(settings["method"])
     if method not in PRESETS:
-        raise OptionError(f"there is no method '{method}'.")
+        raise OptionError("there-no-method", method=method)
     known = PRESETS[method].adjustable
     chosen = {name: typed(value) for name, value in settings.items() if name in known and value is not None}
     return replace(recipe, method=method, settings={**recipe.settings, **chosen}, bought={})

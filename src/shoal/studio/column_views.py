@@ -21,6 +21,7 @@ from shoal.studio.preview import waiting
 from shoal.studio.recipe import RAKED, typed
 from shoal.studio.rendering import fragment, render
 from shoal.studio.scales import PLACES
+from shoal.text import Message, counted, listed
 
 WINDOW = 40
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
@@ -31,7 +32,12 @@ DECIMALS: Mapping[str, str] = {"": "by itself", ".": "point", ",": "comma"}
 def data(desk: Desk, limit: int = 0) -> str:
     if desk.table is None or desk.source is None:
         return render(
-            "start.html", desk=desk, formats=titles(), accept=accepted(), limit=_bytes(limit), people=PEOPLE
+            "start.html",
+            desk=desk,
+            formats=listed(titles(), "or"),
+            accept=accepted(),
+            limit=_bytes(limit),
+            people=PEOPLE,
         )
     table = desk.table
     schema = desk.recipe.schema
@@ -62,7 +68,7 @@ def window(desk: Desk, start: int, count: int) -> str:
         OptionError: nobody did.
     """
     if not desk.rows_shown:
-        raise OptionError("the rows of the table are shown on request: press 'Show the rows'.")
+        raise OptionError("rows-table-shown-request")
     table = desk.sheet
     first = max(min(start, table.n - 1), 0)
     part = table.frame[first : first + min(count, 200), :]
@@ -85,11 +91,8 @@ def _bytes(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 10**5 else f"{max(count / 1e3, 0.1):.1f} kB"
 
 
-def too_large(name: str, size: int, limit: int) -> str:
-    return (
-        f"'{name}' has {_bytes(size)}, and up to {_bytes(limit)} are copied: start with 'shoal studio FILE' to read it "
-        "in place."
-    )
+def too_large(name: str, size: int, limit: int) -> Message:
+    return Message.of("too-large-to-copy", name=name, size=_bytes(size), most=_bytes(limit))
 
 
 def columns(desk: Desk) -> str:
@@ -187,7 +190,7 @@ def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
     if not kind.ordered and attribute.tree is None and attribute.type != "boolean":
         return "warn", "needs a list"
     if count := outside(desk, attribute):
-        return "bad", f"{count:,} value{'s' if count > 1 else ''} outside"
+        return "bad", f"{counted(count, 'value')} outside"
     origin = source_of(attribute)
     if origin == RECORDS:
         return "warn", "from the data"
@@ -303,7 +306,7 @@ def _steps(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
     if attribute.name in desk.viewed:
         only = replace(schema, steps=tuple(step for _, step in own))
         try:
-            done = step_lines(only, with_steps(desk.sheet, only))
+            done = [str(line) for line in step_lines(only, with_steps(desk.sheet, only))]
         except ShoalError as error:
             done = [str(error)] * len(own)
     lines = done or [f"{step.words}; source: {step.source or 'none declared'}" for _, step in own]

@@ -25,12 +25,14 @@ from shoal.studio import rehearsing
 from shoal.studio.choosing import with_promise, with_setting, with_settings_of
 from shoal.studio.editing import Draft
 from shoal.studio.expecting import Expecting
+from shoal.studio.named import named
 from shoal.studio.preview import Memory, Preview, preview
 from shoal.studio.promises import SLIDERS
 from shoal.studio.recipe import Recipe
 from shoal.studio.rehearsing import Another
 from shoal.studio.runs import Run
 from shoal.studio.seen import Seen
+from shoal.text import Message
 from shoal.tuning.private import METHOD
 
 SURVEY = "survey.csv"
@@ -54,7 +56,7 @@ class Desk:
         self.lock = threading.RLock()
         self.source: Source | None = None
         self.table: Table | None = None
-        self.problem = ""
+        self.problem: Message | ShoalError | None = None
         self.told = ""
         self.reading = False
         self.drafts: dict[str, Draft] = {}
@@ -65,7 +67,7 @@ class Desk:
         self.ledger = ""
         self.dataset = ""
         self.another: Another | None = None
-        self.another_problem = ""
+        self.another_problem: Message | ShoalError | None = None
         self.version = 0
         self._history: list[Recipe] = []
         self._place = -1
@@ -87,14 +89,14 @@ class Desk:
     ) -> None:
         """Read a file and begin anew with it; one that cannot be read leaves the desk as it was, and says why."""
         told = file or Conventions()
-        self.problem, self.reading = "", True
+        self.problem, self.reading = None, True
         try:
             # taken first: of a file that changes meanwhile, something else is shown than will be compared
             mark = fingerprint(path)
             table = read_declared(path, schema, file=told)
             drafted = schema or _without_domains(Schema.draft(table, told))
         except ShoalError as error:
-            self.problem = str(error).replace(str(path), name)
+            self.problem = named(error, path, name)
             return
         finally:
             self.reading = False
@@ -145,7 +147,7 @@ class Desk:
             self._remove_copy()
             rehearsing.made_up(self)
             self.source, self.table, self._history, self._place = None, None, [], -1
-            self.problem = self.told = ""
+            self.problem, self.told = None, ""
 
     @property
     def copied(self) -> bool:
@@ -160,7 +162,7 @@ class Desk:
     def sheet(self) -> Table:
         """The table, where there has to be one."""
         if self.table is None:
-            raise OptionError("there is no table on this desk: choose a file first.")
+            raise OptionError("there-no-table-desk")
         return self.table
 
     @property
@@ -175,7 +177,7 @@ class Desk:
     @property
     def recipe(self) -> Recipe:
         if self._place < 0:
-            raise OptionError("there is no table on this desk: choose a file first.")
+            raise OptionError("there-no-table-desk")
         return self._history[self._place]
 
     def settle(self, recipe: Recipe, merge: str = "") -> None:
@@ -211,7 +213,7 @@ class Desk:
         if domains := self._declared():
             uses.note("declared", domains, by="studio", domains=domains)
         uses.note("viewed", new, by="studio", views=list(views))
-        self.unrecorded = uses.problem
+        self.unrecorded = str(uses.problem or "")
 
     def _declared(self) -> dict[str, dict[str, str]]:
         """What is declared about columns as a statement would hold it, as far as that is settled."""
@@ -237,7 +239,7 @@ class Desk:
             # distributions and single rows of the original stand beside those of the release
             views = {"views": ["histogram", "rows"]} if kind == "measured" else {}
             uses.note(kind, known["domains"], by="studio", release=run.use, **views)
-            self.unrecorded = uses.problem
+            self.unrecorded = str(uses.problem or "")
 
     @property
     def measured(self) -> bool:
@@ -258,7 +260,7 @@ class Desk:
     def column(self, number: int) -> Attribute:
         attributes = self.recipe.schema.attributes
         if not 0 <= number < len(attributes):
-            raise OptionError(f"there is no column {number + 1}.")
+            raise OptionError("desk-there-no-column", number=number + 1)
         return attributes[number]
 
     # the promise
@@ -319,7 +321,7 @@ class Desk:
     def run_of(self, letter: str) -> Run:
         found = next((run for run in self.runs if run.letter == letter), None)
         if found is None:
-            raise OptionError(f"there is no run {letter}.")
+            raise OptionError("there-no-run", letter=letter)
         return found
 
     @property

@@ -67,7 +67,7 @@ class Desks:
         """
         found = self._desks.get(name) if _NAME.fullmatch(name) else None
         if found is None:
-            raise OptionError("this desk is gone: the studio was started anew.", code="gone")
+            raise OptionError("gone")
         return found
 
     def close(self) -> None:

@@ -43,7 +43,7 @@ class Draft:
     """What was typed about a column and cannot be used, kept so that it can be corrected where it stands."""
 
     typed: Mapping[str, str] = field(default_factory=dict)
-    problem: str = ""
+    problem: ShoalError | None = None
     short: str = ""
 
 
@@ -59,7 +59,7 @@ def changed(attribute: Attribute, what: str, value: Any, found: Sequence[str] = 
         ShoalError: it cannot be; the line names the column.
     """
     if what not in _CHANGES:
-        raise OptionError(f"column '{attribute.name}' has nothing called '{what}'.")
+        raise OptionError("column-nothing-called", column=attribute.name, what=what)
     return _CHANGES[what](attribute, value, found)
 
 
@@ -67,7 +67,7 @@ def _kind(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     kind: Kind = value
     facts = KIND_FACTS.get(kind)
     if facts is None:
-        raise OptionError(f"column '{attribute.name}': kind '{value}' is not one of {', '.join(KIND_FACTS)}.")
+        raise OptionError("column-kind-not", column=attribute.name, value=value, allowed=tuple(KIND_FACTS))
     keeps = facts.takes(attribute.type)
     return replace(
         attribute,
@@ -106,7 +106,7 @@ def _range(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     if not lo and not hi:
         return replace(attribute, lo=None, hi=None, source=_without(attribute, "domain"))
     if not lo or not hi:
-        raise OptionError(f"column '{attribute.name}': give both ends of its range, or neither.")
+        raise OptionError("column-give-both-ends-range-neither", column=attribute.name)
     made = attribute.with_domain((lo, hi))
     if attribute.type is None:
         return replace(made, source=kept)
@@ -124,7 +124,7 @@ def _range(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
 def _suggestion(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     ends = common_range(attribute.name)
     if ends is None:
-        raise OptionError(f"column '{attribute.name}' has no range that is common knowledge.")
+        raise OptionError("column-no-range-common-knowledge", column=attribute.name)
     made = _range(attribute, ends, found)
     return replace(made, source={**made.source, "domain": COMMON})
 
@@ -167,7 +167,9 @@ def _source(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute
     if not value:
         return replace(attribute, source={})
     if value not in SOURCES:
-        raise OptionError(f"column '{attribute.name}': source '{value}' is not one of {', '.join(SOURCES)}.")
+        raise OptionError(
+            "editing-column-source-not", column=attribute.name, value=value, allowed=tuple(SOURCES)
+        )
     return replace(attribute, source=dict.fromkeys(FACTS, value))
 
 
@@ -181,7 +183,7 @@ def _step(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     text = str(value).strip()
     step = exact(text, f"column '{attribute.name}': step") if text else None
     if step is not None and step <= 0:
-        raise OptionError(f"column '{attribute.name}': its step must be above 0, got {text}.")
+        raise OptionError("column-step-above-0", column=attribute.name, found=text)
     decimals = attribute.decimals
     if step is not None and decimals is not None and (step * 10**decimals).denominator != 1:
         decimals = None
@@ -191,9 +193,7 @@ def _step(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
 def _max_rows(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     text = str(value).strip()
     if text and not text.isdigit():
-        raise OptionError(
-            f"column '{attribute.name}': max_rows must be a whole number, at least 1, got {text}."
-        )
+        raise OptionError("column-max-rows-whole-number-least", column=attribute.name, found=text)
     return replace(attribute, max_rows=int(text) if text else None)
 
 
@@ -236,7 +236,7 @@ def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
         return Step.top(name, _bound(top), **told)
     if bottom := form.get("bottom", "").strip():
         return Step.bottom(name, _bound(bottom), **told)
-    raise OptionError(f"column '{name}': say into which bands, or how names are to be called.")
+    raise OptionError("column-say-into-bands-how-names", column=name)
 
 
 def _bound(text: str) -> Any:
@@ -250,14 +250,20 @@ def _bound(text: str) -> Any:
         return word
 
 
-def short_problem(attribute: Attribute, what: str, value: Any, error: ShoalError) -> str:
+def short_problem(what: str, value: Any, error: ShoalError) -> str:
     """A problem in two or three words, for a badge."""
     if what == "range":
         lo, hi = (str(end).strip() for end in value)
         if not lo or not hi:
             return "one end missing"
-        return "low above high" if "lo" in str(error) or "below" in str(error) else "no range"
+        return "low above high" if _says(error, "domain-needs-lo-hi") else "no range"
     return "check this"
+
+
+def _says(error: ShoalError, code: str) -> bool:
+    """Whether an error, or the reason that it gives, is of this kind."""
+    reason = error.facts.get("reason")
+    return error.code == code or (isinstance(reason, ShoalError) and _says(reason, code))
 
 
 def range_words(attribute: Attribute) -> tuple[str, str]:
@@ -296,8 +302,6 @@ def _pairs(name: str, text: str) -> list[tuple[str, str]]:
         mark = next((mark for mark in ("\t", ";", ",") if mark in line), None)
         child, _, parent = line.partition(mark or ",")
         if not child.strip() or not parent.strip():
-            raise OptionError(
-                f"column '{name}': line {number} of the taxonomy has no group: write 'value, group' in each line."
-            )
+            raise OptionError("column-line-taxonomy-no-group", column=name, number=number)
         found.append((child.strip(), parent.strip()))
     return found

@@ -16,11 +16,10 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.coding import labels_of, numbers
 from shoal.columns.dates import day_text
 from shoal.columns.labels import texts
-from shoal.errors import ShoalError, did_you_mean
+from shoal.errors import ShoalError, closest
 from shoal.evaluation import Evaluation
 from shoal.evaluation.checks import check
 from shoal.evaluation.five import five
-from shoal.evaluation.usefulness import percent
 from shoal.evaluation.verdict import Verdict
 from shoal.io import Table, read
 from shoal.method.models import MODELS
@@ -32,6 +31,7 @@ from shoal.report.subject import of_release
 from shoal.report.words import explanation
 from shoal.studio.scales import Scale
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message, counted, roughly
 
 _BINS = 36
 _LISTED = 200
@@ -76,10 +76,10 @@ def histogram(table: Table, attribute: Attribute, scale: Scale | None = None) ->
     try:
         values = numbers(table, attribute)
     except ShoalError as error:
-        return {"problem": str(error), "different": 0}
+        return {"problem": error, "different": 0}
     values = values[np.isfinite(values)]
     if not values.size:
-        return {"problem": "there is no value", "different": 0}
+        return {"problem": Message("column-without-value"), "different": 0}
     declared = attribute.lo is not None and attribute.hi is not None
     ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
     shown = np.concatenate([values, np.asarray(ends or ())])
@@ -96,7 +96,7 @@ def histogram(table: Table, attribute: Attribute, scale: Scale | None = None) ->
         return day_text(round(value)) if attribute.kind_facts.days else number_words(float(value))
 
     return {
-        "problem": "",
+        "problem": None,
         "bars": _bars(np.sqrt(counts), outside, 100 * np.clip((edges - low) / (high - low), 0, 1)),
         "range": None
         if ends is None
@@ -139,7 +139,7 @@ def listed(table: Table, attribute: Attribute) -> dict[str, Any]:
     if known is not None:
         names = set(known.values) - {MISSING_VALUE}
     strange = [
-        {"value": value, "count": count, "near": _near(value, names)}
+        {"value": value, "count": count, "near": closest(value, names) or ""}
         for value, count in counts
         if names and value not in names
     ]
@@ -150,11 +150,6 @@ def listed(table: Table, attribute: Attribute) -> dict[str, Any]:
         "tree": [] if attribute.taxonomy is None else tree_lines(attribute.taxonomy, dict(counts)),
         "bars": bars_of(counts),
     }
-
-
-def _near(value: str, names: set[str]) -> str:
-    hint = did_you_mean(value, names)
-    return hint.partition("'")[2].rpartition("'")[0]
 
 
 def tree_lines(tree: Taxonomy, counts: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -201,7 +196,7 @@ def judged(
         "limits": list(found.public.limits) or [reason.text for reason in found.public.reasons],
         "next_step": found.next_step,
         "about_measures": found.about_measures,
-        "measured": [line.removeprefix("- ") for line in found.measured.lines],
+        "measured": [str(finding) for finding in found.measured.findings],
         "lights": _lights(found),
         "numbers": _four(measured, release, quasi),
         "five": [
@@ -230,8 +225,8 @@ def _lights(found: Verdict) -> list[dict[str, str]]:
     use = found.measured.usefulness
     levels = [reason.level for reason in found.measured.risk[:1]] + ([] if use is None else [use.level])
     return [
-        {"level": level, "words": line.removeprefix("- ")}
-        for level, line in zip(levels, found.measured.lines, strict=True)
+        {"level": level, "words": str(finding)}
+        for level, finding in zip(levels, found.measured.findings, strict=True)
     ]
 
 
@@ -244,18 +239,18 @@ def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -
     crowd, note = risk.get("actual_k"), "rows alike in all columns"
     if of_table and names and not release.linked:
         crowd = check(release.data, quasi=names).k
-        note = f"rows alike in {len(names)} column{'s' if len(names) > 1 else ''} that others may know"
+        note = f"rows alike in {counted(len(names), 'column')} that others may know"
     return [
-        _number("Averages move by", None if shift is None else percent(shift), "of their spread, at most"),
+        _number("Averages move by", None if shift is None else roughly(shift), "of their spread, at most"),
         _number(
             "Correlations move by", None if moved is None else f"{moved:.2g}", "on average, of at most 2"
         ),
         _number(
             "Rows traced back",
-            None if linked is None else percent(linked / 100),
+            None if linked is None else roughly(linked / 100),
             "no row is known to belong to a record"
             if linked is None
-            else f"guessing: {percent(risk['record_linkage_chance'] / 100)}",
+            else f"guessing: {roughly(risk['record_linkage_chance'] / 100)}",
         ),
         _number("Smallest crowd", None if crowd is None else f"{crowd:,}", note),
     ]

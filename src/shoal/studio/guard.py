@@ -218,9 +218,9 @@ def own_folder() -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = folder.lstat()
     except OSError as error:
-        raise OutputError(f"the folder '{folder}' cannot be made: {error.strerror}.") from None
+        raise OutputError("folder-cannot-made", folder=folder, reason=error.strerror) from None
     if folder.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise OutputError(f"the folder '{folder}' must be yours alone: remove it, or chmod 700 it.")
+        raise OutputError("folder-yours-alone", folder=folder)
     return folder
 
 

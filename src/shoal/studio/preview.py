@@ -23,10 +23,25 @@ from shoal.release.uses import Uses
 from shoal.report.words import Explanation, explanation
 from shoal.studio.recipe import RAKED, Recipe, with_attribute
 from shoal.studio.rendering import capital
+from shoal.text import Message
 
 # 95 of 100 draws of Laplace noise are nearer than so many standard deviations, and about as many of other noise
 _WIDTH = math.log(20) / math.sqrt(2)
 _KEPT = 8
+# problems with missing values, and with values that may have to become missing
+_ABOUT_GAPS = (
+    "missing-values",
+    "column-declared-missing-category-takes-method",
+    "column-group-taxonomy-name-missing-values",
+    "unit-column-missing-values",
+)
+_ABOUT_VALUES = (
+    "not-a-number",
+    "not-a-number-with-signs",
+    "half-numbers",
+    "half-dates",
+    "column-row-lies-none-bands-recoding",
+)
 
 
 class Memory:
@@ -66,14 +81,20 @@ class Problem:
 
     Attributes:
         column: the column to go to, empty for none.
-        code: what kind of problem it is, a word that stays the same when sentences change.
         fixes: by their words, what each sends to the desk.
     """
 
-    sentence: str
+    message: Message
     column: str = ""
-    code: str = ""
     fixes: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+
+    @property
+    def code(self) -> str:
+        return self.message.code
+
+    @property
+    def sentence(self) -> str:
+        return capital(str(self.message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +124,7 @@ class Preview:
     verdict: PublicVerdict | None = None
     noise: tuple[Noise, ...] = ()
     noise_note: str = ""
-    advice: tuple[str, ...] = ()
+    advice: tuple[Message, ...] = ()
     fix_k: int | None = None
     recipe: str = ""
     prepared: Preparation | None = None
@@ -120,7 +141,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
         uses: what the journal of use records under the name of the data set, and what it asks.
     """
     if not recipe.wanted:
-        return Preview((Problem("no column is ticked: choose at least one to publish.", "*"),))
+        return Preview((Problem(Message("no-column-ticked"), "*"),))
     problems = (*waiting(recipe), *map(_question, uses.matches))
     try:
         prepared = prepare(table, look=(memory or Memory()).look, **recipe.request)
@@ -141,7 +162,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
         foreseen.verdict,
         tuple(map(_drawn, noise)),
         _noise_note(noise, prepared),
-        tuple(line for line in (loud, *_careful(prepared)) if line),
+        tuple(said for said in (loud, *_careful(prepared)) if said is not None),
         _enough(noise, prepared),
         recipe_text(prepared),
         prepared,
@@ -151,8 +172,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
 def _question(match: Match) -> Problem:
     """Records that are known under another name: what the custodian answers is a declaration, and is kept."""
     return Problem(
-        f"{capital(match.words)}. Are these the same records? The answer is kept as your declaration.",
-        code="same-records",
+        Message.of("same-records-question", question=match.words),
         fixes=(
             ("Yes, the same records", {"what": "same", "value": match.answer}),
             ("No, other records", {"what": "not same", "value": match.answer}),
@@ -168,7 +188,7 @@ def waiting(recipe: Recipe) -> tuple[Problem, ...]:
     try:
         with_attribute(schema, schema[recipe.raking], replace(schema[recipe.raking], release=RAKED))
     except ShoalError as error:
-        return (Problem(capital(str(error)), recipe.raking),)
+        return (Problem(error.message, recipe.raking),)
     return ()
 
 
@@ -194,9 +214,9 @@ def script_text(name: str, dataset: str) -> str:
     )
 
 
-def _careful(prepared: Preparation) -> tuple[str, ...]:
+def _careful(prepared: Preparation) -> tuple[Message, ...]:
     """What a careful colleague would say, without what is said about columns that were left out on purpose."""
-    return tuple(note for note in prepared.described.notes if "is not released" not in note)
+    return tuple(note for note in prepared.described.notes if note.code != "column-not-released")
 
 
 def _drawn(found: ExpectedNoise) -> Noise:
@@ -214,12 +234,9 @@ def _drawn(found: ExpectedNoise) -> Noise:
 
 def _noise_note(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> str:
     if not any(found.standard_deviation is not None for found in noise):
-        why = next((found.why for found in noise if found.why), "")
-        return f"{why[0].upper()}{why[1:]}. Rehearse to see what it does." if why else ""
-    kind = "values" if prepared.method.size == 1 else "group averages"
-    return (
-        f"Computed from ε, k and the public ranges alone. About 95 of 100 {kind} will move by less than this."
-    )
+        why = next((found.reason for found in noise if found.reason is not None), None)
+        return "" if why is None else capital(str(Message.of("noise-not-foreseen", reason=why)))
+    return str(Message("width-of-values" if prepared.method.size == 1 else "width-of-averages"))
 
 
 def _enough(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> int | None:
@@ -239,9 +256,9 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
         fixes.append(
             ("Take a smaller k", {"what": "setting", "name": "k", "value": str(max(table.n // 10, 2))})
         )
-    if "missing" in str(error) and error.column:
+    if error.code in (*_ABOUT_GAPS, *_ABOUT_VALUES) and error.column:
         facts = recipe.schema[error.column].kind_facts
-        if not facts.ordered:
+        if error.code in _ABOUT_GAPS and not facts.ordered:
             fixes.append(("Count missing as one more value", {"what": "missing", "value": "category"}))
         fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
-    return Problem(capital(str(error)), error.column or "", error.code, tuple(fixes))
+    return Problem(error.message, error.column or "", tuple(fixes))

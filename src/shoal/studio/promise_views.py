@@ -19,6 +19,7 @@ from shoal.studio.promises import CARDS, SLIDERS, offers
 from shoal.studio.recipe import typed
 from shoal.studio.rendering import fragment, render
 from shoal.studio.starting import Cost
+from shoal.text import Message, capital
 
 
 def promise(desk: Desk) -> str:
@@ -47,7 +48,7 @@ def _people(desk: Desk) -> str:
     return render("people.html", desk=desk, another=desk.another, accept=accepted(), wrong=_wrong(desk))
 
 
-def _wrong(desk: Desk) -> tuple[str, ...]:
+def _wrong(desk: Desk) -> tuple[Message, ...]:
     """Why a rehearsal cannot use the other table as things stand; what is wrong with both is said elsewhere."""
     if desk.another is None or not desk.look_ahead().ready:
         return ()
@@ -159,7 +160,7 @@ def _field(desk: Desk, setting: Setting) -> dict[str, Any]:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return f"{capital(text)}."
 
 
 def noise(desk: Desk) -> str:

@@ -128,7 +128,7 @@ def _guarantee(statement: Mapping[str, Any]) -> Checked:
 
 def _left_behind(run: Run) -> str:
     weight = weight_words(run.recipe.schema)
-    return f"Identifiers and the index were dropped.{' ' if weight else ''}{weight}"
+    return f"Identifiers and the index were dropped.{'' if weight is None else f' {weight}'}"
 
 
 def _seed(statement: Mapping[str, Any]) -> Checked:
@@ -183,12 +183,10 @@ def overridden(run: Run, reason: str, name: str) -> None:
     """
     words = " ".join(reason.split())
     if len(words) < LEAST_REASON:
-        raise OptionError(f"say why, in at least {LEAST_REASON} characters: it stands in the bundle.")
+        raise OptionError("say-why-least-characters", least_reason=LEAST_REASON)
     _, release = run.kept
     if name.strip() != release_name(run):
-        raise OptionError(
-            f"type the name of the folder, {release_name(run)}, to show that you mean this one."
-        )
+        raise OptionError("type-the-folder", folder=release_name(run))
     run.override = words
     statement = release.statement
     if not statement.not_publishable_because:

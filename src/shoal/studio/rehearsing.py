@@ -15,8 +15,10 @@ from shoal.io import Table
 from shoal.io.fingerprint import content_digest
 from shoal.release.protect import prepare
 from shoal.release.rehearse import people_of
+from shoal.studio.named import named
 from shoal.studio.preview import Memory
 from shoal.studio.recipe import Recipe
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -35,15 +37,15 @@ class Another:
         self.path, self.name, self.mark, self.rows = path, name, mark, rows
         self._memory = Memory()
         self._read: tuple[object, tuple[Table, Schema | None]] | None = None
-        self._known: tuple[Recipe, tuple[str, ...]] | None = None
+        self._known: tuple[Recipe, tuple[Message, ...]] | None = None
 
-    def problems(self, recipe: Recipe) -> tuple[str, ...]:
+    def problems(self, recipe: Recipe) -> tuple[Message, ...]:
         """What keeps a rehearsal with these settings from using it; asked often, computed once."""
         if self._known is None or self._known[0] != recipe:
             self._known = recipe, self._problems(recipe)
         return self._known[1]
 
-    def _problems(self, recipe: Recipe) -> tuple[str, ...]:
+    def _problems(self, recipe: Recipe) -> tuple[Message, ...]:
         asked = recipe.request
         key = recipe.schema, asked["columns"]
         try:
@@ -53,8 +55,8 @@ class Another:
             table, schema = self._read[1]
             prepare(table, look=self._memory.look, **{**asked, "schema": schema})
         except ShoalError as error:
-            words = (str(one).replace(str(self.path), self.name) for one in error.problems)
-            return tuple(f"In {self.name}: {line}" for line in words)
+            wrong = (named(one, self.path, self.name) for one in error.problems)
+            return tuple(Message.of("in-another-table", name=self.name, reason=one) for one in wrong)
         return ()
 
 
@@ -68,11 +70,11 @@ def choose(desk: Desk, path: Path | None = None, name: str = "") -> None:
         with desk.lock:
             if desk.running is not None:
                 # it may be reading what would be removed
-                raise OptionError("a run is on its way: wait for it, or cancel it.")
+                raise OptionError("a-run-is-on-its-way")
             made_up(desk)
             desk.another = found
     except ShoalError as error:
-        desk.another_problem = str(error).replace(str(path), name)
+        desk.another_problem = named(error, path, name)
         _remove_copy(desk, path)
 
 
@@ -80,10 +82,7 @@ def _opened(desk: Desk, path: Path, name: str) -> Another:
     table = read_declared(path, file=desk.recipe.schema.file)
     mark = content_digest(table)
     if mark == desk.content:
-        raise OptionError(
-            f"'{name}' holds the records of the table itself: to rehearse on them is to look at them. Take the file "
-            "of another year, or made-up people."
-        )
+        raise OptionError("holds-records-table-itself", name=name)
     return Another(path, name, mark, table.n)
 
 
@@ -91,7 +90,7 @@ def made_up(desk: Desk) -> None:
     """Rehearse on people who do not exist; a copy of another file is removed."""
     if desk.another is not None:
         _remove_copy(desk, desk.another.path)
-    desk.another, desk.another_problem = None, ""
+    desk.another = desk.another_problem = None
 
 
 def _remove_copy(desk: Desk, path: Path | None) -> None:

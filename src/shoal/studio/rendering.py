@@ -16,6 +16,7 @@ from shoal.method.parts import CANNOT_CHECK, NOTHING_RECORDED, three_parts
 from shoal.method.verdict import DECISIONS
 from shoal.studio.editing import KINDS, ROLES, TYPES
 from shoal.studio.recipe import OFF, ON
+from shoal.text import capital as begun
 
 HERE = Path(__file__).parent
 LIGHTS: Mapping[str, str] = {"green": "good", "amber": "warn", "red": "bad"}
@@ -42,14 +43,15 @@ def _environment() -> Environment:
     return made
 
 
-def capital(text: str) -> str:
+def capital(said: object) -> str:
     """A sentence begins with a capital, unless it begins with the letter of a setting.
 
     >>> capital("values move"), capital("k was chosen"), capital("a row")
     ('Values move', 'k was chosen', 'A row')
     """
+    text = str(said)
     first = text.partition(" ")[0]
-    return text if len(first) == 1 and first in "klt" else f"{text[:1].upper()}{text[1:]}"
+    return text if len(first) == 1 and first in "klt" else begun(text)
 
 
 def render(template: str, **values: Any) -> str:

@@ -19,10 +19,9 @@ from typing import IO, Any, Literal
 from shoal.journal import PLACE
 from shoal.studio.recipe import Recipe
 from shoal.studio.worker import BUNDLE, FACTS, RELEASE
+from shoal.text import Message
 
 State = Literal["running", "done", "failed", "cancelled"]
-_KILLED = "the process of this run ended before it was done: was the memory full? Nothing was written."
-_STAYS = "What was charged to the ledger stays charged."
 _PATIENCE = 10.0
 
 
@@ -126,8 +125,11 @@ class Run:
         self.state = "cancelled"
         self._end()
         self.remove()
-        stays = f" {_STAYS}" if self.charged else ""
-        return f"Cancelled. Nothing was written.{stays}"
+        return str(self._ended("run-cancelled"))
+
+    def _ended(self, code: str) -> Message:
+        """How it ended, and that a charge stays."""
+        return Message(code, {"added": Message("ledger-charge-stays")} if self.charged else {})
 
     def remove(self) -> None:
         """The run and its files are gone."""
@@ -186,7 +188,7 @@ def _listen(run: Run, output: IO[str], told: Callable[[Run], None]) -> None:
         else:
             run.state = "failed"
             if not run.problems:
-                run.problems = (f"{_KILLED[0].upper()}{_KILLED[1:]}{f' {_STAYS}' if run.charged else ''}",)
+                run.problems = (str(run._ended("run-killed")),)
             shutil.rmtree(run.folder, ignore_errors=True)
     told(run)
 

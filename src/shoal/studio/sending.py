@@ -17,6 +17,7 @@ from shoal.io.formats import format_of
 from shoal.io.private import private_file
 from shoal.studio import column_views, promise_views, rehearsing
 from shoal.studio.routing import All, At, Payload, whole
+from shoal.text import Message
 
 files = APIRouter()
 
@@ -25,11 +26,11 @@ files = APIRouter()
 def announce(desk: At, desks: All, body: Payload) -> Response:
     """Asked before a file is sent: what would be refused at the end is refused now."""
     name, size = str(body.get("name", "")), int(body.get("size", 0))
-    problem = ""
+    problem: Message | ShoalError | None = None
     try:
         format_of(Path(name))
     except ShoalError as error:
-        problem = str(error)
+        problem = error
     if size > desks.limit:
         problem = column_views.too_large(name, size, desks.limit)
     if body.get("to") == "people":
@@ -49,7 +50,7 @@ async def received(request: Request, target: Path, name: str, limit: int) -> Non
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > limit:
-                    raise OptionError(column_views.too_large(name, size, limit))
+                    raise OptionError.saying(column_views.too_large(name, size, limit))
                 file.write(chunk)
     except BaseException:
         target.unlink(missing_ok=True)

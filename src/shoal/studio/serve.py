@@ -31,8 +31,7 @@ def bound_socket(port: int) -> socket.socket:
     except OSError as error:
         opened.close()
         raise InputError(
-            f"the studio cannot listen on port {port}: {error.strerror}; name another one (port=), or 0 for any.",
-            option="port",
+            "studio-cannot-listen-port", option="port", port=port, reason=error.strerror
         ) from None
     return opened
 

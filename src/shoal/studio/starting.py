@@ -48,7 +48,7 @@ def cost(desk: Desk, kind: str, price: str = "") -> Cost:
     """
     ahead = desk.look_ahead()
     if ahead.prepared is None or desk.source is None:
-        raise OptionError(ahead.problems[0].sentence)
+        raise OptionError.saying(ahead.problems[0].message)
     stated, circumstances = ahead.prepared.statement, ahead.prepared.described.circumstances
     epsilon = stated.epsilon if MODELS[stated.model].budgeted else None
     if kind == "buy":
@@ -66,15 +66,15 @@ def cost(desk: Desk, kind: str, price: str = "") -> Cost:
 def start(desk: Desk, kind: str, **more: Any) -> Run:
     """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
     if desk.running is not None:
-        raise OptionError("a run is on its way: wait for it, or cancel it.")
+        raise OptionError("a-run-is-on-its-way")
     if desk.source is None:
-        raise OptionError("there is no table on this desk: choose a file first.")
+        raise OptionError("there-no-table-desk")
     ahead = desk.look_ahead()
     if kind in ("release", "rehearse", "buy") and not ahead.ready:
-        raise OptionError(ahead.problems[0].sentence)
+        raise OptionError.saying(ahead.problems[0].message)
     other = desk.another if kind in ("rehearse", "compare") else None
     if other is not None and (wrong := other.problems(desk.recipe)):
-        raise OptionError(wrong[0])
+        raise OptionError.saying(wrong[0])
     if kind == "release":
         for run in [run for run in desk.runs if run.kind == "release" and not run.seen]:
             desk.drop(run)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from shoal.studio import column_views, judge_views, promise_views
 from shoal.studio.desk import Desk
 from shoal.studio.rendering import fragment, render
+from shoal.text import Message
 
 STEPS: Mapping[str, str] = {
     "data": "Data",
@@ -49,8 +50,8 @@ def strip(desk: Desk) -> str:
     return fragment("#strip", render("strip.html", desk=desk, run=run, ended=ended))
 
 
-def problem(text: str) -> str:
-    return fragment("#toast", render("toast.html", text=text))
+def problem(said: Message | Exception) -> str:
+    return fragment("#toast", render("toast.html", text=said))
 
 
 _STEPS: Mapping[str, Callable[[Desk], str]] = {

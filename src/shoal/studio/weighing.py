@@ -55,11 +55,9 @@ def margin_of(column: str, text: str, source: str) -> Margin:
     for line in filter(str.strip, text.splitlines()):
         name, sign, total = (part.strip() for part in line.rpartition("="))
         if not sign:
-            raise OptionError(
-                f"the margin of '{column}': write 'value = people' in each line, got '{total}'."
-            )
+            raise OptionError("the-margin-of", column=column, found=total)
         if name in totals:
-            raise OptionError(f"the margin of '{column}': '{name}' is there twice.")
+            raise OptionError("weighing-the-margin-of", column=column, name=name)
         if total:
             totals[name] = total
     return Margin.from_dict({"column": column, "totals": totals, "source": source})
@@ -96,7 +94,7 @@ def words(recipe: Recipe, attribute: Attribute) -> str:
     weight = recipe.schema.weight
     if weight is None or weight.name != attribute.name or recipe.raking == attribute.name:
         return ""
-    return weight_words(recipe.schema)
+    return str(weight_words(recipe.schema) or "")
 
 
 def release(desk: Desk, number: int, value: str) -> None:
@@ -110,7 +108,7 @@ def release(desk: Desk, number: int, value: str) -> None:
     try:
         made = with_attribute(recipe.schema, attribute, replace(attribute, release=value or None))
     except ShoalError as error:
-        desk.drafts[attribute.name] = Draft({}, str(error), "check this")
+        desk.drafts[attribute.name] = Draft({}, error, "check this")
         return
     _settle(desk, attribute, replace(recipe, schema=made))
 
@@ -127,7 +125,7 @@ def give(desk: Desk, number: int, form: Mapping[str, str]) -> None:
             schema = with_attribute(schema, attribute, replace(attribute, release=RAKED))
     except ShoalError as error:
         kept = {"column": column, "totals": text, "source": source}
-        desk.drafts[attribute.name] = Draft(kept, str(error), "check the totals")
+        desk.drafts[attribute.name] = Draft(kept, error, "check the totals")
         return
     raking = "" if recipe.raking == attribute.name else recipe.raking
     _settle(desk, attribute, replace(recipe, schema=schema, raking=raking))

@@ -96,11 +96,7 @@ def _unchanged(job: Mapping[str, Any]) -> None:
     from shoal.io.fingerprint import fingerprint
 
     if fingerprint(Path(job["data"])) != job["mark"]:
-        raise InputError(
-            f"'{job['name']}' has changed on disk since it was opened: read it again (page Data), and check what is "
-            "declared.",
-            code="changed",
-        )
+        raise InputError("changed", name=job["name"])
 
 
 def _table(job: Mapping[str, Any], schema: Schema) -> Table:

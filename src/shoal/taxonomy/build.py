@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from shoal.errors import InputError
+from shoal.text import Message
 
 # Tables of distances grow with the square of the number of levels; no published taxonomy comes near.
 MOST_LEVELS = 256
-_SHOWN = 3
 
 
 def parents_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str | None]:
@@ -26,10 +26,10 @@ def parents_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str | None]:
         try:
             child, parent = pair
         except (TypeError, ValueError):
-            raise InputError(f"link {number} must be a pair (child, parent), got {pair!r}.") from None
+            raise InputError("link-pair-child-parent", number=number, found=pair) from None
         name = label(child)
         if not name:
-            raise InputError(f"link {number} has an empty name: every concept needs one.")
+            raise InputError("link-empty-name", number=number)
         above = "" if parent is None else label(parent)
         parents = found.setdefault(name, [])
         if above and above not in parents:
@@ -40,8 +40,11 @@ def parents_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str | None]:
     if torn:
         first, *others = found[torn[0]]
         raise InputError(
-            f"{listed(torn)} {'has' if len(torn) == 1 else 'have'} more than one parent ('{torn[0]}' is below "
-            f"'{first}' and '{others[0]}'): a taxonomy is a tree, keep one parent each."
+            "more-than-one-parent" if len(torn) == 1 else "several-with-more-than-one-parent",
+            concepts=torn,
+            concept=torn[0],
+            first=first,
+            other=others[0],
         )
     return {name: parents[0] if parents else None for name, parents in found.items()}
 
@@ -70,11 +73,9 @@ def parents_of_nested(nested: Mapping[Any, Any]) -> dict[str, str | None]:
         for child, below in items:
             name = label(child)
             if not name:
-                raise InputError(f"a concept below '{parent}' has an empty name: every concept needs one.")
+                raise InputError("concept-below-empty-name", parent=parent)
             if name in found:
-                raise InputError(
-                    f"'{name}' stands twice, {_place(found[name])} and {_place(parent)}: a concept has one place."
-                )
+                raise InputError("stands-twice", name=name, first=_place(found[name]), other=_place(parent))
             found[name] = parent
             add(below, name)
 
@@ -95,13 +96,11 @@ def canonical(parent_of: Mapping[str, str | None]) -> tuple[tuple[str, ...], tup
     (('*', 'a', 'x', 'y'), (-1, 0, 1, 1))
     """
     if not parent_of:
-        raise InputError("the taxonomy is empty: it needs a root at least.")
+        raise InputError("the-taxonomy-is-empty")
     _refuse_cycle(parent_of)
     roots = sorted(name for name, parent in parent_of.items() if parent is None)
     if len(roots) > 1:
-        raise InputError(
-            f"there are {len(roots)} roots, {listed(roots)}: a taxonomy has one, give them a common parent."
-        )
+        raise InputError("several-roots", count=len(roots), roots=roots)
     children: dict[str, list[str]] = {}
     for name, parent in parent_of.items():
         if parent is not None:
@@ -131,18 +130,6 @@ def label(value: Any) -> str:
     return str(value).strip()
 
 
-def listed(names: list[str]) -> str:
-    """Names for an error, the first few of many.
-
-    >>> listed(["a", "b", "c", "d", "e"])
-    "'a', 'b', 'c' and 2 more"
-    """
-    shown = [f"'{name}'" for name in names[:_SHOWN]]
-    if len(names) > _SHOWN:
-        return f"{', '.join(shown)} and {len(names) - _SHOWN} more"
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
 def _refuse_cycle(parent_of: Mapping[str, str | None]) -> None:
     safe: set[str] = set()
     for start in parent_of:
@@ -152,17 +139,15 @@ def _refuse_cycle(parent_of: Mapping[str, str | None]) -> None:
             if here in path:
                 names = list(path)
                 ring = [*names[names.index(here) :], here]
-                raise InputError(
-                    f"the links run in a circle, {' below '.join(repr(name) for name in ring)}: cut it."
-                )
+                raise InputError("links-in-a-circle", ring=" below ".join(repr(name) for name in ring))
             path[here] = None
             here = parent_of[here]
         safe.update(path)
 
 
-def _place(parent: str | None) -> str:
-    return "at the top" if parent is None else f"below '{parent}'"
+def _place(parent: str | None) -> Message:
+    return Message("at-the-top") if parent is None else Message.of("below-concept", parent=parent)
 
 
 def _too_deep() -> InputError:
-    return InputError(f"the taxonomy has more than {MOST_LEVELS} levels: leave some out.")
+    return InputError("taxonomy-more-than-levels", most=MOST_LEVELS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+from pathlib import Path
 from typing import Any
 
 from shoal.errors import InputError
@@ -13,10 +14,10 @@ class _RootReached(Exception):  # noqa: N818
     """What a document declares comes before its first element."""
 
 
-def check_xml(opening: bytes, what: str) -> None:
+def check_xml(opening: bytes, path: Path | None = None) -> None:
     """Refuse XML that declares a document type: its entities can stand for gigabytes, or for other files.
 
-    >>> check_xml(b"<?xml version='1.0'?><rdf/>", "it")
+    >>> check_xml(b"<?xml version='1.0'?><rdf/>")
     """
     from xml.parsers import expat
 
@@ -36,11 +37,9 @@ def check_xml(opening: bytes, what: str) -> None:
     with contextlib.suppress(expat.ExpatError, _RootReached, LookupError, ValueError):
         parser.Parse(opening, False)
     if declared:
-        raise InputError(
-            f"{what} declares a document type (<!DOCTYPE ...>), whose entities can grow without end or load other "
-            "files: "
-            "remove the declaration and write out what it abbreviates."
-        )
+        if path is None:
+            raise InputError("declares-document-type-doctype-whose-entities")
+        raise InputError("file-declares-document-type", path=path)
 
 
 def check_json_ld(content: bytes) -> None:
@@ -59,11 +58,9 @@ def check_json_ld(content: bytes) -> None:
         if isinstance(part, dict):
             contexts = part.get("@context", [])
             if any(isinstance(one, str) for one in (contexts if isinstance(contexts, list) else [contexts])):
-                raise InputError(
-                    "its @context is an address, and nothing is loaded from elsewhere: write it out."
-                )
+                raise InputError("context-address-nothing-loaded-from-elsewhere")
             if "@import" in part:
-                raise InputError("it has an @import, and nothing is loaded from elsewhere: write it out.")
+                raise InputError("import-nothing-loaded-from-elsewhere")
             waiting += part.values()
         elif isinstance(part, list):
             waiting += part

@@ -40,9 +40,9 @@ def read_pairs(path: Path) -> Pairs:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise InputError(f"it cannot be read: {error.strerror or error}.") from None
+        raise InputError("it-cannot-be-read", reason=error.strerror or error) from None
     if not content.strip():
-        raise InputError("it is empty.")
+        raise InputError("it-is-empty")
     rdf_form = rdf_format(path, content[:_OPENING].decode("utf-8-sig", "replace"))
     if rdf_form is not None:
         with needs_extra("rdf", "files in OWL, SKOS or other RDF need"):
@@ -52,7 +52,7 @@ def read_pairs(path: Path) -> Pairs:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise InputError("it is not UTF-8 text: save it as UTF-8.") from None
+        raise InputError("not-utf-8-text") from None
     if text.lstrip().startswith("{"):
         return json_pairs(text)
     return csv_pairs(text)
@@ -80,7 +80,7 @@ def json_pairs(text: str) -> Pairs:
     try:
         nested = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"it is not valid JSON: {error}.") from None
+        raise InputError("not-valid-json", reason=error) from None
     return [(child, parent or "") for child, parent in parents_of_nested(nested).items()]
 
 
@@ -105,9 +105,7 @@ def csv_pairs(text: str) -> Pairs:
         while row and not row[-1]:
             row.pop()
         if not all(row):
-            raise InputError(
-                f"row {number} of the links has an empty name before '{row[-1]}': every concept needs one."
-            )
+            raise InputError("row-links-empty-name-before", row=number, name=row[-1])
         line = [cell for place, cell in enumerate(row) if place == 0 or cell != row[place - 1]]
         pairs += pairwise(line) if len(line) > 1 else [(line[0], "")]
     return pairs
@@ -122,14 +120,12 @@ def _cells(text: str) -> list[list[str]]:
         try:
             rows = [[cell.strip() for cell in row] for row in reader if any(cell.strip() for cell in row)]
         except csv.Error as error:
-            raise InputError(f"it is not a valid CSV file: {error}.") from None
+            raise InputError("not-valid-csv-file", reason=error) from None
         parted = sum(len(row) > 1 for row in rows)
         if parted > most:
             best, most = rows, parted
     if not best:
-        raise InputError(
-            "it has one column only: rows must be child,parent, or a leaf followed by its ancestors up to the root."
-        )
+        raise InputError("it-has-one-column-only")
     return best
 
 
@@ -144,4 +140,4 @@ def write_pairs(path: Path, pairs: Pairs) -> None:
         aside.replace(path)
     except OSError as error:
         aside.unlink(missing_ok=True)
-        raise OutputError(f"cannot write the taxonomy to '{path}': {error.strerror or error}.") from None
+        raise OutputError("cannot-write-taxonomy", path=path, reason=error.strerror or error) from None

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.errors import InputError, did_you_mean
-from shoal.taxonomy.build import label, listed
+from shoal.errors import InputError, closest
+from shoal.taxonomy.build import label
+from shoal.text import Message
 
 _JOINTS = re.compile(r"[-_\s]+")
 
@@ -44,8 +45,11 @@ class Names:
             similar[key] = (*similar.get(key, ()), code)
         return cls({name: code for code, name in enumerate(labels)}, similar, labels)
 
-    def find(self, value: Any, what: str, *, listed_values: bool = False) -> int:
+    def find(self, value: Any, place: Mapping[str, Any], *, listed_values: bool = False) -> int:
         """The code of a label, spelled exactly or nearly so; `listed_values` says that nobody declared a taxonomy.
+
+        Args:
+            place: where the label stands, as facts of an error.
 
         Raises:
             InputError: there is no such concept, or the spelling fits several.
@@ -58,37 +62,31 @@ class Names:
         if len(candidates) == 1:
             return candidates[0]
         if candidates:
-            where = "the declared values" if listed_values else "the taxonomy"
-            raise InputError(
-                f"{what}: '{name}' can be {listed([self.labels[c] for c in candidates])} of {where}: "
-                "spell it as one of them."
-            )
-        hint = did_you_mean(name, self.labels) or did_you_mean(loose(name), self.similar)
+            several = tuple(self.labels[c] for c in candidates)
+            kind = "can-be-several-declared" if listed_values else "can-be-several"
+            raise InputError(kind, **place, found=name, allowed=several)
+        hint = closest(name, self.labels) or closest(loose(name), self.similar)
         if listed_values:
-            raise InputError(
-                f"{what}: '{name}' is not among the declared values.{hint} Correct it, or add it to values in the "
-                "schema."
-            )
-        raise InputError(
-            f"{what}: '{name}' is not in the taxonomy.{hint} Correct the value, or add it to the taxonomy."
-        )
+            raise InputError("not-among-declared-values-correct-add", **place, found=name, hint=hint)
+        raise InputError("not-taxonomy-correct-value-add-taxonomy", **place, found=name, hint=hint)
 
-    def find_all(self, values: Iterable[Any], what: str) -> dict[int, str]:
+    def find_all(self, values: Iterable[Any], what: str | Message) -> dict[int, str]:
         """Codes of different values, each with its spelling; two spellings of one concept are an error."""
+        place = place_of(what)
         found: dict[int, str] = {}
         for value in values:
-            code = self.find(value, what)
+            code = self.find(value, place)
             if code in found:
-                raise InputError(f"{what}: '{found[code]}' and '{value}' are the same concept: keep one.")
+                raise InputError("and-are-the-same-concept", **place, found=found[code], other=value)
             found[code] = label(value)
         if not found:
-            raise InputError(f"{what} has no values: list those that can occur.")
+            raise InputError("has-no-values", **place)
         return found
 
     def encode(
         self,
         values: Iterable[Any],
-        what: str,
+        what: str | Message,
         allowed: frozenset[int] | None,
         missing: int | None,
         *,
@@ -100,19 +98,28 @@ class Names:
         codes[-1] = -1 if missing is None else missing
         numbers, first = np.unique(which, return_index=True)
         for number, at in zip(numbers.tolist(), first.tolist(), strict=True):
-            row = f"{what}, row {at + 1}"
+            place = place_of(what, at + 1)
             if number < 0:
                 if missing is None:
-                    raise InputError(f"{row}: the value is missing: fill it, or choose what missing means.")
+                    raise InputError("the-value-is-missing", **place)
                 continue
-            codes[number] = code = self.find(found[number], row, listed_values=listed_values)
+            codes[number] = code = self.find(found[number], place, listed_values=listed_values)
             if allowed is not None and code not in allowed:
-                hint = did_you_mean(label(found[number]), [self.labels[c] for c in sorted(allowed)])
-                raise InputError(
-                    f"{row}: '{label(found[number])}' is a group of the taxonomy and not a value of the domain.{hint} "
-                    "Use a value, or add it to the domain."
-                )
+                hint = closest(label(found[number]), [self.labels[c] for c in sorted(allowed)])
+                raise InputError("group-not-value", **place, found=label(found[number]), hint=hint)
         return codes[which]
+
+
+def place_of(what: str | Message, row: int | None = None) -> dict[str, Any]:
+    """Where a label stands, as facts of an error: what it belongs to, with the column's name if that is known.
+
+    >>> print(place_of(Message.of("column-named", column="job"), 3)["what"])
+    column 'job', row 3
+    """
+    known = {} if isinstance(what, str) else dict(what.facts)
+    if row is None:
+        return {**known, "what": what}
+    return {**known, "row": row, "what": Message.of("in-row", what=what, row=row)}
 
 
 def distinct(values: Iterable[Any]) -> tuple[list[Any], NDArray[np.int64]]:

@@ -13,7 +13,6 @@ from rdflib.namespace import OWL, RDF, RDFS, SKOS
 from rdflib.term import Node
 
 from shoal.errors import InputError
-from shoal.taxonomy.build import listed
 from shoal.taxonomy.documents import check_json_ld, check_xml
 
 _VOCABULARIES = tuple(str(vocabulary) for vocabulary in (OWL, RDF, RDFS, SKOS))
@@ -31,7 +30,7 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
         InputError: not RDF, no links, or two concepts of one name.
     """
     if form == "xml":
-        check_xml(content, "it")
+        check_xml(content)
     elif form == "json-ld":
         check_json_ld(content)
     graph = Graph()
@@ -39,7 +38,7 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
         graph.parse(source=BytesIO(content), format=form)
     except Exception as error:  # every parser of rdflib has its own
         reason = " ".join(str(error).split())[:120]
-        raise InputError(f"it cannot be read as RDF ({form}): {reason}.") from None
+        raise InputError("cannot-read-rdf", form=form, reason=reason) from None
     above: dict[URIRef, set[URIRef]] = {}
     for child, parent in _links(graph):
         above.setdefault(child, set()).add(parent)
@@ -53,9 +52,7 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
                 above[child].add(parent)
                 above.setdefault(parent, set())
     if not above:
-        raise InputError(
-            "it links no concepts: rdfs:subClassOf, the class of an individual and skos:broader are understood."
-        )
+        raise InputError("links-no-concepts")
     names = _names(graph, list(above))
     pairs = []
     for child in sorted(above):
@@ -120,7 +117,7 @@ def _names(graph: Graph, concepts: list[URIRef]) -> dict[URIRef, str]:
     owners: dict[str, URIRef] = {}
     for concept, name in sorted(names.items()):
         if name in owners:
-            raise InputError(f"{listed([owners[name], concept])} have one name, '{name}': rename one.")
+            raise InputError("one-name-for-several", concepts=[owners[name], concept], name=name)
         owners[name] = concept
     return names
 

@@ -21,13 +21,16 @@ from shoal.taxonomy.marginality import (
     nearest_and_farthest,
     whole_table,
 )
-from shoal.taxonomy.names import Names
+from shoal.taxonomy.names import Names, place_of
 from shoal.taxonomy.shape import Codes, Shape
+from shoal.text import Message
 
 # A table of all pairs beyond this many concepts would take more memory than it saves time.
 LARGEST_TABLE = 2_000
 # Sums of distances in whole units of 2^-bits: exact ties stay ties, and the sums stay below 2^62.
 _FINEST_BITS, _SUM_BITS = 45, 62
+# what errors call values of which nobody says where they stand
+_COLUMN, _DOMAIN = Message("the-column"), Message("domain-of-taxonomy")
 
 
 @displayed(summaries.of_taxonomy)
@@ -67,7 +70,7 @@ class Taxonomy:
     def from_dict(cls, nested: Mapping[Any, Any]) -> Taxonomy:
         """A tree from nested dicts, with lists or empty dicts at the ends."""
         if not isinstance(nested, Mapping):
-            raise InputError(f"a nested taxonomy must be a dict, got {type(nested).__name__}.")
+            raise InputError("nested-taxonomy-dict", found=type(nested).__name__)
         return cls._of(parents_of_nested(nested))
 
     @classmethod
@@ -88,7 +91,7 @@ class Taxonomy:
         try:
             return cls.from_pairs(read_pairs(Path(path)))
         except (InputError, MissingExtraError) as error:
-            raise type(error)(f"the taxonomy '{path}': {error}") from None
+            raise type(error)("of-taxonomy", path=path, reason=error) from None
 
     @classmethod
     def _of(cls, parent_of: Mapping[str, str | None]) -> Taxonomy:
@@ -124,15 +127,13 @@ class Taxonomy:
     def __post_init__(self) -> None:
         size = len(self.labels)
         if len(self.parents) != size or not size or self.parents[0] != -1:
-            raise InputError("a taxonomy needs as many parents as labels, and a root as its first concept.")
+            raise InputError("taxonomy-needs-many-parents-labels-root")
         if any(not 0 <= parent < code for code, parent in enumerate(self.parents[1:], start=1)):
-            raise InputError(
-                "codes of a taxonomy must ascend from parents to children: use Taxonomy.from_pairs."
-            )
+            raise InputError("codes-taxonomy-ascend-from-parents-children")
         if not self.domain or list(self.domain) != sorted(set(self.domain)):
-            raise InputError("the domain of a taxonomy must hold one value or more, ascending.")
+            raise InputError("domain-taxonomy-hold-value-more-ascending")
         if self.domain[0] < 0 or self.domain[-1] >= size:
-            raise InputError(f"the domain of a taxonomy must hold codes below {size}.")
+            raise InputError("domain-taxonomy-hold-codes-below", size=size)
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -179,7 +180,7 @@ class Taxonomy:
         >>> Taxonomy.flat(["United_States"]).code("united-states")
         1
         """
-        return self.names.find(name, "the concept asked for")
+        return self.names.find(name, place_of(Message("the-concept")))
 
     def ancestors(self, code: int) -> tuple[int, ...]:
         """The concept itself, its parent, and so on up to the root."""
@@ -188,7 +189,7 @@ class Taxonomy:
             line.append(self.parents[line[-1]])
         return tuple(line)
 
-    def minimal(self, values: Iterable[Any], what: str = "the domain") -> Taxonomy:
+    def minimal(self, values: Iterable[Any], what: str | Message = _DOMAIN) -> Taxonomy:
         """The values of a public domain and their ancestors, nothing else; values are spelled as given.
 
         Raises:
@@ -202,7 +203,7 @@ class Taxonomy:
         kept = sorted({ancestor for code in wanted for ancestor in self.ancestors(code)})
         spelled = {code: wanted.get(code, self.labels[code]) for code in kept}
         if len(set(spelled.values())) < len(spelled):
-            raise InputError(f"{what}: a value is spelled like another concept of the taxonomy: rename one.")
+            raise InputError("value-spelled-like-another-concept-taxonomy", **place_of(what))
         labels, parents = canonical(
             {spelled[code]: spelled[self.parents[code]] if code else None for code in kept}
         )
@@ -212,7 +213,7 @@ class Taxonomy:
     def encode(
         self,
         values: Iterable[Any],
-        what: str = "the column",
+        what: str | Message = _COLUMN,
         *,
         concepts: bool = False,
         missing: int | None = None,
@@ -236,7 +237,7 @@ class Taxonomy:
         allowed = None if concepts else frozenset(self.domain)
         return self.names.encode(values, what, allowed, missing, listed_values=listed_values)
 
-    def check(self, values: Iterable[Any], what: str = "the column") -> None:
+    def check(self, values: Iterable[Any], what: str | Message = _COLUMN) -> None:
         """Nothing if every value is in the domain (missing ones aside), otherwise the error of `encode`."""
         self.encode(values, what, missing=-1)
 
@@ -248,7 +249,7 @@ class Taxonomy:
         """
         numbers = np.asarray(codes, dtype=np.int64)
         if numbers.size and (numbers.min() < -1 or numbers.max() >= self.size):
-            raise OptionError(f"codes must be from 0 to {self.size - 1}, or -1 for a missing value.")
+            raise OptionError("codes-from-0-1-missing-value", option="codes", size=self.size - 1)
         names = np.array([*self.labels, None], dtype=object)
         found: NDArray[np.object_] = names[numbers]
         return found
@@ -278,10 +279,7 @@ class Taxonomy:
             OptionError: more than 2,000 concepts.
         """
         if self.size > LARGEST_TABLE:
-            raise OptionError(
-                f"the taxonomy has {self.size} concepts, a table of all pairs is for {LARGEST_TABLE} at most: take the "
-                "minimal taxonomy of the domain, or fewer levels."
-            )
+            raise OptionError("taxonomy-concepts-table-all-pairs-most", found=self.size, most=LARGEST_TABLE)
         every = np.arange(self.size)
         return self.shape.distances(every[:, np.newaxis], every)
 
@@ -328,7 +326,7 @@ class Taxonomy:
         """
         counts = np.asarray(histograms, dtype=np.int64)
         if counts.shape[-1] != self.size or counts.ndim > 2 or (counts < 0).any():
-            raise OptionError(f"a histogram must hold {self.size} counts of at least 0, one per concept.")
+            raise OptionError("histogram-hold-counts-least-0-per", size=self.size)
         rows = counts.reshape(-1, self.size)
         bits = self._bits(int(rows.sum(axis=1).max(initial=0)))
         sums = marginality_sums(self.shape, rows, whole_table(self.shape, bits))

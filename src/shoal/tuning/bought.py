@@ -14,6 +14,7 @@ from shoal.noise import parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition.base import check_k
 from shoal.release.protect import Preparation
+from shoal.text import Message
 from shoal.tuning.checks import check_options
 from shoal.tuning.grid import Setting, compared, make_grid
 from shoal.tuning.private import METHOD, check_candidates, choose_privately
@@ -41,10 +42,7 @@ def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Acc
     if ledger is None or name is None:
         return None
     if private is None:
-        raise OptionError(
-            "ledger= charges a private choice: give private= too. A comparison has no ε that could be charged.",
-            option="private",
-        )
+        raise OptionError("ledger-charges-private-choice", option="private")
     return Account(ledger, name)
 
 
@@ -58,9 +56,7 @@ def tune_privately(
 ) -> Tuning:
     """Choose under a budget. Nothing else about the records is computed, so nothing else can be seen."""
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(
-            f"'{folder}' is not a new folder: name another one; a private choice is made once, not again."
-        )
+        raise OutputError("not-new-folder", folder=folder)
     grid = make_grid([METHOD], ks, splits, None, question.table.n)
     check_options(question.options, grid)
     candidates = {setting: question.prepared(setting) for setting in grid}
@@ -68,7 +64,7 @@ def tune_privately(
         check_k(setting.k or 1, prepared.described.n)
     chosen_among = compared(grid)
     if not chosen_among:
-        raise OptionError(f"there is one setting only, {grid[0]}: nothing is left to be chosen privately.")
+        raise OptionError("there-setting-only", grid=grid[0])
     check_candidates(candidates)
     described = candidates[grid[0]].described
     for name in described.columns:
@@ -84,11 +80,7 @@ def tune_privately(
         rows=(),
         refused={},
         best=best,
-        why=(
-            f"{best} was drawn from {len(grid)} settings by the exponential mechanism, likelier the smaller its "
-            f"expected squared error. The choice cost ε = {float(epsilon):g}, which the statement of a release with it "
-            "adds to its own; choosing again costs again."
-        ),
+        reasons=(Message.of("drawn-privately", best=best, settings=len(grid), epsilon=float(epsilon)),),
         tuned=tuned,
         seeds=0,
         columns=described.columns,

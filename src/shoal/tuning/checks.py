@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, get_args
 
-from shoal.errors import ClaimError, OptionError, did_you_mean
+from shoal.errors import ClaimError, OptionError, closest
 from shoal.io import Table
 from shoal.method.models import Model
 from shoal.method.presets import preset
@@ -32,7 +32,7 @@ def check_comparison(
 ) -> None:
     for name, number in (("seeds", seeds), ("workers", 1 if workers is None else workers)):
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise OptionError(f"{name} must be a whole number, at least 1, got {number!r}.")
+            raise OptionError("checks-option-whole-number-least-1", option=name, found=number)
     check_utility(utility, target)
     if target is not None:
         from shoal.evaluation.learning import check_target
@@ -40,15 +40,19 @@ def check_comparison(
         check_target(target, table)
     if claim is not None and claim not in get_args(Model):
         raise OptionError(
-            f"claim '{claim}' is not one of {', '.join(get_args(Model))}.{did_you_mean(claim, get_args(Model))}"
+            "claim-is-not-one-of",
+            option="claim",
+            claim=claim,
+            allowed=tuple(get_args(Model)),
+            hint=closest(claim, get_args(Model)),
         )
     if max_risk is not None and not 0 <= max_risk <= 100:
-        raise OptionError(f"max_risk must be a percentage from 0 to 100, got {max_risk!r}.")
+        raise OptionError("max-risk-percentage-from-0-100", option="max_risk", found=max_risk)
     for option, given in (("max_risk", max_risk), ("target", target)):
         if fast and given is not None:
-            raise OptionError(f"{option} takes runs: leave fast= out.")
+            raise OptionError("option-takes-runs", option=option)
     if fast and utility not in (None, "normalised_sse", "scaled_sse"):
-        raise OptionError(f"utility '{utility}' has no closed form: leave fast= out.")
+        raise OptionError("utility-no-closed-form", utility=utility)
 
 
 def check_private(
@@ -60,18 +64,11 @@ def check_private(
     deltas: Sequence[Any] | None = None,
 ) -> None:
     if methods is not None and list(methods) != [METHOD]:
-        raise ClaimError(
-            f"private= chooses for {METHOD} only, not for {', '.join(methods)}: how far one record moves the error of "
-            "groups that follow the records, or of other mechanisms, is not proved. pairs-dp and tree-dp need no such "
-            "choice: they settle how finely they measure by public rules."
-        )
+        raise ClaimError("private-chooses-only-not", method=METHOD, methods=tuple(methods))
     asked = {"utility": utility, "target": target, "max_risk": max_risk, "noises": noises, "deltas": deltas}
     for option, given in asked.items():
         if given is not None:
-            raise ClaimError(
-                f"private= scores by the squared error of groups at fixed ranks, the one score for which it is proved "
-                f"how far a record moves it: leave {option} out."
-            )
+            raise ClaimError("private-scores-squared-error-groups-fixed", option=option)
 
 
 def private_epsilon(private: Any) -> Fraction:
@@ -83,7 +80,7 @@ def private_epsilon(private: Any) -> Fraction:
     try:
         return parse_epsilon(private)
     except OptionError as error:
-        raise OptionError(f"private= is a budget of its own: {error}") from None
+        raise OptionError("private-budget-own", reason=error) from None
 
 
 def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
@@ -93,6 +90,6 @@ def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
         known_setting(name)
         if name in _COMPARED:
             plural = name if name == "epsilon" else f"{name}s"
-            raise OptionError(f"'{name}' is compared: give {plural} instead.")
+            raise OptionError("is-compared", name=name, plural=plural)
         if name not in taken:
-            raise OptionError(f"no compared method has the option '{name}'.")
+            raise OptionError("no-compared-method-option", name=name)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shoal.display import internal
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.evaluation.measures import most, needs_rows, ranked_by
 from shoal.method.models import Model
+from shoal.text import Message
 from shoal.tuning.figure import Figure, exactly, over_seeds
 from shoal.tuning.grid import Setting
 from shoal.tuning.simulate import Outcome
-
-_NOBODY = "its rows belong to nobody, so there is no error of a row"
 
 
 @internal(".to_dict()")
@@ -38,7 +37,7 @@ class Row:
     risk: Figure | None
     measures: dict[str, Figure] = field(default_factory=dict)
     frontier: bool = False
-    apart: str | None = None
+    apart: Message | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -47,7 +46,7 @@ class Row:
             "loss": None if self.loss is None else self.loss.to_dict(),
             "risk": None if self.risk is None else self.risk.to_dict(),
             "frontier": self.frontier,
-            "apart": self.apart,
+            "apart": None if self.apart is None else str(self.apart),
             "measures": {name: figure.to_dict() for name, figure in self.measures.items()},
         }
 
@@ -75,12 +74,14 @@ def check_utility(utility: str | None, target: str | None) -> None:
     known = ranked_by()
     if utility is not None and utility not in known:
         raise OptionError(
-            f"utility '{utility}' is not one of {', '.join(known)}.{did_you_mean(utility, known)}"
+            "utility-is-not-one-of",
+            option="utility",
+            utility=utility,
+            allowed=tuple(known),
+            hint=closest(utility, known),
         )
     if utility == "learning" and target is None:
-        raise OptionError(
-            "utility 'learning' needs to know what to learn: give one (target=).", option="target"
-        )
+        raise OptionError("utility-learning-needs-know-what-learn", option="target")
 
 
 def automatic_utility(measured: Sequence[Mapping[str, Figure]], numeric: bool, target: str | None) -> str:
@@ -105,19 +106,19 @@ def make_row(setting: Setting, model: Model, measures: dict[str, Figure], utilit
     belongs = "record_linkage" in measures
     measured = bool(set(measures) & {"wasserstein", "total_variation", "record_linkage"})
     risk = measures["record_linkage"] if belongs else exactly(100.0 / n) if measured else None
-    apart = None
-    if loss is None:
-        if not measured:
-            apart = f"{utility} has no closed form for it: it takes runs (fast=False)"
-        elif needs_rows(utility) and not belongs:
-            apart = f"{_NOBODY}: compare by utility=wasserstein or total_variation"
-        elif utility == "learning":
-            apart = (
-                "nothing can be learned from it: its rows belong to nobody, and the target is not released"
-            )
-        else:
-            apart = f"{utility} does not exist for these columns"
+    apart = None if loss is not None else _without_loss(utility, measured, belongs)
     return Row(setting, model, loss, risk, measures, apart=apart)
+
+
+def _without_loss(utility: str, measured: bool, belongs: bool) -> Message:
+    """Why a setting has no loss."""
+    if not measured:
+        return Message.of("loss-takes-runs", utility=utility)
+    if needs_rows(utility) and not belongs:
+        return Message.of("loss-needs-owned-rows")
+    if utility == "learning":
+        return Message.of("loss-needs-released-target")
+    return Message.of("no-loss-of-columns", utility=utility)
 
 
 def with_frontier(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -95,7 +95,7 @@ def make_grid(
     sizes = _listed("ks", ks) or default_sizes(n)
     for size in sizes:
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
-            raise OptionError(f"every k must be a whole number, at least 1, got {size!r}.")
+            raise OptionError("every-k-whole-number-least-1", found=size)
     shares, families = _listed("splits", splits), _listed("noises", noises)
     chances = _listed("deltas", None if deltas is None else _deltas(deltas))
     grid: list[Setting] = []
@@ -138,8 +138,8 @@ def _listed(option: str, values: Sequence[Any] | None) -> tuple[Any, ...] | None
     if values is None:
         return None
     if isinstance(values, str) or not isinstance(values, Sequence) or not values:
-        raise OptionError(f"{option} must be a list with at least one entry, got {values!r}.")
+        raise OptionError("option-list-least-entry", option=option, found=values)
     for value in values:
         if list(values).count(value) > 1:
-            raise OptionError(f"{option} names {value!r} twice.")
+            raise OptionError("option-names-twice", option=option, value=value)
     return tuple(values)

@@ -129,19 +129,10 @@ def _public_noise(sizes: NDArray[np.int64], share: float, *, clip: bool) -> floa
 def _check(setting: Setting, prepared: Preparation) -> None:
     method, statement = prepared.method, prepared.statement
     if statement.data_dependent:
-        raise ClaimError(
-            "private= needs every other choice to be made without looking at the records: "
-            f"{statement.data_dependent[0]}"
-        )
+        raise ClaimError("private-needs-every-other-choice-made", data_dependent=statement.data_dependent[0])
     if method.name != METHOD:
-        raise ClaimError(
-            f"private= chooses for {METHOD} only: how far one record moves the error of {method.name} is not proved, "
-            "because its clusters follow the records."
-        )
+        raise ClaimError("private-chooses-only", method=METHOD, method_2=method.name)
     if statement.model != "dp":
-        raise ClaimError(
-            f"private= adds what the choice costs to a claim dp, and {setting} claims {statement.model}: release one "
-            "column, or give link=False."
-        )
+        raise ClaimError("private-adds-what-choice-costs-claim", setting=setting, model=statement.model)
     if not NOISES[method.noise].closed_form:
-        raise OptionError(f"private= knows the error of Laplace noise only, not of {method.noise}.")
+        raise OptionError("private-knows-error-laplace-noise-only", noise=method.noise)

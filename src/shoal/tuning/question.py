@@ -15,6 +15,7 @@ from shoal.method.tuned import Tuned, together, tuned_settings
 from shoal.partition.base import check_k
 from shoal.release.leaving import public_schema
 from shoal.release.protect import Preparation, prepare
+from shoal.text import Message
 from shoal.tuning.grid import Setting
 
 
@@ -53,27 +54,27 @@ def recipe_of(prepared: Preparation) -> str:
 
 def candidates_of(
     question: Question, grid: Sequence[Setting], claim: str | None
-) -> tuple[dict[Setting, Preparation], dict[Setting, str]]:
+) -> tuple[dict[Setting, Preparation], dict[Setting, Message]]:
     """The settings that can be compared, and the reasons why others cannot."""
     prepared: dict[Setting, Preparation] = {}
-    refused: dict[Setting, str] = {}
+    refused: dict[Setting, Message] = {}
     errors: list[ShoalError] = []
     for setting in grid:
         try:
             found = question.prepared(setting)
             check_k(found.method.size, found.described.n)
         except (InputError, OptionError, ClaimError) as error:
-            refused[setting] = str(error)
+            refused[setting] = error.message
             errors.append(error)
             continue
         if claim is not None and found.statement.model != claim:
-            refused[setting] = f"its claim is {found.statement.model}, not {claim}."
+            refused[setting] = Message.of("claims-other", model=found.statement.model, claim=claim)
         else:
             prepared[setting] = found
     if not prepared and errors:
         raise errors[0]
     if not prepared:
-        raise OptionError(f"no compared setting claims {claim}: {next(iter(refused.values()))}")
+        raise OptionError("no-setting-claims", claim=claim, reason=next(iter(refused.values())))
     widest = max(
         (found.described for found in prepared.values()), key=lambda described: len(described.columns)
     )
@@ -81,9 +82,6 @@ def candidates_of(
         left_out = [name for name in widest.columns if name not in found.described.columns]
         if left_out:
             kind = widest.attribute(left_out[0]).kind
-            refused[setting] = (
-                f"it leaves out column '{left_out[0]}' ({kind}), so its loss would be that of another table: name the "
-                "columns to compare without it."
-            )
+            refused[setting] = Message.of("leaves-column-out", column=left_out[0], kind=kind)
             del prepared[setting]
     return prepared, refused

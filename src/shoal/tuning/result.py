@@ -18,6 +18,7 @@ from shoal.evaluation.result import plain
 from shoal.io.private import private_folder, private_text
 from shoal.method.presets import PRESETS
 from shoal.method.tuned import Tuned
+from shoal.text import Message
 from shoal.tuning.choose import Row
 from shoal.tuning.plot import plot_svg
 
@@ -43,7 +44,7 @@ class Tuning:
         rows: every setting that ran, least loss first, those that could not be compared at the end.
         refused: settings that the data or the claim do not allow, with the reason.
         best: the recommended setting, None if none is within the limit.
-        why: what it beats, by how much, its risk and its claim.
+        reasons: what it beats, by how much, its risk and its claim; `why` has them as one text.
         tuned: what was chosen, and what was paid for it.
         seeds: number of runs of each setting; 0 for closed forms only.
         columns: the released columns.
@@ -55,15 +56,20 @@ class Tuning:
     epsilon: Fraction | None
     utility: str | None
     rows: tuple[Row, ...]
-    refused: Mapping[Setting, str]
+    refused: Mapping[Setting, Message]
     best: Setting | None
-    why: str
+    reasons: tuple[Message, ...]
     tuned: Tuned | None
     seeds: int
     columns: tuple[str, ...]
     n: int
     recipe: str | None = field(default=None, repr=False)
     verdict: PublicVerdict | None = None
+
+    @property
+    def why(self) -> str:
+        """Why the setting is recommended."""
+        return " ".join(map(str, self.reasons))
 
     @property
     def private(self) -> bool:
@@ -97,7 +103,7 @@ class Tuning:
                 "tuned_choice": [] if self.tuned is None else [one.to_dict() for one in self.tuned.choice],
                 "settings": [row.to_dict() for row in self.rows],
                 "refused": [
-                    {**setting.to_dict(), "reason": reason} for setting, reason in self.refused.items()
+                    {**setting.to_dict(), "reason": str(reason)} for setting, reason in self.refused.items()
                 ],
             }
         )
@@ -128,7 +134,9 @@ class Tuning:
                     private_text(aside, texts[name])
                     os.replace(aside, folder / name)
         except OSError as error:
-            raise OutputError(f"cannot write to '{folder}': {error.strerror or error}.") from None
+            raise OutputError(
+                "result-cannot-write-to", folder=folder, reason=error.strerror or error
+            ) from None
         return folder
 
     def table(self, *, everything: bool = False) -> Table:
@@ -186,14 +194,18 @@ class Tuning:
     @property
     def notes(self) -> tuple[str, ...]:
         """Why settings were refused or are listed apart, alike ones together."""
-        grouped: dict[tuple[str, str], list[Setting]] = {}
+        grouped: dict[tuple[str, Message], list[Setting]] = {}
         for setting, reason in self.refused.items():
             grouped.setdefault((setting.method, reason), []).append(setting)
         for row in self.rows:
             if row.apart is not None:
                 grouped.setdefault((row.setting.method, row.apart), []).append(row.setting)
         return tuple(
-            f"{settings[0] if len(settings) == 1 else f'{method} ({len(settings)} settings)'}: {reason}"
+            str(
+                Message.of("note-of-setting", setting=settings[0], reason=reason)
+                if len(settings) == 1
+                else Message.of("note-of-settings", method=method, settings=len(settings), reason=reason)
+            )
             for (method, reason), settings in grouped.items()
         )
 

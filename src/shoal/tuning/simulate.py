@@ -13,6 +13,7 @@ from shoal.evaluation.measures import kept
 from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.protect import Preparation, Release, carry_out
+from shoal.text import Message
 from shoal.tuning.expected import expected_measures, has_closed_form
 
 # enough to tell settings apart; a final figure comes from `shoal protect --evaluate --target`
@@ -41,7 +42,7 @@ class Outcome:
         settled: closed forms and shared time are known.
     """
 
-    refused: str | None = None
+    refused: Message | None = None
     expected: Measures = field(default_factory=dict)
     runs: tuple[Run, ...] = ()
     seconds: float = 0.0
@@ -66,7 +67,7 @@ def run_setting(prepared: Preparation, seeds: Sequence[int], target: str | None)
         runs = tuple(_run(prepared, frozen, seed, target) for seed in seeds)
         return Outcome(None, expected, runs, shared, settled=True)
     except ShoalError as error:
-        return Outcome(refused=str(error))
+        return Outcome(refused=error.message)
 
 
 def _settled(prepared: Preparation) -> tuple[Any, Measures]:

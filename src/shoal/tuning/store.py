@@ -16,6 +16,7 @@ from shoal.errors import OutputError
 from shoal.io import Table
 from shoal.io.private import private_file, private_folder, private_text
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 from shoal.tuning.grid import Setting
 from shoal.tuning.simulate import Outcome, Run
 
@@ -50,7 +51,9 @@ class Store:
             with private_file(self._path).open("a", encoding="utf-8") as file:
                 file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         except OSError as error:
-            raise OutputError(f"cannot write to '{self._path}': {error.strerror or error}.") from None
+            raise OutputError(
+                "store-cannot-write-to", path=self._path, reason=error.strerror or error
+            ) from None
 
 
 def open_store(folder: Path | None, table: Table, arguments: Mapping[str, Any]) -> Store:
@@ -67,13 +70,11 @@ def open_store(folder: Path | None, table: Table, arguments: Mapping[str, Any]) 
         found = _resumed(path, header)
         return Store(private_file(path), found)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputError(
-            f"'{folder}' is not a new folder and holds no earlier tuning: name another one, nothing is overwritten."
-        )
+        raise OutputError("not-new-folder-holds-no-earlier", folder=folder)
     try:
         private_folder(folder)
     except OSError as error:
-        raise OutputError(f"cannot make the folder '{folder}': {error.strerror or error}.") from None
+        raise OutputError("cannot-make-folder", folder=folder, reason=error.strerror or error) from None
     store = Store(path)
     store.append([header])
     return store
@@ -114,15 +115,18 @@ def canonical(value: Any) -> Any:
 def _resumed(path: Path, header: Mapping[str, Any]) -> dict[Setting, Outcome]:
     first, *lines = _read(path)
     if "data" not in first or "arguments" not in first:
-        raise OutputError(f"'{path}' is not the work of an earlier tuning: name another folder.")
+        raise OutputError("not-work-earlier-tuning", path=path)
     if first["data"] != header["data"]:
-        raise OutputError(f"'{path.parent}' holds a tuning of other data: name another folder.")
+        raise OutputError("holds-tuning-other-data", parent=path.parent)
     for name in {**first["arguments"], **header["arguments"]}:
         before, now = first["arguments"].get(name), header["arguments"].get(name)
         if before != now:
             raise OutputError(
-                f"'{path.parent}' holds a tuning with other arguments ({name} was {_short(before)}, now it is "
-                f"{_short(now)}): give the same ones to go on, or name another folder."
+                "holds-tuning-other-arguments-now",
+                parent=path.parent,
+                name=name,
+                before=_short(before),
+                now=_short(now),
             )
     return _outcomes(lines)
 
@@ -136,16 +140,16 @@ def _read(path: Path) -> list[dict[str, Any]]:
             private_text(path, complete)
         lines = [json.loads(line) for line in complete.splitlines()]
     except (OSError, ValueError) as error:
-        raise OutputError(f"'{path}' cannot be read ({error}): name another folder.") from None
+        raise OutputError("store-cannot-be-read", path=path, reason=error) from None
     if not lines or not all(isinstance(line, dict) for line in lines):
-        raise OutputError(f"'{path}' is not the work of an earlier tuning: name another folder.")
+        raise OutputError("not-work-earlier-tuning", path=path)
     return lines
 
 
 def _lines(setting: Setting, outcome: Outcome) -> list[dict[str, Any]]:
     key = {"setting": setting.to_dict()}
     if outcome.refused is not None:
-        return [{**key, "refused": outcome.refused}]
+        return [{**key, "refused": str(outcome.refused)}]
     shared = {**key, "expected": outcome.expected, "seconds": outcome.seconds}
     return [shared, *({**key, **asdict(run)} for run in outcome.runs)]
 
@@ -155,7 +159,8 @@ def _outcomes(lines: list[dict[str, Any]]) -> dict[Setting, Outcome]:
     for line in lines:
         setting = Setting(**line["setting"])
         if "refused" in line:
-            store.add(setting, Outcome(refused=line["refused"]))
+            # the sentence of whichever version of Shoal wrote it
+            store.add(setting, Outcome(refused=Message.of("refused-before", words=line["refused"])))
         elif "seed" in line:
             run = Run(line["seed"], line["measures"], line["seconds"])
             store.add(setting, Outcome(runs=(run,)))

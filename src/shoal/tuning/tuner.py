@@ -17,6 +17,7 @@ from shoal.noise import parse_epsilon
 from shoal.progress import silent
 from shoal.release.protect import Preparation
 from shoal.release.uses import note_use
+from shoal.text import Message
 from shoal.tuning.bought import account, tune_privately
 from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
 from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
@@ -31,12 +32,6 @@ from shoal.workers import available_cores
 
 # rows times settings up to which closed forms take less time than starting processes for them
 _SMALL = 100_000
-# said before the work starts: afterwards it would be too late
-BEFOREHAND = (
-    "A setting that you take from this comparison was chosen by looking at the records: a release of these records "
-    "with it promises nothing, and its verdict is 'do not publish'. To keep the promise, compare on a rehearsal "
-    "('shoal rehearse', on made-up people or last year's table) or choose k privately (private=)."
-)
 
 
 def tune(
@@ -106,7 +101,7 @@ def tune(
             `tuning.json`, `tuning.svg` and `method.toml`.
         workers: processes; all cores when absent.
         progress: called with (what, done, total).
-        notice: called with an estimate of the time before the work starts.
+        notice: called with an estimate of the time before the work starts, a message whose `str` is its sentence.
         options: settings that all methods share, as for `shoal.protect`; methods without such a setting ignore it.
 
     Returns:
@@ -174,7 +169,8 @@ def tune(
     }
     store = open_store(folder, table, arguments)
     if any(_spoiled(found.statement.model) for found in candidates.values()):
-        (notice or _unheard)(BEFOREHAND)
+        # afterwards it would be too late to say so
+        (notice or _unheard)(Message.of("chosen-from-comparison"))
     cores = available_cores() if workers is None else workers
     if fast and table.n * len(candidates) <= _SMALL:
         cores = 1
@@ -189,7 +185,7 @@ def tune(
 def _tuning(
     question: Question,
     candidates: Mapping[Setting, Preparation],
-    refused: dict[Setting, str],
+    refused: dict[Setting, Message],
     outcomes: Mapping[Setting, Outcome],
     seeds: Sequence[int],
     target: str | None,
@@ -204,7 +200,7 @@ def _tuning(
         else:
             measured[setting] = figures(outcome)
     if not measured:
-        raise OptionError(f"no setting can be used on this table: {next(iter(refused.values()))}")
+        raise OptionError("no-setting-can-be-used", reason=next(iter(refused.values())))
     first = candidates[next(iter(measured))].described
     numeric = all(attribute.kind_facts.measured for attribute in first.attributes)
     ranked_by = utility or automatic_utility(list(measured.values()), numeric, target)
@@ -223,7 +219,7 @@ def _tuning(
         rows=rows,
         refused=refused,
         best=None if best is None else best.setting,
-        why=reasons(rows, best, ranked_by, max_risk, first.n, tuned),
+        reasons=reasons(rows, best, ranked_by, max_risk, first.n, tuned),
         tuned=tuned,
         seeds=len(seeds),
         columns=first.columns,
@@ -246,5 +242,5 @@ def _chosen(settings: Sequence[Setting], best: Row | None) -> Tuned | None:
     return Tuned(what) if what else None
 
 
-def _unheard(text: str) -> None:
+def _unheard(notice: Message) -> None:
     """A notice that nobody reads."""

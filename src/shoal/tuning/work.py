@@ -9,12 +9,13 @@ from functools import partial
 from shoal.mechanisms.base import Progress
 from shoal.noise import Seeded
 from shoal.release.protect import Preparation
+from shoal.text import Message
 from shoal.tuning.grid import Setting
 from shoal.tuning.simulate import run_setting
 from shoal.tuning.store import Store
 from shoal.workers import Stream, Task, stream
 
-Notice = Callable[[str], None]
+Notice = Callable[[Message], None]
 
 
 def run_all(
@@ -84,7 +85,7 @@ def _estimate(
     seeds: Sequence[int],
     store: Store,
     workers: int,
-) -> str:
+) -> Message:
     """How long the rest will take, from the runs that are known."""
     shared: dict[str, list[float]] = {}
     each: dict[str, list[float]] = {}
@@ -98,25 +99,30 @@ def _estimate(
         pending = len(seeds) if known is None else len(known.left(seeds))
         runs += pending
         seconds += _mean(shared.get(setting.method)) + pending * _mean(each.get(setting.method))
-    work = f"{len(rest)} of {len(candidates)} settings are left" + (
-        f", {runs} runs" if seeds else " in closed form"
+    return Message.of(
+        "work-left-runs" if seeds else "work-left-closed-form",
+        left=len(rest),
+        settings=len(candidates),
+        runs=runs,
+        time=_duration(seconds / workers),
+        processes=Message.of("one-process" if workers == 1 else "several-processes", processes=workers),
     )
-    processes = "1 process" if workers == 1 else f"{workers} processes"
-    return f"{work}: about {_duration(seconds / workers)} with {processes}."
 
 
 def _mean(values: Sequence[float] | None) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _duration(seconds: float) -> str:
-    """A rough time in words.
+def _duration(seconds: float) -> Message:
+    """A rough time.
 
-    >>> _duration(0.2), _duration(75), _duration(300)
-    ('a second', '75 seconds', '5 minutes')
+    >>> [str(_duration(seconds)) for seconds in (0.2, 75, 300)]
+    ['a second', '75 seconds', '5 minutes']
     """
     if seconds < 1.5:
-        return "a second"
+        return Message.of("time-second")
     if seconds < 120:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"
+        return Message.of("time-seconds", seconds=seconds)
+    if seconds < 7200:
+        return Message.of("time-minutes", minutes=seconds / 60)
+    return Message.of("time-hours", hours=seconds / 3600)

@@ -158,7 +158,8 @@ def test_a_release_is_charged_in_rho(ledger: Ledger) -> None:
     with pytest.raises(ClaimError, match="is in ε"):
         record_release(ledger, "people", found, "replace-one", "0" * 64)
     (warning,) = [w for w in record_release(ledger, "rich", found, "replace-one", "0" * 64).warnings]
-    assert "ε = 0.25, δ = 1e-06" in warning
+    assert warning.code == "released-before"
+    assert "ε = 0.25, δ = 1e-06" in str(warning)
 
 
 def test_the_first_release_with_a_delta_opens_a_budget_in_rho(ledger: Ledger) -> None:

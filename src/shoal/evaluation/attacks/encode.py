@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shoal.columns.guess import stored_kind
 from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.display import internal
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io import Table, first_row
 
 
@@ -62,7 +62,7 @@ def encode(original: Table, released: Table, control: Table | None, columns: Seq
         tables["control"] = control
     for which, table in tables.items():
         if table.n == 0:
-            raise InputError(f"the {which} table has no rows: there is nothing to attack.")
+            raise InputError("encode-table-no-rows", which=which)
     names = _common(tables, columns)
     kinds = [_common_kind(tables, name) for name in names]
     matrices = {
@@ -86,19 +86,16 @@ def _common(tables: Mapping[str, Table], columns: Sequence[str] | None) -> tuple
     if columns is None:
         names = tuple(name for name in original.names if name in released.names)
         if not names:
-            raise InputError(
-                f"the tables have no column in common: the original has {_listed(original.names)}, "
-                f"the released table {_listed(released.names)}."
-            )
+            raise InputError("no-common-column", original=original.names, released=released.names)
     else:
         names = tuple(dict.fromkeys([columns] if isinstance(columns, str) else columns))
         if not names:
-            raise OptionError("columns is empty: name at least one column, or leave the option out.")
+            raise OptionError("columns-is-empty", option="columns")
     for which, table in tables.items():
         for name in names:
             if name not in table.names:
-                hint = did_you_mean(name, table.names)
-                raise InputError(f"there is no column '{name}' in the {which} table.{hint}")
+                hint = closest(name, table.names)
+                raise InputError("there-no-column-table", column=name, which=which, hint=hint)
     return names
 
 
@@ -107,9 +104,11 @@ def _common_kind(tables: Mapping[str, Table], name: str) -> Kind:
     for which, kind in kinds.items():
         if kind != kinds["original"]:
             raise InputError(
-                f"column '{name}' holds {KIND_FACTS[kinds['original']].cell}s in the original and "
-                f"{KIND_FACTS[kind].cell}s in the {which} table: "
-                "convert one of them, or leave the column out with the option columns."
+                "column-holds-original-table",
+                column=name,
+                cell=KIND_FACTS[kinds["original"]].cell,
+                cell_2=KIND_FACTS[kind].cell,
+                which=which,
             )
     return kinds["original"]
 
@@ -156,11 +155,5 @@ def _codes(texts: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
 def _refuse(missing: NDArray[np.bool_], name: str, which: str) -> None:
     if missing.any():
         raise InputError(
-            f"column '{name}' of the {which} table has a missing or infinite value in row {first_row(missing)}: fill "
-            "or drop such rows, or leave the column out with the option columns."
+            "column-table-missing-infinite-value-row", column=name, row=first_row(missing), which=which
         )
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:8])
-    return f"{shown} and {len(names) - 8} more" if len(names) > 8 else shown

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
 from shoal.evaluation.attacks.risk import Rate, Risk
 from shoal.evaluation.interval import CONFIDENCE, Interval
 from shoal.evaluation.result import _empty_table, plain
+from shoal.text import Message, capital
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-NO_CONTROL = "no control group: excess risk unknown"
+NO_CONTROL = Message.of("no-control-group")
 
 
 @internal(".to_dict()")
@@ -32,7 +33,7 @@ class AttackReport:
     risks: tuple[Risk, ...]
     columns: tuple[str, ...]
     rows: dict[str, int | None]
-    skipped: dict[str, str]
+    skipped: dict[str, Message]
     tolerance: float
 
     @property
@@ -51,9 +52,9 @@ class AttackReport:
                 "rows": self.rows,
                 "confidence": CONFIDENCE,
                 "tolerance": self.tolerance,
-                "control": None if self.has_control else NO_CONTROL,
-                "attacks": [asdict(risk) for risk in self.risks],
-                "skipped": self.skipped,
+                "control": None if self.has_control else str(NO_CONTROL),
+                "attacks": [risk.to_dict() for risk in self.risks],
+                "skipped": {name: str(why) for name, why in self.skipped.items()},
             }
         )
         return out
@@ -83,7 +84,7 @@ class AttackReport:
         lines.append(
             "Excess: success above that of the control group, 100 = all there was to gain."
             if self.has_control
-            else f"{NO_CONTROL[0].upper()}{NO_CONTROL[1:]}."
+            else f"{capital(str(NO_CONTROL))}."
         )
         out.caption = escape("\n".join(lines))
         return out

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.evaluation.interval import Interval, wilson
+from shoal.text import Message
 
 
 @internal()
@@ -34,21 +36,29 @@ class Risk:
 
     Attributes:
         attack: its name.
-        known: what the attacker knows or looks at, in words.
+        known: what the attacker knows or looks at.
         success: on the records that were released.
         baseline: by guessing at random.
         control: the same attack on records that were not released; None without a control group.
         excess: (success - control) / (1 - control), 0 for no risk and 1 for the largest, below 0 by chance;
             None without a control group or if the attack always succeeds on it.
+        secret: the column whose values are guessed; None where it is about whose a row is.
     """
 
     attack: str
-    known: str
+    known: Message
     success: Rate
     baseline: Rate
     control: Rate | None = None
     excess: float | None = None
     excess_interval: Interval | None = None
+    secret: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        found = asdict(self)
+        del found["secret"]
+        return {**found, "known": str(self.known)}
 
 
 def sampled(credits: NDArray[np.float64]) -> Rate:
@@ -66,12 +76,19 @@ def computed(value: float) -> Rate:
     return Rate(value, (value, value), 0)
 
 
-def risk(attack: str, known: str, success: Rate, baseline: Rate, control: Rate | None) -> Risk:
+def risk(
+    attack: str,
+    known: Message,
+    success: Rate,
+    baseline: Rate,
+    control: Rate | None,
+    secret: str | None = None,
+) -> Risk:
     """Put the rates together and compare with the control group, if there is one."""
     if control is None or control.value >= 1.0:
-        return Risk(attack, known, success, baseline, control)
+        return Risk(attack, known, success, baseline, control, secret=secret)
     value, interval = excess(success, control)
-    return Risk(attack, known, success, baseline, control, value, interval)
+    return Risk(attack, known, success, baseline, control, value, interval, secret)
 
 
 def excess(success: Rate, control: Rate) -> tuple[float, Interval]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.evaluation.attacks import singling
 from shoal.evaluation.attacks.encode import Encoded, encode
 from shoal.evaluation.attacks.inferring import inference, inference_by_guessing
@@ -20,11 +20,13 @@ from shoal.evaluation.linkage import record_linkage
 from shoal.evaluation.pair import Pair, make_pair
 from shoal.io import read
 from shoal.progress import Progress, silent
+from shoal.text import Message
 
 RECORD_LINKAGE = "record linkage"
 LINKABILITY = "linkability"
 ONE_COLUMN = "singling out, one column"
 SEVERAL_COLUMNS = "singling out, several columns"
+_TWO_COLUMNS = Message.of("needs-two-columns")
 _ATTACKING = "attacking the released table"
 
 
@@ -42,35 +44,31 @@ def attack(
 ) -> AttackReport:
     """`shoal.attack` without a note in the journal of use; its arguments are described there."""
     if attempts < 1:
-        raise OptionError(
-            f"attempts is {attempts}: at least 1 is needed, a few hundred for a narrow interval."
-        )
+        raise OptionError("attempts-least-1-needed-few-hundred", option="attempts", found=attempts)
     if not 0.0 <= tolerance <= 1.0:
-        raise OptionError(f"tolerance is {tolerance}: give a share of the column's range between 0 and 1.")
+        raise OptionError("tolerance-is", option="tolerance", found=tolerance)
     if seed is not None and seed < 0:
-        raise OptionError(f"seed is {seed}: give a whole number from 0 on.")
+        raise OptionError("seed-negative", option="seed", found=seed)
     pair = make_pair(original, released)
     data = encode(pair.before, pair.published, None if control is None else read(control), columns)
     names = data.space.names
     if secret is not None and secret not in names:
         raise OptionError(
-            f"secret '{secret}' is not among the attacked columns.{did_you_mean(secret, names)}"
+            "secret-not-among-attacked-columns", option="secret", secret=secret, hint=closest(secret, names)
         )
     if secret is not None and len(names) == 1:
-        raise OptionError(
-            f"secret '{secret}' is the only attacked column: the attacker must know another one."
-        )
+        raise OptionError("secret-only-attacked-column", option="secret", secret=secret)
     # two ways of linking, two of singling out, and the inference of each column
     tell, steps = progress or silent, 4 + len(names)
     tell(_ATTACKING, 0, steps)
     by_link, by_value, by_corner, *by_secret = np.random.default_rng(seed).spawn(3 + len(names))
     risks = [*_record_linkage(pair, names)]
-    skipped: dict[str, str] = {}
+    skipped: dict[str, Message] = {}
     tell(_ATTACKING, 1, steps)
     if len(names) > 1:
         risks.append(_linkability(data, attempts, by_link))
     else:
-        skipped[LINKABILITY] = "needs two columns"
+        skipped[LINKABILITY] = _TWO_COLUMNS
     distinct = singling.distinct_rows(data.released)
     for step, name, width, build, rng in (
         (2, ONE_COLUMN, 1, singling.rare_values, by_value),
@@ -78,15 +76,15 @@ def attack(
     ):
         tell(_ATTACKING, step, steps)
         if name == SEVERAL_COLUMNS and len(names) == 1:
-            skipped[name] = "needs two columns"
+            skipped[name] = _TWO_COLUMNS
             continue
         predicates = build(distinct, data.space, attempts, rng)
         if len(predicates) == 0:
-            skipped[name] = "no predicate isolates a single distinct released row"
+            skipped[name] = Message.of("no-isolating-predicate")
             continue
         risks.append(_singling_out(data, name, predicates, width, attempts, rng))
     if len(names) == 1:
-        skipped["inference"] = "needs two columns"
+        skipped["inference"] = _TWO_COLUMNS
     else:
         for j, (name, rng) in enumerate(zip(names, by_secret, strict=True)):
             tell(_ATTACKING, 4 + j, steps)
@@ -115,7 +113,7 @@ def _record_linkage(pair: Pair, names: Sequence[str]) -> list[Risk]:
     )
     low, high = linked.interval
     rate = Rate(linked.percent / 100.0, (low / 100.0, high / 100.0), linked.records)
-    known = f"all original records: {_listed(chosen)}"
+    known = Message.of("knows-records-of-columns", columns=tuple(chosen))
     return [risk(RECORD_LINKAGE, known, rate, computed(linked.chance / 100.0), None)]
 
 
@@ -127,9 +125,10 @@ def _linkability(data: Encoded, attempts: int, rng: np.random.Generator) -> Risk
         return linkability(targets, data.released, data.space, first, second)
 
     success, control = _on_targets(succeed, data, attempts, rng)
-    one, other = (_listed([data.space.names[j] for j in part]) for part in (first, second))
+    one, other = (tuple(data.space.names[j] for j in part) for part in (first, second))
     baseline = computed(linkability_by_guessing(len(data.released)))
-    return risk(LINKABILITY, f"one source: {one}; the other: {other}", success, baseline, control)
+    known = Message.of("knows-two-sources", one=one, other=other)
+    return risk(LINKABILITY, known, success, baseline, control)
 
 
 def _inference(data: Encoded, secret: int, attempts: int, tolerance: float, rng: np.random.Generator) -> Risk:
@@ -142,8 +141,9 @@ def _inference(data: Encoded, secret: int, attempts: int, tolerance: float, rng:
     success, control = _on_targets(succeed, data, attempts, rng)
     baseline = computed(inference_by_guessing(truth, data.released[:, secret], margin))
     names = data.space.names
-    known = f"all but the secret: {_listed([name for name in names if name != names[secret]])}"
-    return risk(f"inference of {names[secret]}", known, success, baseline, control)
+    others = tuple(name for name in names if name != names[secret])
+    known = Message.of("knows-all-but-secret", columns=others)
+    return risk(f"inference of {names[secret]}", known, success, baseline, control, names[secret])
 
 
 def _on_targets(
@@ -175,9 +175,5 @@ def _singling_out(
     if data.control is not None:
         counts = count_matches(data.control, predicates)
         control = singling.control_rate(counts, len(data.control), len(data.original))
-    columns = "one column" if width == 1 else f"{width} columns"
-    return risk(name, f"the released table, {columns} at a time", success, baseline, control)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names)
+    known = Message.of("one-column-at-a-time" if width == 1 else "columns-at-a-time", columns=width)
+    return risk(name, known, success, baseline, control)

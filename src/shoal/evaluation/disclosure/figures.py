@@ -7,11 +7,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from shoal.display import internal
-from shoal.evaluation.disclosure.frequencies import RULE_WORDS
 from shoal.evaluation.disclosure.individual import HIGH_RISK
 from shoal.evaluation.result import plain
+from shoal.text import Message
 
-_FORM_WORDS: Mapping[str, str] = {"approximate": "closed forms", "exact": "exact form"}
+_RULES: Mapping[str, Message] = {
+    "wildcard": Message.of("rule-wildcard"),
+    "category": Message.of("rule-category"),
+}
+_FORMS: Mapping[str, Message] = {
+    "approximate": Message.of("form-approximate"),
+    "exact": Message.of("form-exact"),
+}
 
 
 @internal(".to_dict()")
@@ -98,24 +105,27 @@ class RiskFigures:
     @property
     def missing_words(self) -> str:
         """The rule for missing keys, in words."""
-        part = f", such a match counting {self.alpha:g}" if self.alpha != 1 else ""
-        return f"{RULE_WORDS[self.missing]}{part}"
+        return str(self._rule)
+
+    @property
+    def _rule(self) -> Message:
+        rule = _RULES[self.missing]
+        return rule if self.alpha == 1 else Message.of("rule-counting", rule=rule, alpha=self.alpha)
 
     @property
     def conditions(self) -> str:
         """What the figures rest on, in one line."""
-        sampled = (
-            "No weights: the table is taken for the whole population."
-            if self.weight is None
-            else f"Weights: {self.weight}."
-        )
-        lived = "" if self.household is None else f"Households: {self.household}. "
-        whose = "" if self.unit is None else f"Persons are counted, not records: the values of {self.unit}. "
-        return (
-            f"fk, Fk and individual risk: {self.missing_words}; {_FORM_WORDS[self.form]} of Benedetti and Franconi. "
-            f"{sampled} {lived}{whose}SUDA2, τ and l: a missing key fits no other value."
-            + ("" if self.suda is not None else " Special uniques were not searched.")
-        )
+        found = [Message.of("figures-rest-on", rule=self._rule, form=_FORMS[self.form])]
+        weighted = self.weight is not None
+        found.append(Message.of("figures-weights" if weighted else "figures-no-weights", weight=self.weight))
+        if self.household is not None:
+            found.append(Message.of("figures-households", household=self.household))
+        if self.unit is not None:
+            found.append(Message.of("figures-persons", unit=self.unit))
+        found.append(Message.of("figures-missing-keys"))
+        if self.suda is None:
+            found.append(Message.of("figures-no-special"))
+        return " ".join(map(str, found))
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Name, value and meaning of every figure."""

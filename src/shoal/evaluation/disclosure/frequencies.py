@@ -19,11 +19,6 @@ from shoal.evaluation.groups import row_groups
 MissingRule = Literal["wildcard", "category"]
 Frequencies = tuple[Floats, Floats]
 
-RULE_WORDS: Mapping[str, str] = {
-    "wildcard": "a missing key value fits any value",
-    "category": "a missing key value is a value of its own and fits only another missing one",
-}
-
 
 def as_category(found: Patterns, alpha: float = 1.0) -> Frequencies:
     """fk and Fk of each pattern where a missing value is one more value."""

@@ -92,10 +92,7 @@ def with_margins(found: Patterns, levels: Sequence[int], margins: Sequence[Seque
     shape = tuple(many + gap for many, gap in zip(levels, gaps, strict=True))
     cells = math.prod(shape)
     if cells > MOST_CELLS:
-        raise OptionError(
-            f"the table of all keys has {cells:,} cells, more than the {MOST_CELLS:,} that a model with interactions "
-            "can take: recode keys, or leave the interactions out."
-        )
+        raise OptionError("table-all-keys-cells-more-than", cells=cells, most_cells=MOST_CELLS)
     # a missing value is the last level of its key
     places = tuple(np.where(key < 0, size - 1, key) for key, size in zip(found.codes, shape, strict=True))
     sample = np.zeros(shape)

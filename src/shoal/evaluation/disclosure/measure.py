@@ -51,7 +51,7 @@ def risk(
     data = read(table) if schema is None else read_declared(table, schema)
     schema = None if schema is None else schema.stepped
     if data.n == 0:
-        raise InputError("the table has no rows: there is no risk to measure.")
+        raise InputError("no-risk-to-measure")
     known = _keys(data, keys, schema)
     weight = weight if weight is not None else _by_role(data, schema, "weight")
     unit = unit if unit is not None else _by_role(data, schema, "unit")
@@ -59,9 +59,10 @@ def risk(
     _check_options(missing, alpha, form, tolerated, fraction, points, c)
     if special and len(known) > MOST_KEYS:
         raise OptionError(
-            f"special uniques can be searched among at most {MOST_KEYS} keys, and there are {len(known)}: name fewer "
-            "keys, or leave them out (special=False).",
+            "special-uniques-can-searched-among-most",
             option="special",
+            most_keys=MOST_KEYS,
+            number_of_known=len(known),
         )
     tell = progress or silent
     tell("counting combinations of keys", 0, 1)
@@ -106,11 +107,7 @@ def _keys(table: Table, keys: Sequence[str] | None, schema: Schema | None) -> tu
     if named is None and schema is not None:
         named = [a.name for a in schema.attributes if a.role == "quasi-identifier" and a.name in table.names]
     if not named:
-        raise OptionError(
-            "there are no keys: name the columns an intruder may know (keys=), or give a schema that has "
-            "quasi-identifiers.",
-            option="keys",
-        )
+        raise OptionError("there-no-keys", option="keys")
     return tuple(table.known(name) for name in dict.fromkeys(named))
 
 
@@ -130,13 +127,9 @@ def _weights(table: Table, name: str) -> Floats:
     weights = table.numeric(name)
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
     if bad.size:
-        value = weights[bad[0]]
-        shown = "is missing" if math.isnan(value) else f"is {value:g}"
-        raise InputError(
-            f"column '{name}': the weight of row {bad[0] + 1} {shown}, and a weight must be a number above 0: correct "
-            "it, or leave the row out.",
-            column=name,
-        )
+        row, value = int(bad[0]) + 1, float(weights[bad[0]])
+        code = "weight-missing" if math.isnan(value) else "weight-not-above-0"
+        raise InputError(code, column=name, row=row, found=value)
     return weights
 
 
@@ -149,11 +142,7 @@ def units_of(table: Table, name: str) -> Codes:
     column = coded(table, table.known(name))
     alone = column.codes < 0
     if alone.any():
-        raise InputError(
-            f"unit column '{name}' has no value in row {int(np.argmax(alone)) + 1}: every row needs its person.",
-            column=name,
-            row=int(np.argmax(alone)) + 1,
-        )
+        raise InputError("row-without-person", column=name, row=int(np.argmax(alone)) + 1)
     return column.codes
 
 
@@ -171,8 +160,7 @@ def _margins(keys: Sequence[str], interactions: Sequence[Sequence[str]]) -> list
         for name in margin:
             if name not in keys:
                 raise OptionError(
-                    f"interactions names '{name}', which is not one of the keys: {', '.join(keys)}.",
-                    option="interactions",
+                    "interactions-names-not-keys", option="interactions", name=name, keys=tuple(keys)
                 )
     return [[keys.index(name) for name in margin] for margin in interactions]
 
@@ -186,11 +174,11 @@ def _check_options(
         ("points", points, ("original", "ihsn")),
     ):
         if value not in known:
-            raise OptionError(f"{name} '{value}' is not one of {', '.join(known)}.", option=name)
+            raise OptionError("is-not-one-of", option=name, found=value, allowed=tuple(known))
     if not 0 <= alpha <= 1:
-        raise OptionError(f"alpha must be from 0 to 1, got {alpha!r}.", option="alpha")
+        raise OptionError("alpha-from-0-1", option="alpha", found=alpha)
     for name, share in (("tolerated", tolerated), ("fraction", fraction)):
         if not 0 < share < 1:
-            raise OptionError(f"{name} must be above 0 and below 1, got {share!r}.", option=name)
+            raise OptionError("above-0-below-1", option=name, found=share)
     if not c > 0:
-        raise OptionError(f"c must be above 0, got {c!r}.", option="c")
+        raise OptionError("c-above-0", option="c", found=c)

@@ -300,12 +300,9 @@ class Risk:
 
         target = Path(path)
         if target.exists():
-            raise OutputError(f"'{target}' exists already: name a new file, nothing is overwritten.")
+            raise OutputError("result-exists-already", target=target)
         if (target.parent / "statement.json").exists():
-            raise OutputError(
-                f"'{target}' would lie in the folder of a release, and the risk of single records is not for "
-                "publication: put it elsewhere."
-            )
+            raise OutputError("would-lie-folder-release-risk-single", target=target)
         aside = target.with_name(f".partial-{target.name}")
         try:
             write(self.records(), private_file(aside))
@@ -313,7 +310,7 @@ class Risk:
         except OSError as error:
             if isinstance(error, OutputError):
                 raise
-            raise OutputError(f"cannot write '{target}': {error.strerror or error}.") from None
+            raise OutputError("result-cannot-write", target=target, reason=error.strerror or error) from None
         finally:
             aside.unlink(missing_ok=True)
 

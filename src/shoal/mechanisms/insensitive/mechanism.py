@@ -20,9 +20,10 @@ from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition.base import check_k
+from shoal.text import Message
 
 
-def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
+def settle(method: Method, described: Described) -> tuple[Method, tuple[Message, ...]]:
     """Fill in k from the public number of rows; say where a k asked for cannot pay off."""
     n = described.n
     settled = replace(method, k=default_size(n)) if method.k is None else method
@@ -30,16 +31,11 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
     if method.composition == "parallel":
         for option, used in (("noise", "laplace"), ("split", "equal")):
             if getattr(method, option) != used:
-                raise OptionError(
-                    f"{option} is for composition=strict: the method as published has {option}={used}."
-                )
+                raise OptionError("option-composition-strict", option=option, used=used)
         return settled, ()
     notes = size_note(n, settled.size)
     if len(described.columns) == 1 and paying_clusters(n, settled.size) > 1:
-        notes += (
-            "one column alone: method ranking-dp gives the same promise with less noise, because the changes of its "
-            "clusters add up to no more than one.",
-        )
+        notes += (Message("one-column-by-ranking"),)
     return settled, notes
 
 
@@ -51,10 +47,7 @@ def plan(method: Method, described: Described) -> Plan:
     paying = paying_clusters(described.n, method.size)
     if paying == 1:
         return shared
-    condition = (
-        f"One replaced record can change all {paying} clusters, by one record each, so every cluster gets 1/{paying} "
-        "of the ε of each column."
-    )
+    condition = Message.of("all-clusters-pay", paying=paying)
     # a change in one column moves records from cluster to cluster, and their other values with them
     whole = dict.fromkeys(shared.shares, method.budget)
     return replace(shared, conditions=(*shared.conditions, condition), per_attribute=whole)

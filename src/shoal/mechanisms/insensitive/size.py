@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from shoal.text import Message
+
 
 def paying_clusters(n: int, k: int) -> int:
     """How many clusters one replaced record can change, and so among how many ε is divided.
@@ -26,10 +28,10 @@ def default_size(n: int) -> int:
     return min(n, math.isqrt(n - 1) + 2)
 
 
-def size_note(n: int, k: int) -> tuple[str, ...]:
+def size_note(n: int, k: int) -> tuple[Message, ...]:
     """Why a k is too small to gain anything; nothing where it is not.
 
-    >>> size_note(1080, 5)[0][:88]
+    >>> str(size_note(1080, 5)[0])[:88]
     'k = 5 with 1080 rows: one record can change 216 clusters, so each gets 1/216 of ε, and t'
     >>> size_note(1080, 34), size_note(1080, 1)
     ((), ())
@@ -37,8 +39,7 @@ def size_note(n: int, k: int) -> tuple[str, ...]:
     paying = paying_clusters(n, k)
     if paying < k or k == 1:
         return ()
+    factor = paying / k
     return (
-        f"k = {k} with {n} rows: one record can change {paying} clusters, so each gets 1/{paying} of ε, and the noise "
-        f"on a cluster's mean is {paying / k:.3g} times that of method laplace on a value. It is smaller only for k "
-        f"above √n: the default is {default_size(n)}.",
+        Message.of("k-pays-too-often", k=k, rows=n, paying=paying, factor=factor, default=default_size(n)),
     )

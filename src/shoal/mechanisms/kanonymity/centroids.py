@@ -13,9 +13,9 @@ from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.columns import (
     columns_of,
-    listed,
+    diversity_term,
     named,
-    of_persons,
+    or_none,
     quasi_identifiers,
     survey_weights,
     weight_name,
@@ -23,17 +23,18 @@ from shoal.mechanisms.kanonymity.columns import (
 )
 from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
 from shoal.mechanisms.kanonymity.verify import persons_hold, reached
-from shoal.mechanisms.strata import strata_of, strata_words
+from shoal.mechanisms.strata import strata_of, strata_terms
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
+from shoal.text import Message
 
 
 def averaged(method: Method, described: Described) -> tuple[str, ...]:
     """The quasi-identifiers that become the middle of a group: all but strata, which a group has one of."""
     found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
     if not found:
-        raise OptionError("strata names all quasi-identifiers: nothing is left to group by.")
+        raise OptionError("strata-names-all-quasi-identifiers", option="strata")
     return found
 
 
@@ -42,35 +43,24 @@ def plan(method: Method, described: Described) -> Plan:
     averaged(method, described)
     quasi = quasi_identifiers(described)
     kept = tuple(name for name in described.columns if name not in quasi)
-    conditions = [f"Quasi-identifiers, which are all that an intruder is assumed to know: {listed(quasi)}."]
+    conditions = [Message.of("quasi-identifiers-known", columns=or_none(quasi))]
     if kept:
-        conditions.append(f"Released as they are: {listed(kept)}.")
+        conditions.append(Message.of("released-as-they-are", columns=kept))
     if method.l is not None:
-        conditions.append(
-            f"Every group has at least {method.l} different values of each confidential column{of_persons(described)}."
-        )
+        conditions.append(diversity_term("group-has-values", method, described))
     if method.t_emd is not None:
-        conditions.append(
-            f"Every group is within {float(method.t_emd):g} of the table in earth mover's distance, in each "
-            "confidential column."
-        )
+        conditions.append(Message.of("within-emd", t=float(method.t_emd)))
     weight = weight_name(described)
     if weight is not None:
-        conditions.append(
-            f"Means and medians of groups are weighted by {weight}: weighted totals of numbers are as they were, up to "
-            "rounding."
-        )
-    return Plan({}, {}, (*conditions, *strata_words(method)))
+        conditions.append(Message.of("means-weighted", weight=weight))
+    return Plan({}, {}, (*conditions, *strata_terms(method)))
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     for name in quasi_identifiers(described):
         if name in described.gaps:
-            raise InputError(
-                f"quasi-identifier '{name}' has missing values, and groups need all of them: use missing=category for "
-                "a nominal column, drop the rows, or fill the gaps."
-            )
+            raise InputError("quasi-identifier-missing-values-groups-need", name=name)
     survey_weights(described)
     grouping.check(method, described, plan, labels)
 

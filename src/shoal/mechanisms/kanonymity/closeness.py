@@ -24,7 +24,6 @@ from shoal.mechanisms.kanonymity.columns import (
     Columns,
     columns_of,
     confidential_columns,
-    listed,
     named,
     refuse_masked_weight,
     with_role,
@@ -36,41 +35,22 @@ from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
+from shoal.text import Message
 
 
 def plan(method: Method, described: Described) -> Plan:
     """No budget; what the claim is about."""
-    names = confidential_columns(method, described)
-    return Plan(
-        {},
-        {},
-        (
-            *bucket_conditions(method, described),
-            f"Swapped inside groups, every value still there: {listed(names)}. Other columns are as they are.",
-        ),
-    )
+    swapped = Message.of("swapped-inside-groups", columns=confidential_columns(method, described))
+    return Plan({}, {}, (*bucket_terms(method, described), swapped))
 
 
-def bucket_conditions(method: Method, described: Described) -> list[str]:
+def bucket_terms(method: Method, described: Described) -> list[Message]:
     """What a bound on buckets says, and for whom."""
     names = confidential_columns(method, described)
     assert method.t is not None
-    what = "combinations of " if len(names) > 1 else ""
-    shares = (
-        []
-        if described.circumstances.unit is None
-        else [
-            "The bound holds for the share of a bucket among the rows of a group, and for that among its persons, each "
-            "of whom counts once, in equal parts for their rows."
-        ]
-    )
-    return [
-        f"Buckets are at most {method.t + 1} sets of {what}values of {listed(names)}, nearly equally frequent; the "
-        "bound is about buckets, not about single values.",
-        *shares,
-        "Before seeing the release, the intruder believes of the person what is true of the whole table, and knows "
-        "the values of no other member of the group.",
-    ]
+    code = "buckets-of-combinations" if len(names) > 1 else "buckets-of-values"
+    shares = [] if described.circumstances.unit is None else [Message("bound-for-persons")]
+    return [Message.of(code, most=method.t + 1, columns=names), *shares, Message("prior-is-table")]
 
 
 def run(

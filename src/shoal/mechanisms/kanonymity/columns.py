@@ -19,11 +19,9 @@ from shoal.mechanisms.strata import units_of
 from shoal.method.method import Method
 from shoal.partition import Partition, mdav, normalise
 from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.text import Message
 
 Values = NDArray[np.float64]
-
-# what a statement says where values of a group have lost their owner, and persons are counted
-EVEN = "Nobody has more than one row in {k} of a group, so that no value is anybody's with a probability above 1/{k}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,9 +254,10 @@ def refuse_masked_weight(method: Method, described: Described) -> None:
     weight = described.schema.weight if described.schema is not None else None
     if weight is not None and described.circumstances.weight and weight.release == "masked":
         raise OptionError(
-            f"column '{weight.name}': method '{method.name}' would release a masked weight exactly as it is, row by "
-            'row: set release = "dropped" or "raked" for it in the schema, or use a method with an ε.',
+            "column-method-would-release-masked-weight",
             column=weight.name,
+            weight=weight.name,
+            method=method.name,
         )
 
 
@@ -276,11 +275,7 @@ def survey_weights(described: Described) -> Values | None:
     wrong = ~(values[kept] > 0) | np.isinf(values[kept])
     if wrong.any():
         row = int(kept[int(np.argmax(wrong))])
-        raise InputError(
-            f"weight '{name}' must be above 0, and row {row + 1} has {values[row]:g}: correct it, or set another role "
-            "in the schema.",
-            row=row + 1,
-        )
+        raise InputError("weight-above-0-row", row=row + 1, name=name, values=values[row])
     return values[kept]
 
 
@@ -289,21 +284,25 @@ def named(partition: Partition, names: Sequence[str]) -> Partition:
     return replace(partition, columns=tuple(names))
 
 
-def of_persons(described: Described) -> str:
-    """What is added about different values of a group where persons are counted."""
-    return "" if described.circumstances.unit is None else ", each of another person"
+def diversity_term(code: str, method: Method, described: Described) -> Message:
+    """What a statement says about different values of a group; each is of another person where persons are counted."""
+    of_persons = "" if described.circumstances.unit is None else "-of-persons"
+    return Message.of(f"{code}{of_persons}", l=method.l)
 
 
-def listed(names: Sequence[str]) -> str:
-    """Column names in a sentence."""
-    return ", ".join(names) if names else "none"
+def even_term(k: int | str) -> Message:
+    """What a statement says where values of a group have lost their owner, and persons are counted."""
+    return Message.of("even-rows", k=k)
+
+
+def or_none(names: Sequence[str]) -> tuple[str | Message, ...]:
+    """Column names for a sentence that says so where there are none."""
+    return tuple(names) or (Message("no-value"),)
 
 
 def confidential_columns(method: Method, described: Described) -> tuple[str, ...]:
     """What is to be kept from an intruder by the schema, or an error where that is nothing."""
     found = with_role(described, "confidential")
     if not found:
-        raise OptionError(
-            f"method '{method.name}' needs a confidential column: set role = \"confidential\" for one in the schema."
-        )
+        raise OptionError("method-needs-confidential-column", option="method", method=method.name)
     return found

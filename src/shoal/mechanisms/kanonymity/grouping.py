@@ -29,6 +29,7 @@ from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
+from shoal.text import Message
 
 
 def check(
@@ -54,9 +55,7 @@ def check(
     names = with_role(described, "confidential")
     for option, value in {"l": method.l, "t_emd": method.t_emd}.items():
         if value is not None and not names:
-            raise OptionError(
-                f'{option} is about confidential columns: set role = "confidential" for one in the schema.'
-            )
+            raise OptionError("option-about-confidential-columns", option=option)
     within = strata_of(method, described) if classes is None else classes
     if method.partition == "given" or labels is not None:
         own = _of_rows_kept(described, labels)
@@ -73,14 +72,14 @@ def check(
 def _check_diversity(least: int, columns: Columns, names: Sequence[str], classes: Sequence[Stratum]) -> None:
     """Refuse an l for which some class of records has too few different values."""
     for stratum in classes:
-        where = f"the stratum {stratum.name}" if stratum.name else "the whole table"
-        where += ", among rows of equal weight" if len({one.name for one in classes}) < len(classes) else ""
+        where = stratum.where or Message("the-whole-table")
+        if len({one.name for one in classes}) < len(classes):
+            where = Message.of("among-equal-weights", where=where)
         for name in names:
             found = int(np.unique(columns.values[name][stratum.rows]).size)
             if found < least:
                 raise OptionError(
-                    f"l = {least} cannot be reached: column '{name}' has {found} different "
-                    f"value{'' if found == 1 else 's'} in {where}."
+                    "grouping-l-cannot-reached", column=name, least=least, found=found, where=where
                 )
 
 
@@ -90,7 +89,9 @@ def _located(stratum: Stratum) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(f"the stratum {stratum.name}: {error}" if stratum.name else str(error)) from None
+        if not stratum.name:
+            raise
+        raise InputError("of-stratum", stratum=stratum.name, reason=error) from None
 
 
 def _check_given(method: Method, described: Described, made: Partition, *, even: bool) -> None:
@@ -100,11 +101,11 @@ def _check_given(method: Method, described: Described, made: Partition, *, even:
         return
     within = row_groups([_numbered(strata_of(method, described), described.n), made.labels])
     if lacks_persons(units, method.size, even=even)(Partition(within.labels, within.sizes)).any():
-        more = f", or one with more than one row in {method.size}" if even else ""
         raise OptionError(
-            f"labels: a cluster has fewer than k = {method.size} persons (values of "
-            f"'{described.circumstances.unit}'){more}: join clusters, or lower k.",
+            "labels-cluster-uneven-persons" if even else "labels-cluster-fewer-than-k-persons",
             option="labels",
+            size=method.size,
+            unit=described.circumstances.unit,
         )
 
 
@@ -125,9 +126,10 @@ def _check_values_of_persons(least: int, described: Described, name: str, classe
     found = int(distinct_for_units(_numbered(classes, described.n), values, units).min())
     if found < least:
         raise OptionError(
-            f"l = {least} cannot be reached: there are no {least} persons (values of "
-            f"'{described.circumstances.unit}') with different values of column '{name}'"
-            f"{' in every stratum' if len(classes) > 1 else ''}: lower l."
+            "l-persons-in-strata" if len(classes) > 1 else "l-persons",
+            column=name,
+            least=least,
+            unit=described.circumstances.unit,
         )
 
 
@@ -263,8 +265,10 @@ def internal_facts(columns: Columns, groups: Sequence[Partition], more: Mapping[
 
 def _of_rows_kept(described: Described, labels: ArrayLike | None) -> NDArray[Any]:
     if labels is None:
-        raise OptionError("partition='given' needs labels=, one cluster label per record.")
+        raise OptionError("partition-given-needs-labels-cluster-label")
     raw = np.asarray(labels)
     if raw.ndim != 1 or raw.size != described.table.n:
-        raise OptionError(f"labels must have one entry per row, {described.table.n}, got shape {raw.shape}.")
+        raise OptionError(
+            "labels-have-entry-per-row-shape", option="labels", n=described.table.n, shape=raw.shape
+        )
     return raw if described.kept is None else raw[described.kept]

@@ -14,25 +14,26 @@ from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import dissect
 from shoal.mechanisms.kanonymity.bucket_words import bucket_words
-from shoal.mechanisms.kanonymity.closeness import bucket_conditions, buckets_of, groups_by_buckets
+from shoal.mechanisms.kanonymity.closeness import bucket_terms, buckets_of, groups_by_buckets
 from shoal.mechanisms.kanonymity.columns import (
-    EVEN,
     Columns,
     columns_of,
     confidential_columns,
-    listed,
+    diversity_term,
+    even_term,
     named,
-    of_persons,
+    or_none,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
 from shoal.mechanisms.kanonymity.verify import groups_hold, linked_tables_hold
-from shoal.mechanisms.strata import strata_words
+from shoal.mechanisms.strata import strata_terms
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition, ranking
 from shoal.partition.base import check_k
+from shoal.text import Message
 
 # name of the second table
 CONFIDENTIAL = "confidential"
@@ -43,35 +44,28 @@ def plan(method: Method, described: Described) -> Plan:
     names = confidential_columns(method, described)
     known = _known(method, described)
     found = [
-        f"Two tables linked by the number of a group: {listed(known)} row by row, and how often {listed(names)} "
-        "take which values in the group.",
-        "The intruder knows the confidential values of no other member of the group.",
+        Message.of("two-linked-tables", known=or_none(known), counted=names),
+        Message("intruder-knows-no-other-values"),
     ]
     if method.t is not None:
-        found += bucket_conditions(method, described)[:-1]
-        found.append("The second table holds buckets instead of values.")
+        found += bucket_terms(method, described)[:-1]
+        found.append(Message("second-table-has-buckets"))
     elif method.group_by == "confidential":
-        found.append("Groups are made of close confidential values: their surroundings are not hidden.")
-    found += strata_words(method)
+        found.append(Message("groups-of-close-values"))
+    found += strata_terms(method)
     if method.l is not None:
-        found.append(
-            f"Every group has at least {method.l} different values of each confidential column{of_persons(described)}."
-        )
+        found.append(diversity_term("group-has-values", method, described))
     if described.circumstances.unit is not None:
-        found.append(EVEN.format(k=method.size))
+        found.append(even_term(method.size))
     return Plan({}, {}, tuple(found))
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     if method.t is not None and (labels is not None or method.l is not None):
-        raise OptionError("t makes its own groups: leave out labels and l, or leave out t.")
+        raise OptionError("t-makes-own-groups")
     if method.t is not None and method.strata:
-        raise OptionError(
-            "strata are not for groups by t, which compares every group with the whole table: leave out one of the "
-            "two, or protect every stratum as a table of its own.",
-            option="strata",
-        )
+        raise OptionError("strata-not-groups-t-compares-every", option="strata")
     grouping.check(method, described, plan, labels, even=True)
 
 
@@ -150,10 +144,7 @@ def _known(method: Method, described: Described) -> tuple[str, ...]:
     names = with_role(described, "confidential")
     known = tuple(name for name in described.columns if name not in names)
     if not known:
-        raise OptionError(
-            f"method '{method.name}' needs a column that is not confidential: set role = \"quasi-identifier\" for "
-            "those that an intruder may know, in the schema."
-        )
+        raise OptionError("method-needs-column-not-confidential", option="method", method=method.name)
     return known
 
 

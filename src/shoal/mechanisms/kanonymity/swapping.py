@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import Swap, diversify, swap_mdav, swap_ranking
@@ -23,35 +23,36 @@ from shoal.mechanisms.kanonymity.algorithms.diversity import (
 from shoal.mechanisms.kanonymity.algorithms.merging import merge_until
 from shoal.mechanisms.kanonymity.algorithms.swap import Refine
 from shoal.mechanisms.kanonymity.columns import (
-    EVEN,
     Columns,
     columns_of,
     confidential_columns,
-    listed,
+    diversity_term,
+    even_term,
     named,
-    of_persons,
+    or_none,
     survey_weights,
     weight_name,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
 from shoal.mechanisms.kanonymity.verify import groups_hold
-from shoal.mechanisms.strata import Stratum, counted_words, strata_of, strata_words, units_of
+from shoal.mechanisms.strata import Stratum, counted_message, strata_of, strata_terms, units_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
+from shoal.text import Message, listed
 
 
-def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
+def settle(method: Method, described: Described) -> tuple[Method, tuple[Message, ...]]:
     """Minimum group sizes of all swapped columns, the least of them as the k of the claim."""
     names = confidential_columns(method, described)
     given = dict(method.sizes or ())
     for name in given:
         if name not in names:
             raise OptionError(
-                f"sizes names column '{name}', which is not swapped.{did_you_mean(name, names)}"
+                "sizes-names-column-not-swapped", column=name, option="sizes", hint=closest(name, names)
             )
     if not given:
         return method, _weight_notes(method, described)
@@ -60,15 +61,15 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...
     return settled, _weight_notes(settled, described)
 
 
-def _weight_notes(method: Method, described: Described) -> tuple[str, ...]:
+def _weight_notes(method: Method, described: Described) -> tuple[Message, ...]:
     """What the custodian should know about weighted totals."""
     weight = weight_name(described)
     if weight is None or _by_weight(method, described) is not None:
         return ()
     return (
-        f"weighted totals move: some values of the weight '{weight}' have fewer than {_largest(method)} "
-        f"{counted_words(described)}, so values were swapped whatever the weight. Recode the weight into few values to "
-        "keep the totals.",
+        Message.of(
+            "weighted-totals-move", weight=weight, least=_largest(method), counted=counted_message(described)
+        ),
     )
 
 
@@ -81,7 +82,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
 
 def plan_ranking(method: Method, described: Described) -> Plan:
     """No budget; who is kept from what."""
-    return Plan({}, {}, (*_conditions(method, described, "informed"), _CLOSE))
+    return Plan({}, {}, (*_conditions(method, described, "informed"), Message("neighbours-in-rank")))
 
 
 def plan_mdav(method: Method, described: Described) -> Plan:
@@ -89,49 +90,30 @@ def plan_mdav(method: Method, described: Described) -> Plan:
     return Plan({}, {}, tuple(_conditions(method, described, method.intruder)))
 
 
-_UNIFORM = (
-    "The intruder considers every permutation of the values inside a group equally likely, and knows the value of no "
-    "other member of the group."
-)
-_CLOSE = "Values that were swapped are neighbours in rank: a value's surroundings are not hidden, only whose it is."
-
-
-def _conditions(method: Method, described: Described, intruder: str) -> list[str]:
-    names = confidential_columns(method, described)
-    found = [
-        f"Swapped inside groups, every value still there: {listed(names)}. Other columns are as they are."
-    ]
+def _conditions(method: Method, described: Described, intruder: str) -> list[Message]:
+    found = [Message.of("swapped-inside-groups", columns=confidential_columns(method, described))]
     if method.sizes:
-        each = ", ".join(f"{name} 1/{size}" for name, size in method.sizes)
-        found.append(f"Largest probability by column: {each}.")
+        each = tuple(Message.of("one-in", column=name, size=size) for name, size in method.sizes)
+        found.append(Message.of("largest-probabilities", each=each))
     if method.l is not None:
-        found.append(
-            f"Every group has at least {method.l} different values of what is swapped in it{of_persons(described)}."
-        )
+        found.append(diversity_term("group-has-swapped-values", method, described))
     if described.circumstances.unit is not None:
-        found.append(EVEN.format(k="k" if method.sizes else method.size))
+        found.append(even_term("k" if method.sizes else method.size))
     weight = weight_name(described)
     if weight is not None:
-        where = " in each stratum" if method.strata else ""
         # which of both it was is a fact about the records, and a note for the custodian
-        enough = (
-            f"at least {_largest(method)} rows{where}"
-            if described.circumstances.unit is None
-            else f"enough persons for a group of {_largest(method)}{where}"
-        )
-        found.append(
-            f"If every value of {weight} has {enough}, "
-            f"values changed owners among rows of equal {weight} only, and weighted totals of every column are as they "
-            f"were; if not, values changed owners whatever the {weight} of their rows, and weighted totals have moved."
-        )
-    return [*found, *strata_words(method), _intruder(intruder, described), _UNIFORM]
+        enough = "enough-rows" if described.circumstances.unit is None else "enough-persons"
+        in_each = "-in-each-stratum" if method.strata else ""
+        least = Message.of(f"{enough}{in_each}", least=_largest(method))
+        found.append(Message.of("swapped-within-weight", weight=weight, enough=least))
+    return [*found, *strata_terms(method), _intruder(intruder, described), Message("permutations-alike")]
 
 
-def _intruder(kind: str, described: Described) -> str:
+def _intruder(kind: str, described: Described) -> Message:
     if kind == "informed":
-        return "The intruder knows every column of a person but one, and looks for that one."
+        return Message("intruder-knows-all-but-one")
     known = tuple(name for name in described.columns if name not in with_role(described, "confidential"))
-    return f"The intruder knows of a person no more than {listed(known)}."
+    return Message.of("intruder-knows", columns=or_none(known))
 
 
 def run_ranking(

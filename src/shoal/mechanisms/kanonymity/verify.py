@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from shoal.io import Table
 from shoal.mechanisms.kanonymity.algorithms.diversity import lacks_persons
 from shoal.mechanisms.strata import Stratum
 from shoal.partition import Partition
+from shoal.text import Message
 
 
 def reached(
@@ -45,8 +47,8 @@ def reached(
         t_emd=t_emd,
     )
     if not found.met:
-        missed = "; ".join(requirement.words for requirement in found.requirements if not requirement.met)
-        raise _broken(missed)
+        missed = tuple(requirement.words for requirement in found.requirements if not requirement.met)
+        raise _broken("levels-missed", missed=missed)
 
 
 def linked_tables_hold(
@@ -68,22 +70,22 @@ def linked_tables_hold(
     members = np.bincount(quasi.numeric(group).astype(np.int64))
     groups, counts = (confidential.numeric(name).astype(np.int64) for name in (group, count))
     if not np.array_equal(np.bincount(groups, weights=counts, minlength=members.size), members):
-        raise _broken("the tables count different numbers of records in a group")
+        raise _broken("tables-count-differently")
     least = int(members[members > 0].min())
     if least < k:
-        raise _broken(f"k {k}: not met, found {least}")
+        raise _broken("level-missed", level="k", asked=k, found=least)
     records = np.repeat(np.unique(groups, return_inverse=True)[1], counts)
     columns = [column_codes(confidential, name) for name in names]
     if l is not None:
         for name, codes in zip(names, columns, strict=True):
             found = int(distinct_values(count_groups(records, _numbered(np.repeat(codes, counts)))).min())
             if found < l:
-                raise _broken(f"l {l} of '{name}': not met, found {found}")
+                raise _broken("level-missed-of", level="l", asked=l, column=name, found=found)
     if t is not None:
         combined = np.repeat(row_groups(columns).labels, counts)
         ratio = float(ratio_distances(count_groups(records, _numbered(combined))).max())
         if not within(ratio, t):
-            raise _broken(f"t {t}: not met, found {ratio:.6g}")
+            raise _broken("level-missed", level="t", asked=t, found=f"{ratio:.6g}")
 
 
 def groups_hold(partition: Partition, units: NDArray[np.int64] | None, k: int, *, even: bool) -> None:
@@ -93,10 +95,7 @@ def groups_hold(partition: Partition, units: NDArray[np.int64] | None, k: int, *
         ClaimError: a group holds too few, or too many rows of one; the table must not be published.
     """
     if units is not None and lacks_persons(units, k, even=even)(partition).any():
-        raise ClaimError(
-            f"a group would not hold {k} persons as the claim has it, so nothing is released: probably a bug, please "
-            "report it."
-        )
+        raise ClaimError("group-would-not-hold-persons-claim", k=k)
 
 
 def persons_hold(
@@ -116,18 +115,12 @@ def persons_hold(
         groups = row_groups([column[stratum.rows] for column in columns])
         found = int(units_of_groups(groups.labels, units[stratum.rows]).min())
         if found < k:
-            raise ClaimError(
-                f"a combination of quasi-identifiers would be shared by {found} persons instead of {k}, so nothing is "
-                "released: probably a bug, please report it."
-            )
+            raise ClaimError("combination-quasi-identifiers-would-shared-persons", found=found, k=k)
 
 
 def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 
-def _broken(missed: str) -> ClaimError:
-    return ClaimError(
-        f"the written table was read back and does not hold what it promises ({missed}), so nothing is kept: "
-        "probably a bug, please report it."
-    )
+def _broken(code: str, **facts: Any) -> ClaimError:
+    return ClaimError("written-table-read-back-does-not", missed=Message(code, facts))

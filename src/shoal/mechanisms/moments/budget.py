@@ -12,6 +12,7 @@ from shoal.mechanisms.moments.statistics import Summary
 from shoal.method.budget import Plan, split_budget
 from shoal.method.method import Method
 from shoal.noise.families import NOISES
+from shoal.text import Message
 
 KINDS = ("means", "covariances", "coskewnesses")
 
@@ -65,9 +66,12 @@ def plan(method: Method, described: Described) -> MomentPlan:
     if method.sensitivity == "none":
         return MomentPlan({}, {})
     if NOISES[method.noise].joint:
-        others = " or ".join(name for name, family in NOISES.items() if not family.joint)
         raise OptionError(
-            f"noise '{method.noise}' is for cluster sums, and method '{method.name}' keeps more: use noise={others}."
+            "noise-cluster-sums-method-keeps-more",
+            option="noise",
+            noise=method.noise,
+            method=method.name,
+            others=tuple(name for name, family in NOISES.items() if not family.joint),
         )
     widths = [described.lattices[name].width for name in names]
     split = method.split if isinstance(method.split, str) else dict(method.split)
@@ -85,10 +89,8 @@ def plan(method: Method, described: Described) -> MomentPlan:
         return MomentPlan(spending, shares, budgets=budgets)
     # the statistics of a group meet in its rows, so that no attribute has less than the ε of its group
     stated = {name: budget.epsilon for group, budget in budgets.items() for name in group}
-    conditions: tuple[str, ...] = ()
-    if max(len(group) for group in groups) > 1:
-        conditions = ("Columns that are grouped together share one ε, which is stated for each of them.",)
-    return MomentPlan(spending, stated, conditions, budgets=budgets)
+    together = (Message("grouped-share-epsilon"),) if max(len(group) for group in groups) > 1 else ()
+    return MomentPlan(spending, stated, together, budgets=budgets)
 
 
 def _group_budget(method: Method, group: tuple[str, ...], shares: Mapping[str, Fraction]) -> GroupBudget:
@@ -111,6 +113,10 @@ def _weights(method: Method, summary: Summary) -> tuple[Fraction, ...] | None:
         counts = (summary.means, summary.covariances, summary.coskewnesses)
         return tuple(Fraction(count) for count in counts[: summary.order + 1])
     if len(method.weights) != summary.order + 1:
-        kinds = ", ".join(KINDS[: summary.order + 1])
-        raise OptionError(f"weights must have one entry for each of {kinds}, got {len(method.weights)}.")
+        raise OptionError(
+            "weights-have-entry-each",
+            option="weights",
+            kinds=KINDS[: summary.order + 1],
+            found=len(method.weights),
+        )
     return method.weights

@@ -195,8 +195,10 @@ def masked(
     sizes, summary = fixed.partition.sizes, _summary(method, group)
     if int(sizes.min()) < summary.smallest:
         raise OptionError(
-            f"a cluster has {int(sizes.min())} records, and moments of order {summary.order} need at least "
-            f"{summary.smallest}: choose a larger k."
+            "cluster-records-moments-order-need-least",
+            sizes=int(sizes.min()),
+            order=summary.order,
+            smallest=summary.smallest,
         )
     noisy = mask(group, fixed, budget, summary, source, method, centred)
     return make_possible(noisy, sizes, summary, clip=method.clip)

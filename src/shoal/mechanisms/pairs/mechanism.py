@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.errors import OptionError, did_you_mean
+from shoal.errors import OptionError, closest
 from shoal.evaluation.target import target_column
-from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise
+from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise, gap_terms
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
 from shoal.mechanisms.pairs.drawing import Drawing, draw_values, fitted
@@ -34,11 +34,12 @@ from shoal.mechanisms.pairs.plan import (
 )
 from shoal.mechanisms.pairs.rows import block_sizes
 from shoal.mechanisms.pairs.triples import Triples, lay_out_triples
-from shoal.mechanisms.pairs.words import oneway_words, outline, pair_words, tail_words, triple_words
+from shoal.mechanisms.pairs.words import oneway_terms, outline, pair_terms, tail_terms, triple_terms
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.progress import Progress, silent
+from shoal.text import Message
 
 Integers = NDArray[np.int64]
 
@@ -61,32 +62,22 @@ def plan(method: Method, described: Described) -> Plan:
     shares = dict.fromkeys(described.columns, budget / len(described.columns))
     if rows is None:
         spending["single attributes and pairs, as finely as the number of rows allows"] = budget
-        condition = "What is measured follows from the noisy number of rows, ε and the declared domains."
-        return Plan(spending, shares, (condition, *_about_gaps(described)), {})
+        return Plan(spending, shares, (Message("measured-by-noisy-rows"), *gap_terms(described)), {})
     laid_out = _lay_out(method, described, rows, budget)
     spending["single attributes"] = laid_out.shared.oneway
     if laid_out.shared.pairs:
         spending["pairs of attributes"] = laid_out.shared.pairs
     if laid_out.triples is not None:
         spending["triples of attributes"] = laid_out.triples.share
-    condition = f"What is measured follows from {rows} rows, ε and the declared domains."
+    condition = Message.of("measured-by-rows", rows=rows)
     flags = flags_of(attributes)
     costs = {}
     for number, column in enumerate(described.columns):
         both = (number, flags[number]) if number in flags else (number,)
         paired = laid_out.beyond_one * any(attributes[a].points > 1 for a in both)
         costs[column] = laid_out.oneway.cost(*both) + paired
-    conditions = (condition, *laid_out.words(rows), *_about_gaps(described))
-    return Plan(spending, shares, conditions, costs if method.neighbours == "replace-one" else {})
-
-
-def _about_gaps(described: Described) -> list[str]:
-    if not described.flagged:
-        return []
-    return [
-        f"Missing values of {', '.join(described.flagged)} are a place of their own beside the values. How many "
-        "there are is noisy like every count: a table without any can be released with some."
-    ]
+    conditions = (condition, *laid_out.terms(rows), *gap_terms(described))
+    return Plan(spending, shares, conditions, {} if method.adjacency.hides_size else costs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +101,12 @@ class _LaidOut:
         """What all but single attributes costs."""
         return self.shared.pairs + (Fraction(0) if self.triples is None else self.triples.share)
 
-    def words(self, rows: float) -> tuple[str, ...]:
+    def terms(self, rows: float) -> tuple[Message, ...]:
         return (
-            *oneway_words(self.attributes, self.oneway, self.currency, rows),
-            *pair_words(self.attributes, self.pairs, rows),
-            *triple_words(self.attributes, self.triples, self.asked, rows),
-            *tail_words(self.attributes, self.pairs, self.currency, self.shared.pairs, rows),
+            *oneway_terms(self.attributes, self.oneway, self.currency, rows),
+            *pair_terms(self.attributes, self.pairs, rows),
+            *triple_terms(self.attributes, self.triples, self.asked, rows),
+            *tail_terms(self.attributes, self.pairs, self.currency, self.shared.pairs, rows),
         )
 
 
@@ -186,16 +177,14 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     least = budget * currency.oneway / number / 10
     if currency.deviation(Shape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
-            f"epsilon {float(method.budget):g} is too small for {len(described.columns)} columns, noise would be "
-            "larger than 2^52: use a larger epsilon."
+            "epsilon-too-small-columns-noise-would",
+            budget=float(method.budget),
+            number_of_columns=len(described.columns),
         )
     share = _rows_share(method, budget)
     noise = currency.deviation(Shape(1, 1, 1), share) if share else 0.0
     if noise > _MOST_ROWS_NOISE:
-        raise OptionError(
-            f"epsilon {float(method.budget):g} is too small to draw the number of rows, which would be off by "
-            f"about {noise:.3g}: declare a number of rows to release with rows=, or use a larger epsilon."
-        )
+        raise OptionError("epsilon-too-small-draw-number-rows", budget=float(method.budget), noise=noise)
 
 
 def run(
@@ -300,17 +289,17 @@ def measure_attributes(
     return Measured(rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions)
 
 
-def told(method: Method, described: Described, rows: int) -> tuple[str, ...]:
-    """What is measured in words, where it follows from the noisy number of rows: as many are released."""
+def told(method: Method, described: Described, rows: int) -> tuple[Message, ...]:
+    """What is measured, where it follows from the noisy number of rows: as many are released."""
     # a number of rows that was public has had its words before
     if _public_rows(method, described) is not None:
         return ()
     budget = _budget(method)
-    return _lay_out(method, described, rows, budget - _rows_share(method, budget)).words(rows)
+    return _lay_out(method, described, rows, budget - _rows_share(method, budget)).terms(rows)
 
 
 def _currency(method: Method) -> Currency:
-    factor = 2 if method.neighbours == "replace-one" else 1
+    factor = 1 if method.adjacency.hides_size else 2
     return PureEpsilon(factor) if method.pure else Concentrated(factor)
 
 
@@ -322,7 +311,7 @@ def _budget(method: Method) -> Fraction:
 
 def _rows_share(method: Method, budget: Fraction) -> Fraction:
     """What the number of rows costs: nothing where it is public or declared."""
-    noisy = method.neighbours == "add-remove" and method.rows is None
+    noisy = method.adjacency.hides_size and method.rows is None
     return budget * _currency(method).rows if noisy else Fraction(0)
 
 
@@ -333,14 +322,17 @@ def _target(method: Method, described: Described) -> int | None:
     column = target_column(method.target, described.columns)
     if column not in described.columns:
         raise OptionError(
-            f"target names column '{column}', which is not released.{did_you_mean(column, described.columns)}"
+            "target-names-column-not-released",
+            column=column,
+            option="target",
+            hint=closest(column, described.columns),
         )
     return described.columns.index(column)
 
 
 def _public_rows(method: Method, described: Described) -> int | None:
     """The number of rows to release, where it is known without looking: public, or declared."""
-    return described.n if method.neighbours == "replace-one" else method.rows
+    return method.rows if method.adjacency.hides_size else described.n
 
 
 def _facts(described: Described) -> tuple[Facts, ...]:

@@ -23,6 +23,7 @@ from shoal.mechanisms.pairs.plan import Halves, Pairs, lay_out_pairs
 from shoal.mechanisms.pairs.tables import blocks_of, blocks_of_signs, pair_tables
 from shoal.mechanisms.pairs.triples import Triples, exact_triples
 from shoal.noise import Source
+from shoal.text import Message
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -38,7 +39,7 @@ class Measured:
         flags: the numbers of these, by the number of the other.
         clipped: which products of values are measured besides, if any.
         triples: which products of three signs can be measured, if any.
-        conditions: what is measured in words, where it follows from the noisy number of rows.
+        conditions: what is measured, where it follows from the noisy number of rows.
     """
 
     rows: int
@@ -49,7 +50,7 @@ class Measured:
     flags: Mapping[int, int]
     clipped: Clipped | None = None
     triples: Triples | None = None
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
 
     @property
     def bins(self) -> list[int]:

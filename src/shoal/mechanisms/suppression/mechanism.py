@@ -12,25 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.display import internal
-from shoal.errors import ClaimError, OptionError, did_you_mean
+from shoal.errors import ClaimError, OptionError, closest
 from shoal.evaluation.disclosure.keys import coded
 from shoal.evaluation.groups import places
 from shoal.io import Table
 from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.kanonymity.columns import (
-    columns_of,
-    listed,
-    quasi_identifiers,
-    refuse_masked_weight,
-)
+from shoal.mechanisms.kanonymity.columns import columns_of, or_none, quasi_identifiers, refuse_masked_weight
 from shoal.mechanisms.kanonymity.verify import persons_hold, reached
 from shoal.mechanisms.strata import (
     Stratum,
     check_persons,
     check_strata,
-    counted_words,
+    counted_message,
     strata_of,
-    strata_words,
+    strata_terms,
 )
 from shoal.mechanisms.suppression.keys import Integers
 from shoal.mechanisms.suppression.several import Combination, emptied_for_all
@@ -39,23 +34,25 @@ from shoal.method.budget import Plan
 from shoal.method.forms import columns_of_combination
 from shoal.method.method import Method
 from shoal.noise import Source
+from shoal.text import Message
 
 _SLACK = 1e-9
 
 
-def settle(method: Method, described: Described) -> tuple[Method, tuple[str, ...]]:
+def settle(method: Method, described: Described) -> tuple[Method, tuple[Message, ...]]:
     """A risk as the k that keeps it, where an empty cell is a value of its own."""
     quasi = keys_of(method, described)
     _combinations(method, quasi)
     for name, _ in method.importance or ():
         if name not in quasi:
             raise OptionError(
-                f"importance names column '{name}', which is no quasi-identifier.{did_you_mean(name, quasi)}"
+                "importance-names-column-no-quasi-identifier",
+                column=name,
+                option="importance",
+                hint=closest(name, quasi),
             )
     if method.missing_as == "category" and method.alpha != 1:
-        raise OptionError(
-            "alpha is for missing_as=wildcard: where an empty cell is a value, rows count in full."
-        )
+        raise OptionError("alpha-missing-wildcard", option="alpha")
     if method.risk is None or method.missing_as == "wildcard":
         return method, ()
     return replace(method, k=max(method.size, math.ceil(1 / method.risk))), ()
@@ -65,7 +62,7 @@ def keys_of(method: Method, described: Described) -> tuple[str, ...]:
     """The columns that cells are emptied in: the quasi-identifiers but the strata, which stay."""
     found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
     if not found:
-        raise OptionError("strata names all quasi-identifiers: nothing is left that could be emptied.")
+        raise OptionError("mechanism-strata-names-all-quasi-identifiers", option="strata")
     return found
 
 
@@ -77,7 +74,10 @@ def _combinations(method: Method, quasi: tuple[str, ...]) -> list[Combination]:
         for name in names:
             if name not in quasi:
                 raise OptionError(
-                    f"combinations names column '{name}', which is no quasi-identifier.{did_you_mean(name, quasi)}"
+                    "combinations-names-column-no-quasi-identifier",
+                    column=name,
+                    option="combinations",
+                    hint=closest(name, quasi),
                 )
         found.append(Combination(tuple(sorted({quasi.index(name) for name in names})), k))
     if method.size > 1 or not found:
@@ -90,42 +90,39 @@ def plan(method: Method, described: Described) -> Plan:
     quasi = keys_of(method, described)
     every = quasi_identifiers(described)
     kept = tuple(name for name in described.columns if name not in quasi)
-    counted = counted_words(described)
+    counted = counted_message(described)
     if method.missing_as == "wildcard":
-        goal = (
-            f"no individual risk is above {float(method.risk):g}"
-            if method.risk is not None
-            else f"every row is compatible with at least {method.size}"
-            + ("" if counted == "rows" else f" {counted} (values of {described.circumstances.unit})")
-        )
         conditions = [
-            f"Cells of {listed(quasi)} were emptied until {goal}, an empty cell fitting any value. In that sense a few "
-            "empty cells make all other rows look frequent, while a row with all its cells can be the only one of its "
-            "kind: it is no k-anonymity, and nothing is promised."
+            Message.of("emptied-as-wildcards", columns=or_none(quasi), goal=_goal(method, described))
         ]
     else:
-        conditions = [
-            f"Quasi-identifiers, which are all that an intruder is assumed to know: {listed(every)}. Cells of them "
-            "were emptied; an empty cell counts as a value of its own and fits no other."
-        ]
+        conditions = [Message.of("emptied-as-values", columns=or_none(every))]
         conditions += [
-            f"Every combination of {listed(columns_of_combination(text))} is shared by at least {k} {counted}."
+            Message.of("combination-shared", columns=columns_of_combination(text), k=k, counted=counted)
             for text, k in method.combinations or ()
         ]
     if kept:
-        conditions.append(f"Released as they are: {listed(kept)}.")
-    return Plan({}, {}, (*conditions, *strata_words(method)))
+        conditions.append(Message.of("released-as-they-are", columns=kept))
+    return Plan({}, {}, (*conditions, *strata_terms(method)))
+
+
+def _goal(method: Method, described: Described) -> Message:
+    """What cells are emptied for, where an empty one fits any value."""
+    if method.risk is not None:
+        return Message.of("no-risk-above", risk=float(method.risk))
+    unit = described.circumstances.unit
+    if unit is None:
+        return Message.of("compatible-with-rows", k=method.size)
+    return Message.of("compatible-with-persons", k=method.size, unit=unit)
 
 
 def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     if labels is not None:
-        raise OptionError(f"method '{method.name}' makes no clusters: leave labels out.")
+        raise OptionError("method-makes-no-clusters", method=method.name)
     most = max(one.k for one in _combinations(method, keys_of(method, described)))
     if most > described.n:
-        raise OptionError(
-            f"k = {most} is larger than the number of records, {described.n}: no combination can occur so often."
-        )
+        raise OptionError("k-larger-than-number-records", option="k", most=most, n=described.n)
     refuse_masked_weight(method, described)
     check_strata(method, described, most)
     check_persons(method, described, most, even=False)
@@ -232,7 +229,7 @@ class _Work:
                 persons_hold(list(own.T), everything, self.units, wish.k)
             elif self.method.risk is None:
                 counts, _ = Wish(wish.k, float(self.method.alpha), units=self.units).frequencies(own)
-                _enough(counts, wish.k, "persons")
+                _enough(counts, wish.k, Message("in-persons"))
 
     def emptied(self, report: Any) -> tuple[NDArray[np.bool_], float | None]:
         """Which cells to empty, and a lower bound of their cost where there is one."""
@@ -297,15 +294,12 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
         places = np.unique(own, axis=0, return_inverse=True)[1].ravel()
     for place in range(int(places.max()) + 1):
         counts, _ = Wish(k, float(method.alpha)).frequencies(codes[places == place])
-        _enough(counts, k, "rows of the written table, which was read back,")
+        _enough(counts, k, Message("rows-read-back"))
 
 
-def _enough(counts: NDArray[np.float64], k: int, what: str) -> None:
+def _enough(counts: NDArray[np.float64], k: int, what: Message) -> None:
     if counts.min() < k - _SLACK:
-        raise ClaimError(
-            f"a row is compatible with {counts.min():g} {what} instead of {k}, so nothing is kept: probably a bug, "
-            "please report it."
-        )
+        raise ClaimError("row-compatible-instead-so-nothing-kept", counts=counts.min(), what=what, k=k)
 
 
 def compares(method: Method) -> bool:

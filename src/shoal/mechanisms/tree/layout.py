@@ -133,7 +133,7 @@ def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fit
     """
     cuts = method.cuts if method.cuts is not None else _choose_cuts(method, attributes, rows, budget)
     if cuts > MOST_CUTS:
-        raise OptionError(f"cuts must be at most {MOST_CUTS}, got {cuts}.")
+        raise OptionError("cuts-must-be-at-most-got", option="cuts", most_cuts=MOST_CUTS, found=cuts)
     stages = _stage_shares(method, cuts)
     most = _most_depth(cuts, attributes)
     depth = method.depth
@@ -144,10 +144,7 @@ def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fit
     elif fitting and method.cuts is None:
         depth = min(depth, most)
     elif depth > most:
-        raise OptionError(
-            f"depth {depth} is too large: {attributes} attribute{'s' if attributes > 1 else ''} with {cuts} levels of "
-            f"cut points allow at most {most}; give a smaller depth, or more cuts."
-        )
+        raise OptionError("depth-too-large", depth=depth, attributes=attributes, cuts=cuts, most=most)
     if depth == 0:
         stages = _rescaled({**stages, "leaves": Fraction(0)})
     each = {stage: share * budget / attributes for stage, share in stages.items()}
@@ -158,7 +155,7 @@ def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fit
         leaves=_levels(stages["leaves"] * budget, depth, _LEAF_GROWTH),
         means=each["means"] - squares,
         squares=squares,
-        adding=method.neighbours == "add-remove",
+        adding=method.adjacency.hides_size,
     )
 
 
@@ -186,7 +183,7 @@ def _most_depth(cuts: int, attributes: int) -> int:
 
 def rows_share(method: Method) -> Fraction:
     """What the number of rows costs: nothing where it is public or declared."""
-    noisy = method.neighbours == "add-remove" and method.rows is None
+    noisy = method.adjacency.hides_size and method.rows is None
     return method.budget * _ROWS_SHARE if noisy else Fraction(0)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Mechanism, Progress, Rebuilt, gap_terms
 from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
 from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_counts
 from shoal.mechanisms.tree.gate import noisy
@@ -23,6 +23,7 @@ from shoal.mechanisms.tree.values import measure_values, values_of
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source, round_up_scale
+from shoal.text import Message
 
 # Standard deviation of a child's share around that of independent attributes, if nothing is known.
 _DEPENDENCE = 0.6
@@ -45,21 +46,22 @@ def plan(method: Method, described: Described) -> Plan:
             "number of rows": counting,
             "cut points, counts and sums, level by level as the number of rows allows": budget,
         }
-        condition = "Depth and shares follow from the noisy number of rows, ε and the number of attributes."
-        said = (condition, *_about_gaps(described))
+        said = (Message("tree-by-noisy-rows"), *gap_terms(described))
         return Plan(spending, dict.fromkeys(described.columns, budget / number), said, {})
     layout = lay_out(method, number, rows, budget)
     counted = _counted(described, layout, rows)
-    condition = (
-        f"The tree has {len(layout.leaves)} levels over {len(layout.cuts)} levels of cut points per attribute, settled "
-        f"by {rows} rows, ε and the number of attributes ({number})."
-    )
-    conditions = [condition]
-    if counted:
-        conditions.append(
-            f"Values of {', '.join(counted)} are counted one by one, as the size of their domain allows."
+    conditions = [
+        Message.of(
+            "tree-by-rows",
+            levels=len(layout.leaves),
+            cuts=len(layout.cuts),
+            rows=rows,
+            attributes=number,
         )
-    conditions += _about_gaps(described)
+    ]
+    if counted:
+        conditions.append(Message.of("values-counted", columns=tuple(counted)))
+    conditions += gap_terms(described)
     shares = dict.fromkeys(described.columns, budget / number)
     return Plan(
         _spending(layout, described, counted),
@@ -69,22 +71,12 @@ def plan(method: Method, described: Described) -> Plan:
     )
 
 
-def _about_gaps(described: Described) -> list[str]:
-    if not described.flagged:
-        return []
-    return [
-        f"Missing values of {', '.join(described.flagged)} are a place of their own beside the values. How many "
-        "there are "
-        "is noisy like every count: a table without any can be released with some."
-    ]
-
-
 def _per_attribute(method: Method, described: Described, layout: Layout) -> Mapping[str, Fraction]:
     """What a change in one attribute alone costs: its own share, and the counts of the tree over all attributes.
 
     Nothing is said under add/remove, where neighbours differ by a whole record.
     """
-    if method.neighbours != "replace-one":
+    if method.adjacency.hides_size:
         return {}
     return dict.fromkeys(described.columns, layout.attribute + sum(layout.leaves, Fraction(0)))
 
@@ -97,8 +89,9 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
         scale = round_up_scale(1 / share)
         if scale > _MOST_ROWS_NOISE:
             raise OptionError(
-                f"epsilon {float(method.budget):g} is too small to draw the number of rows, which would be off by "
-                f"about {float(scale):.3g}: declare a number of rows to release with rows=, or use a larger epsilon."
+                "mechanism-epsilon-too-small-draw-number-rows",
+                budget=float(method.budget),
+                scale=float(scale),
             )
         layouts = possible_layouts(method, number, method.budget - share)
     else:
@@ -114,7 +107,7 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
             try:
                 own.check(points - 1 if plain else None)
             except OptionError as error:
-                raise OptionError(f"column '{column}': {error}") from None
+                raise OptionError("of-column", column=column, reason=error) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -267,7 +260,7 @@ def draw_values(
 
 def _public_rows(method: Method, described: Described) -> int | None:
     """The number of rows to release, where it is known without looking: public, or declared."""
-    if method.neighbours == "replace-one":
+    if not method.adjacency.hides_size:
         return described.n
     return method.rows
 

@@ -47,15 +47,13 @@ def from_table(table: ArrayLike) -> Distance:
     """
     square = np.array(table, dtype=np.float64)
     if square.ndim != 2 or square.shape[0] != square.shape[1] or not (square >= 0).all():
-        raise OptionError(
-            "a table of distances must be square, with numbers of at least 0: one row per answer."
-        )
+        raise OptionError("table-distances-square-numbers-least-0")
     square.setflags(write=False)
 
     def looked_up(support: Support, truth: int) -> NDArray[Any]:
         if support.size != square.shape[0]:
             raise OptionError(
-                f"the table of distances has {square.shape[0]} rows, but there are {support.size} answers."
+                "table-distances-rows-but-there-answers", shape=square.shape[0], size=support.size
             )
         return np.asarray(square[truth])
 
@@ -117,11 +115,11 @@ def combined(parts: Sequence[Distance], how: str = "sum", scales: Sequence[float
     [0.0, 0.5, 1.0, 1.0, 1.5, 2.0]
     """
     if how not in ("sum", "max"):
-        raise OptionError(f"distances are combined by sum or max, got '{how}'.")
+        raise OptionError("distances-combined-sum-max", found=how)
 
     def of_grid(support: Support, truth: int) -> NDArray[Any]:
         if not isinstance(support, Grid) or len(support.parts) != len(parts):
-            raise OptionError(f"{len(parts)} distances need a vector of as many parts.")
+            raise OptionError("distances-need-vector-many-parts", number_of_parts=len(parts))
         sizes = [part.size for part in support.parts]
         places = np.unravel_index(truth, sizes)
         dividers = [max(size - 1, 1) for size in sizes] if scales is None else scales

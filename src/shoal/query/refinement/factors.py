@@ -31,7 +31,7 @@ class Factors:
 
     def __post_init__(self) -> None:
         if not 0 < self.down <= 1 <= self.up:
-            raise OptionError(f"factors need 0 < down <= 1 <= up, got up {self.up} and down {self.down}.")
+            raise OptionError("factors-need-0-down-1-up", up=self.up, down=self.down)
 
     @classmethod
     def individual(cls, epsilon: Fraction) -> Factors:
@@ -70,7 +70,7 @@ class Factors:
         """
         _check_positive("epsilon", epsilon)
         if not 0 < lift < 1:
-            raise OptionError(f"lift must lie between 0 and 1, got {decimal_text(lift)}.")
+            raise OptionError("lift-lie-between-0-1", option="lift", found=decimal_text(lift))
         return cls(_exp_below(lift * epsilon), _exp_minus_above((1 - lift) * epsilon))
 
     @property
@@ -99,7 +99,7 @@ def movable(epsilon: Fraction, delta: Fraction, *, individual: bool, replace_one
     0.036788
     """
     if not 0 <= delta < 1:
-        raise OptionError(f"delta must be at least 0 and below 1, got {decimal_text(delta)}.")
+        raise OptionError("delta-least-0-below-1", option="delta", found=decimal_text(delta))
     if individual and not replace_one:
         return delta * _exp_minus_below(epsilon)
     odds = _exp_minus_below(2 * epsilon if individual else epsilon)
@@ -127,4 +127,4 @@ def _exp_minus_below(x: Fraction) -> Fraction:
 
 def _check_positive(name: str, value: Fraction) -> None:
     if value <= 0:
-        raise OptionError(f"{name} must be above 0, got {decimal_text(value)}.")
+        raise OptionError("option-above-0", option=name, found=decimal_text(value))

@@ -20,11 +20,13 @@ from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.query.refinement.support import Grid, Labels, Points, Support
+from shoal.text import Message
 
 # Draws below a total need it to fit into 63 bits.
 MAX_TOTAL = 1 << 62
 # Masses that come as floating-point numbers are rounded to whole parts of this.
 _PARTS = 1 << 50
+_MASS = Message.of("part-mass-of-prior")
 
 
 @internal()
@@ -42,10 +44,10 @@ class Prior:
     def __post_init__(self) -> None:
         if self.weights.shape != (self.support.size,):
             raise OptionError(
-                f"a prior over {self.support.size} answers needs as many masses, got {self.weights.size}."
+                "prior-over-answers-needs-many-masses", size=self.support.size, found=self.weights.size
             )
         if self.weights.min() < 0 or not 0 < sum_exactly(self.weights) <= MAX_TOTAL:
-            raise OptionError("the masses of a prior must be at least 0, and one of them above 0.")
+            raise OptionError("masses-prior-least-0-them-above")
         self.weights.setflags(write=False)
 
     @property
@@ -70,9 +72,7 @@ def normal(lattice: Lattice, mean: Fraction, deviation: Fraction) -> Prior:
     (0.1986, True)
     """
     if deviation <= 0:
-        raise OptionError(
-            f"the standard deviation of a normal prior must be above 0, got {float(deviation):g}."
-        )
+        raise OptionError("standard-deviation-normal-prior-above-0", found=float(deviation))
     from scipy import stats
 
     return from_scipy(lattice, stats.norm(float(mean), float(deviation)))
@@ -105,7 +105,7 @@ def histogram(lattice: Lattice, edges: Sequence[Fraction], weights: Sequence[obj
     [Fraction(1, 8), Fraction(1, 8), Fraction(3, 8), Fraction(3, 8)]
     """
     if len(edges) != len(weights) + 1 or any(a >= b for a, b in pairwise(edges)):
-        raise OptionError("a histogram prior needs growing edges, one more than weights.")
+        raise OptionError("histogram-prior-needs-growing-edges-more")
     points = Points(lattice)
     # the first point at or above each edge
     places = [min(max(math.ceil((edge - lattice.lo) / lattice.step), 0), points.size) for edge in edges]
@@ -114,7 +114,7 @@ def histogram(lattice: Lattice, edges: Sequence[Fraction], weights: Sequence[obj
     sizes = [end - start for start, end in pairwise(places)]
     masses = [_mass(weight) for weight in weights]
     if any(mass and size <= 0 for mass, size in zip(masses, sizes, strict=True)):
-        raise OptionError("a bin of a histogram prior holds no point of the lattice: merge it with another.")
+        raise OptionError("bin-histogram-prior-holds-no-point")
     found = np.zeros(points.size, dtype=np.int64)
     # one number for each bin, whatever the number of its points
     found[places[0] : places[-1]] = np.repeat(_whole(masses, [max(size, 1) for size in sizes]), sizes)
@@ -130,7 +130,7 @@ def categorical(masses: Mapping[str, object], order: Sequence[str] | None = None
     support = Labels(tuple(masses) if order is None else tuple(order))
     for label in masses:
         if support.index(label) is None:
-            raise OptionError(f"the prior names '{label}', which is no possible answer.")
+            raise OptionError("prior-names-no-possible-answer", label=label)
     return Prior(support, _whole([_mass(masses.get(label, 0)) for label in support.labels]))
 
 
@@ -146,7 +146,7 @@ def joint(parts: Sequence[Support], masses: Mapping[tuple[Any, ...], object]) ->
     for vector, mass in masses.items():
         place = grid.index(vector)
         if place is None:
-            raise OptionError(f"the joint prior names {vector!r}, which is no possible answer.")
+            raise OptionError("joint-prior-names-no-possible-answer", vector=vector)
         places[place] = places.get(place, Fraction(0)) + _mass(mass)
     found = np.zeros(grid.size, dtype=np.int64)
     found[list(places)] = _whole(list(places.values()))
@@ -176,9 +176,9 @@ def sum_exactly(weights: NDArray[np.int64]) -> int:
 
 
 def _mass(value: object) -> Fraction:
-    mass = exact(value, "a mass of the prior")
+    mass = exact(value, _MASS)
     if mass < 0:
-        raise OptionError(f"a mass of the prior must be at least 0, got {value}.")
+        raise OptionError("mass-prior-least-0", found=value)
     return mass
 
 
@@ -212,7 +212,7 @@ def _parts(masses: ArrayLike) -> NDArray[np.int64]:
     found = np.asarray(masses, dtype=np.float64)
     found = np.where(np.isfinite(found) & (found > 0), found, 0)
     if not found.any():
-        raise OptionError("the prior has no mass on the possible answers.")
+        raise OptionError("prior-no-mass-possible-answers")
     # what is possible stays possible
     return np.where(found > 0, np.maximum(np.rint(found / found.sum() * _PARTS), 1), 0).astype(np.int64)
 

@@ -68,7 +68,7 @@ class Labels:
     def __post_init__(self) -> None:
         _check_size(len(self.labels))
         if not self.labels or len(set(self.labels)) < len(self.labels):
-            raise OptionError("categories must be listed once each, and there must be at least one.")
+            raise OptionError("categories-listed-once-each-there-least", option="categories")
         object.__setattr__(self, "_places", {label: place for place, label in enumerate(self.labels)})
 
     @property
@@ -95,7 +95,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         if not self.parts:
-            raise OptionError("a vector of answers needs at least one part.")
+            raise OptionError("vector-answers-needs-least-part")
         _check_size(self.size)
 
     @property
@@ -123,6 +123,4 @@ class Grid:
 
 def _check_size(size: int) -> None:
     if size > MAX_ANSWERS:
-        raise OptionError(
-            f"there are {size:,} possible answers, at most {MAX_ANSWERS:,} can be refined: use a larger step."
-        )
+        raise OptionError("there-possible-answers-most-can-refined", size=size, max_answers=MAX_ANSWERS)

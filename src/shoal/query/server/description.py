@@ -209,11 +209,7 @@ def refusals(*codes: str) -> dict[int | str, dict[str, Any]]:
 
 def only(*codes: str) -> dict[int | str, dict[str, Any]]:
     """These refusals, by status."""
-    found: dict[int | str, dict[str, Any]] = {}
-    for code in codes:
-        reason = REASONS[code]
-        text = f"`{reason.code}`: {reason.message}"
-        known = found.setdefault(reason.status, {"model": ProblemBody, "description": text})
-        if text not in known["description"]:
-            known["description"] += f" {text}"
-    return found
+    texts: dict[int, list[str]] = {}
+    for reason in (REASONS[code] for code in dict.fromkeys(codes)):
+        texts.setdefault(reason.status, []).append(f"`{reason.code}`: {reason.message}")
+    return {status: {"model": ProblemBody, "description": " ".join(found)} for status, found in texts.items()}

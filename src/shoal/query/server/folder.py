@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.circumstances import MOST_DELTA
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text, exact
-from shoal.errors import InputError, OptionError, did_you_mean
+from shoal.errors import InputError, OptionError, closest
 from shoal.io.fingerprint import fingerprint
 from shoal.io.toml import dumps, load
 from shoal.ledger import Register
 from shoal.noise.epsilon import parse_epsilon
-from shoal.query.server.names import plain_name
+from shoal.query.server.names import ANALYST, DATA_SET, plain_name
 from shoal.query.server.reading import check_rows, check_size
 from shoal.query.server.same_table import check_same_table
 
@@ -80,28 +80,25 @@ class Settings:
         known = {field.name for field in fields(cls)}
         for key in raw:
             if key not in known:
-                raise OptionError(f"unknown key '{key}'.{did_you_mean(key, known)}")
+                raise OptionError("folder-unknown-key", key=key, hint=closest(key, known))
         if "ceiling" not in raw:
-            raise OptionError('there is no ceiling: give the most ε to spend, as in ceiling = "2".')
+            raise OptionError("there-no-ceiling")
         analysts = raw.get("analysts", {})
         if not isinstance(analysts, Mapping):
-            raise OptionError("analysts must be a table of names and ceilings.")
+            raise OptionError("analysts-table-names-ceilings", option="analysts")
         every = raw.get("every_analyst")
         return cls(
             _epsilon("ceiling", raw["ceiling"]),
             str(raw.get("neighbours", "replace-one")),
             _delta(raw.get("delta_ceiling", 0)),
             None if every is None else _epsilon("every_analyst", every),
-            {
-                plain_name(str(name), "an analyst"): _epsilon(f"analysts.{name}", v)
-                for name, v in analysts.items()
-            },
+            {plain_name(str(name), ANALYST): _epsilon(f"analysts.{name}", v) for name, v in analysts.items()},
             str(raw.get("description", "")),
             None if raw.get("data") is None else str(raw["data"]),
             _epsilon("least_epsilon", raw.get("least_epsilon", LEAST_EPSILON)),
             None if raw.get("most_rows") is None else _whole("most_rows", raw["most_rows"]),
             _whole("most_bytes", raw.get("most_bytes", MOST_BYTES)),
-            tuple(plain_name(str(name), "a data set") for name in raw.get("same_table_as", ())),
+            tuple(plain_name(str(name), DATA_SET) for name in raw.get("same_table_as", ())),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -156,29 +153,24 @@ class Served:
 def load_folder(folder: Path) -> dict[str, Served]:
     """All data sets of a folder, read and checked: what is wrong with the records is said here, to the holder."""
     if not folder.is_dir():
-        raise InputError(f"there is no folder '{folder}'.")
+        raise InputError("folder-there-no-folder", folder=folder)
     places = sorted(path.parent for path in folder.glob("*/dataset.toml"))
     if not places:
-        raise InputError(
-            f"there is no data set in '{folder}': a data set is a folder with dataset.toml, schema.toml and data.csv "
-            "('shoal serve' can make one to try)."
-        )
+        raise InputError("there-no-data-set", folder=folder)
     return check_same_table({place.name: load_dataset(place) for place in places})
 
 
 def load_dataset(place: Path) -> Served:
     from shoal.query.facts import prepare
 
-    name = plain_name(place.name, "a data set")
+    name = plain_name(place.name, DATA_SET)
     path = place / "dataset.toml"
     try:
-        settings = Settings.from_dict(load(path, "data set file"))
+        settings = Settings.from_dict(load(path, "toml-data-set"))
     except OptionError as error:
-        raise OptionError(f"the data set file '{path}': {error}") from None
+        raise OptionError("folder-data-set-file", path=path, reason=error) from None
     if settings.neighbours not in ("replace-one", "add-remove"):
-        raise OptionError(
-            f"the data set file '{path}': neighbours '{settings.neighbours}' is not one of replace-one, add-remove."
-        )
+        raise OptionError("data-set-file", path=path, neighbours=settings.neighbours)
     data = _data_file(place, settings)
     schema = Schema.load(place / "schema.toml")
     private = settings.neighbours == "add-remove"
@@ -204,21 +196,19 @@ def _data_file(place: Path, settings: Settings) -> Path:
     for name in names:
         if (place / name).is_file():
             return place / name
-    raise InputError(
-        f"data set '{place.name}' has no records: there is no {' or '.join(names)} in '{place}'."
-    )
+    raise InputError("data-set-without-records", name=place.name, allowed=names, place=place)
 
 
 def _epsilon(key: str, value: object) -> Fraction:
     try:
         return parse_epsilon(value)  # type: ignore[arg-type]
     except OptionError as error:
-        raise OptionError(f"{key}: {error}") from None
+        raise OptionError("of-key", key=key, reason=error) from None
 
 
 def _whole(key: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise OptionError(f"{key} must be a whole number of at least 1, got {value}.")
+        raise OptionError("option-whole-number-least-1", option=key, found=value)
     return value
 
 
@@ -226,5 +216,5 @@ def _delta(value: object) -> Fraction:
     delta = exact(value, "delta_ceiling")
     if not 0 <= delta <= MOST_DELTA:
         most = decimal_text(MOST_DELTA)
-        raise OptionError(f"delta_ceiling must be at least 0 and at most {most}, got {value}.")
+        raise OptionError("delta-ceiling-least-0-most", option="delta_ceiling", most=most, found=value)
     return delta

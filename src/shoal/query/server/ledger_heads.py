@@ -109,7 +109,7 @@ class HeadFile:
             raise self._failed(error) from None
 
     def _failed(self, error: OSError) -> OutputError:
-        return OutputError(f"the heads cannot be noted in '{self._path}': {error.strerror}.")
+        return OutputError("heads-cannot-noted", path=self._path, reason=error.strerror)
 
 
 def check_heads(files: Sequence[HeadFile], ledger: Ledger) -> None:

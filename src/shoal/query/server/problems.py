@@ -10,37 +10,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shoal.text import Message
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A kind of refusal."""
+    """A kind of refusal: its name on the wire, and the status."""
 
     code: str
     status: int
-    message: str
+
+    @property
+    def message(self) -> str:
+        return str(Message(f"refusal-{self.code.replace('_', '-')}"))
 
 
 REASONS = {
-    reason.code: reason
-    for reason in (
-        Reason("bad_question", 422, "The question cannot be asked like this."),
-        Reason("bad_request", 422, "The request is not what the description of this server asks for."),
-        Reason("not_json", 400, "The body is not a JSON object."),
-        Reason("no_token", 401, "A valid token is needed: Authorization: Bearer TOKEN."),
-        Reason("not_allowed", 403, "This token does not allow that."),
-        Reason("overdrawn", 403, "The budget does not allow this question. Nothing was spent."),
-        Reason("full", 403, "What is stored under this name takes all the room it may. Nothing was spent."),
-        Reason("not_found", 404, "There is no such data set or page."),
-        Reason("bad_method", 405, "This page does not take that method."),
-        Reason("key_reused", 409, "This idempotency key was used for another question."),
-        Reason("too_large", 413, "The request is too large."),
-        Reason("too_many", 429, "Too many requests: wait and try again."),
-        Reason("failed", 500, "The question could not be answered. What was charged stays charged."),
-        Reason("busy", 503, "The server is busy. Nothing was spent; try again later."),
-        Reason(
-            "late", 503, "The answer is not ready. Ask again with the same idempotency key; it is paid once."
-        ),
-        Reason("closed", 503, "The ledger cannot be used, so nothing is answered."),
+    code: Reason(code, status)
+    for code, status in (
+        ("bad_question", 422),
+        ("bad_request", 422),
+        ("not_json", 400),
+        ("no_token", 401),
+        ("not_allowed", 403),
+        ("overdrawn", 403),
+        ("full", 403),
+        ("not_found", 404),
+        ("bad_method", 405),
+        ("key_reused", 409),
+        ("too_large", 413),
+        ("too_many", 429),
+        ("failed", 500),
+        ("busy", 503),
+        ("late", 503),
+        ("closed", 503),
     )
 }
 
@@ -50,7 +53,7 @@ class Problem(Exception):  # noqa: N818
 
     Attributes:
         code: one of `REASONS`.
-        detail: public particulars.
+        detail: public particulars; a message among them is rendered last.
         headers: of the response.
     """
 
@@ -65,4 +68,5 @@ class Problem(Exception):  # noqa: N818
         return REASONS[self.code].status
 
     def body(self) -> dict[str, Any]:
-        return {"error": self.code, "message": REASONS[self.code].message, **self.detail}
+        detail = {name: str(one) if isinstance(one, Message) else one for name, one in self.detail.items()}
+        return {"error": self.code, "message": REASONS[self.code].message, **detail}

@@ -47,9 +47,7 @@ def run_together(work: Sequence[Callable[[], None]]) -> None:
             process.join()
         signal.signal(signal.SIGTERM, before)
     if not told:
-        raise ProcessEndedError(
-            "one of the server's processes ended unexpectedly, so the server was stopped."
-        )
+        raise ProcessEndedError("server-processes-ended-unexpectedly-so-server")
 
 
 def _obedient(piece: Callable[[], None]) -> None:

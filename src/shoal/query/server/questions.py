@@ -24,6 +24,7 @@ from shoal.query.effort import effort
 from shoal.query.server.folder import Served
 from shoal.query.server.problems import Problem
 from shoal.query.spec import Query, answer, parse, preview
+from shoal.text import Message
 
 # Protocol 1 of the thesis: questions with the same noise are priced by their joint sensitivity.
 _TOGETHER = "protocol-1"
@@ -79,9 +80,8 @@ def understand_many(
         or not isinstance(questions, list)
         or not 1 <= len(questions) <= MOST_AT_ONCE
     ):
-        raise Problem(
-            "bad_question", {"reason": f"questions must be a list of 1 to {MOST_AT_ONCE} questions."}
-        )
+        reason = Message.of("questions-not-list", most=MOST_AT_ONCE)
+        raise Problem("bad_question", {"reason": reason})
     found: list[Question | Problem] = []
     for place, question in enumerate(questions):
         try:
@@ -99,7 +99,7 @@ def _priced(document: Any, served: Served, analyst: str, key: str, meter: Meter)
         _not_too_little(cost.epsilon, served.settings.least_epsilon)
         content = canonical(query.to_dict())
     except ShoalError as error:
-        raise Problem("bad_question", {"reason": str(error)}) from None
+        raise Problem("bad_question", {"reason": error.message}) from None
     together = query.kind == _TOGETHER
     return Question(
         Charge(
@@ -125,7 +125,7 @@ def _not_too_little(epsilon: Fraction, least: Fraction) -> None:
     """Whoever asks for next to nothing may ask for ever; what is public is free."""
     if 0 < epsilon < least:
         raise OptionError(
-            f"a question costs at least ε {decimal_text(least)} here, and this one {decimal_text(rounded_up(epsilon))}."
+            "question-costs-least-here", least=decimal_text(least), epsilon=decimal_text(rounded_up(epsilon))
         )
 
 
@@ -156,8 +156,8 @@ def quick(body: bytes) -> bool:
 def _document(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_once_each)
-    except TwiceError as error:
-        raise Problem("bad_question", {"reason": str(error)}) from None
+    except OptionError as error:
+        raise Problem("bad_question", {"reason": error.message}) from None
     except (ValueError, RecursionError):
         raise Problem("not_json") from None
     if not isinstance(document, dict):
@@ -165,15 +165,12 @@ def _document(body: bytes) -> dict[str, Any]:
     return document
 
 
-class TwiceError(ValueError):
-    """A key that is there twice: two readers could take it for two questions."""
-
-
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are there once: two readers could take others for two questions."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise TwiceError(f"the key {shown(key)} is there twice.")
+            raise OptionError("key-there-twice", key=shown(key))
         found[key] = value
     return found
 

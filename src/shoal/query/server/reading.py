@@ -42,8 +42,8 @@ def _check_parquet(path: Path, dataset: str, most_rows: int, most_bytes: int) ->
             if size > most_bytes:
                 raise _too_large(dataset, f"more than {most_bytes:,} bytes, unpacked", f"{most_bytes:,}")
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"'{path}' cannot be read as Parquet: {str(error).splitlines()[0]}.") from None
+        raise InputError("cannot-read-parquet", path=path, reason=str(error).splitlines()[0]) from None
 
 
 def _too_large(dataset: str, found: str, most: str) -> InputError:
-    return InputError(f"data set '{dataset}' has {found}, at most {most} are served.")
+    return InputError("data-set-most-served", dataset=dataset, found=found, most=most)

@@ -138,7 +138,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
         opened.listen(_WAITING)
     except OSError as error:
         opened.close()
-        raise InputError(f"the server cannot listen on {host} port {port}: {error.strerror}.") from None
+        raise InputError("server-cannot-listen-port", host=host, port=port, reason=error.strerror) from None
     return opened
 
 

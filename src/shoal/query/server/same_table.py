@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from shoal.errors import OptionError
 from shoal.ledger import Ledger
 from shoal.query.server.guard import warn
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.query.facts import QueryTable
@@ -34,7 +35,7 @@ def check_same_table(datasets: dict[str, Served]) -> dict[str, Served]:
     for name, served in datasets.items():
         twin = next((seen[mark] for mark in _marks(served) if mark in seen), None)
         if twin is not None:
-            _refuse(served, twin, "is served too")
+            _refuse(served, twin, Message.of("twin-served"))
         seen.update({mark: name for mark in _marks(served)})
     return datasets
 
@@ -49,17 +50,14 @@ def check_earlier_names(datasets: dict[str, Served], ledger: Ledger) -> None:
         marks = set(_fingerprints(ledger, other))
         for name, served in datasets.items():
             if name != other and served.fingerprint in marks:
-                _refuse(served, other, "has a budget in the ledger")
+                _refuse(served, other, Message.of("twin-in-ledger"))
 
 
-def _refuse(served: Served, twin: str, how: str) -> None:
+def _refuse(served: Served, twin: str, how: Message) -> None:
     if twin in served.settings.same_table_as:
         warn("same table", dataset=served.name, twin=twin)
         return
-    raise OptionError(
-        f"data set '{served.name}' holds the same table as '{twin}', which {how}: two names would have two budgets. "
-        f'Keep one of them, or say that it is meant with same_table_as = ["{twin}"] in dataset.toml.'
-    )
+    raise OptionError("data-set-holds-same-table", served=served.name, twin=twin, how=how)
 
 
 def _fingerprints(ledger: Ledger, dataset: str) -> Iterator[str]:

@@ -72,10 +72,7 @@ def open_folder(config: Config) -> tuple[Ledger, dict[str, Served]]:
     files = head_files(config)
     path, served_before = ledger_file(config), any(file.heads() for file in files)
     if served_before and path is not None and not path.exists():
-        raise LedgerError(
-            f"the folder '{config.folder}' was served before, but its ledger '{path}' is not there: put the newest one "
-            f"back. To begin anew, as if nothing had been spent, remove '{config.folder / HEADS_FILE}' as well."
-        )
+        raise LedgerError("ledger-gone", folder=config.folder, path=path, heads=config.folder / HEADS_FILE)
     ledger = open_ledger(ledger_address(config))
     try:
         check_heads(files, ledger)

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 
 from shoal.errors import InputError, OptionError
 from shoal.io.toml import dumps, load
-from shoal.query.server.names import plain_name
+from shoal.query.server.names import DATA_SET, TOKEN_OWNER, plain_name
 
 Role = Literal["holder", "analyst"]
 # how long a change of the file may go unnoticed
@@ -60,16 +60,16 @@ def new_token(
     path: Path, name: str, role: str, datasets: tuple[str, ...] = (), days: float | None = None
 ) -> str:
     """Add a token to the file and return its text, which is not kept anywhere; it ends after so many days."""
-    plain_name(name, "the owner of a token")
+    plain_name(name, TOKEN_OWNER)
     if role not in get_args(Role):
-        raise OptionError(f"role '{role}' is not one of {', '.join(get_args(Role))}.")
+        raise OptionError("role-is-not-one-of", option="role", role=role, allowed=tuple(get_args(Role)))
     for dataset in datasets:
-        plain_name(dataset, "a data set")
+        plain_name(dataset, DATA_SET)
     number = secrets.token_hex(4)
     text = f"shoal_{number}_{secrets.token_urlsafe(32)}"
     now = datetime.datetime.now(datetime.UTC)
     if days is not None and not 0 < days <= _MOST_DAYS:
-        raise OptionError(f"a token is good for more than 0 and at most {_MOST_DAYS} days, got {days:g}.")
+        raise OptionError("token-good-more-than-0-most", most_days=_MOST_DAYS, found=days)
     end = "" if days is None else (now + datetime.timedelta(days=days)).isoformat(timespec="seconds")
     made = now.isoformat(timespec="seconds")
     token = Token(number, name, role, hash_of(text), made, datasets, end)  # type: ignore[arg-type]
@@ -83,7 +83,7 @@ def revoke_token(path: Path, number: str) -> None:
     with _changing(path) as tokens:
         kept = [token for token in tokens if token.id != number]
         if len(kept) == len(tokens):
-            raise OptionError(f"there is no token '{number}': 'shoal token list' shows those there are.")
+            raise OptionError("tokens-there-no-token", number=number)
         tokens[:] = kept
 
 
@@ -91,11 +91,11 @@ def read_tokens(path: Path) -> list[Token]:
     """The tokens of a file; none if there is no file."""
     if not path.exists():
         return []
-    entries = load(path, "tokens file").get("token", [])
+    entries = load(path, "toml-tokens").get("token", [])
     try:
         return [_token(entry) for entry in entries]
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise InputError(f"the tokens file '{path}' is damaged: make the tokens again.") from None
+        raise InputError("tokens-file-damaged", path=path) from None
 
 
 def hash_of(text: str) -> str:
@@ -156,7 +156,7 @@ def _token(entry: Any) -> Token:
 def _changing(path: Path) -> Iterator[list[Token]]:
     """The tokens, to be changed; written aside and put in place at the end, one process at a time."""
     if not path.parent.is_dir():
-        raise InputError(f"there is no folder '{path.parent}'.")
+        raise InputError("tokens-there-no-folder", parent=path.parent)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)

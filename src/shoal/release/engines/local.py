@@ -123,7 +123,7 @@ class LocalRunner:
 
     def _work(self) -> Path:
         if self.folder is None:
-            raise InputError("probably a bug, please report: a shuffle without a folder for its buckets.")
+            raise InputError("probably-bug-please-report")
         return Path(tempfile.mkdtemp(dir=self.folder))
 
 

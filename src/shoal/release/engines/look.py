@@ -25,7 +25,7 @@ from shoal.io import Table
 from shoal.mechanisms.histogram import Histogram
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, unpacked
 from shoal.release.engines.counting import gathered, together
-from shoal.release.engines.reading import Reading
+from shoal.release.engines.reading import Reading, error_of
 from shoal.release.engines.stages import Over, Runner, Stage
 from shoal.release.engines.survey import FACTS, Facts, heard, merged, survey
 
@@ -181,13 +181,10 @@ class Elsewhere:
             for name, found in told["facts"].items():
                 self._facts[name] = self._facts[name].joined(heard(found))
         if seen != self.n:
-            raise InputError(
-                f"{seen:,} rows were read of a table of {self.n:,}: the files changed, or not every worker can read "
-                "them."
-            )
+            raise InputError("rows-were-read-table", seen=seen, n=self.n)
         if wrongs:
-            *_, sentence, code = min(wrongs)
-            raise InputError(sentence, code=code)
+            *_, code, facts = min(wrongs, key=lambda wrong: wrong[:2])
+            raise error_of(code, facts)
         empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
         for name in self._lattices:
             positions, counts = together(pieces.get(name, [empty]))
@@ -203,15 +200,14 @@ class Elsewhere:
             seen |= set(json.loads(unpacked(blob)[0].tobytes()))
         if len(seen) > _MOST_LABELS:
             raise InputError(
-                f"column '{attribute.name}' has more than {_MOST_LABELS:,} different values: list its values in the "
-                "schema, or leave it out."
+                "column-more-than-different-values", column=attribute.name, most_labels=_MOST_LABELS
             )
         return sorted(seen)
 
     def absent(self, attribute: Attribute) -> Absent:
         found = self._facts[attribute.name]
         if found.wrong is not None:
-            raise InputError(found.wrong[1], code=found.wrong[2])
+            raise error_of(*found.wrong[1:])
         return Absent(found.missing, max(found.first_missing, 0))
 
     def kept(self, dropping: Iterable[str]) -> KeptElsewhere | None:
@@ -274,6 +270,9 @@ def check_positions(lattices: Mapping[str, Lattice], rows: int) -> None:
     for name, lattice in lattices.items():
         if min(lattice.steps, rows) > MOST_POSITIONS:
             raise OptionError(
-                f"column '{name}' has {lattice.steps + 1:,} lattice positions, and this engine counts at most "
-                f"{MOST_POSITIONS:,} of {rows:,} rows: declare a larger step, or use method=laplace."
+                "column-lattice-positions-engine-counts-most",
+                column=name,
+                steps=lattice.steps + 1,
+                most_positions=MOST_POSITIONS,
+                rows=rows,
             )

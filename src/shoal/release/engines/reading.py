@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
@@ -17,9 +16,10 @@ from shoal.columns.describe import Described
 from shoal.columns.provenance import as_declared
 from shoal.columns.run_steps import steps_run
 from shoal.display import internal
-from shoal.errors import ShoalError
+from shoal.errors import InputError, ShoalError, plain_facts
 from shoal.io import Table, without_texts
 from shoal.io.parquet_files import ROW
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,14 +115,46 @@ class Reading:
                 yield part, replace(here, gaps=gaps) if gaps else here
 
 
-def with_row(error: ShoalError, first: int) -> str:
-    """The sentence of an error about a batch that begins at a row of the table, counted as the table is.
+# the first row of a batch, and the code and facts of what is wrong in it
+Wrong = tuple[int, str, dict[str, Any]]
 
-    >>> from shoal.errors import InputError
-    >>> with_row(InputError("column 'a' holds 'x' in row 3: correct it."), 100)
-    "column 'a' holds 'x' in row 103: correct it."
+
+def wrong_in(error: ShoalError, first: int) -> Wrong:
+    """An error about a batch that begins at a row of the table, counted as the table is; plain values for JSON.
+
+    >>> wrong_in(InputError("infinite", column="a", row=3), 100)
+    (100, 'infinite', {'column': 'a', 'row': 103})
     """
-    sentence = str(error)
-    if error.row is None:
-        return sentence
-    return re.sub(rf"\brow {error.row}\b", f"row {error.row + first}", sentence, count=1)
+    return first, error.code, _counted(error.facts, first)
+
+
+def error_of(code: str, facts: Mapping[str, Any]) -> InputError:
+    """The error that `wrong_in` told of.
+
+    >>> _, *told = wrong_in(InputError("of-schema", path="a", reason=Message.of("infinite", column="b", row=3)), 100)
+    >>> str(error_of(*told)).endswith("column 'b' has an infinite value in row 103: correct or remove it.")
+    True
+    """
+    return InputError(code, **{name: _told(value) for name, value in facts.items()})
+
+
+def _counted(facts: Mapping[str, Any], first: int) -> dict[str, Any]:
+    """Facts with rows counted as the table is; what says something by itself is its code and its facts."""
+    found = plain_facts(facts)
+    for name, value in facts.items():
+        if isinstance(value, (Message, ShoalError)):
+            found[name] = {"code": value.code, "facts": _counted(value.facts, first)}
+        elif name == "row" and value is not None:
+            found[name] = value + first
+    return found
+
+
+def _told(value: Any) -> Any:
+    if not isinstance(value, Mapping):
+        return value
+    return Message(value["code"], {name: _told(one) for name, one in value["facts"].items()})
+
+
+def first_of(wrongs: Iterable[Wrong | None]) -> Wrong | None:
+    """What is wrong first."""
+    return min((wrong for wrong in wrongs if wrong is not None), key=lambda wrong: wrong[0], default=None)

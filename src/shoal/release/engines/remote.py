@@ -47,12 +47,9 @@ class Remote:
         try:
             taken = self._files.exists(self._target)
         except Exception as error:
-            raise OutputError(
-                f"Spark cannot reach '{self.address}': {java_words(error)}. Give the session what it needs for that "
-                "file system, or name a folder."
-            ) from None
+            raise OutputError("spark-cannot-reach", address=self.address, reason=java_words(error)) from None
         if taken:
-            raise OutputError(f"'{self.address}' exists already: name a new folder, nothing is overwritten.")
+            raise OutputError("remote-exists-already", address=self.address)
 
     def free(self) -> int:
         """Bytes that the file system has left; one that does not say has enough."""
@@ -123,7 +120,7 @@ class Remote:
         """Make the folder that is copied to, closed to others."""
         place, rights = self._path(self.aside), self._rights(_CLOSED)
         if not self._files.mkdirs(place, rights):
-            raise OutputError(f"no folder can be made beside '{self.address}'.")
+            raise OutputError("no-folder-can-made-beside", address=self.address)
         self._files.setPermission(place, rights)
         # if this process is killed, that of Java ends in its own way
         self._files.deleteOnExit(place)
@@ -136,13 +133,13 @@ class Remote:
         """Count what arrived."""
         self._files.delete(self._path(f"{self.aside}/{_DATA}/{_SUCCESS}"), False)
         if (there := self._read(f"{self.aside}/{_DATA}").count()) != rows:
-            raise OutputError(f"{there:,} of {rows:,} rows arrived at '{self.aside}'.")
+            raise OutputError("of-rows-arrived-at", there=there, rows=rows, aside=self.aside)
 
     def _rename(self, address: str) -> None:
         place = self._path(self.aside)
         self._files.setPermission(place, self._rights(_OPEN))
         if not self._files.rename(place, self._path(address)):
-            raise OutputError(f"'{self.aside}' cannot be renamed to '{address}'.")
+            raise OutputError("cannot-be-renamed-to", aside=self.aside, address=address)
         self._files.cancelDeleteOnExit(place)
 
     @property
@@ -177,9 +174,9 @@ def remote(session: Any, address: str, staging: Path | None) -> Remote:
     try:
         target = _path(session, address)
     except Exception as error:
-        raise OutputError(f"'{address}' is no address: {java_words(error)}.") from None
+        raise OutputError("is-no-address", address=address, reason=java_words(error)) from None
     if target.isRoot():
-        raise OutputError(f"'{address}' is a whole file system: name a new folder in it.")
+        raise OutputError("whole-file-system", address=address)
     token = secrets.token_hex(4)
     made = (staging or Path(tempfile.gettempdir())).absolute() / f"shoal-{target.getName()}-{token}"
     aside = f"{target.getParent()}/.{target.getName()}.partial-{token}"

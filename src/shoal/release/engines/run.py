@@ -26,6 +26,7 @@ from shoal.release.engines.stages import Delivered, Runner, Stage
 from shoal.release.engines.staging import WORK, give_up, remove_abandoned
 from shoal.release.engines.tasks import assembled
 from shoal.release.protect import Preparation, Release
+from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,9 +38,8 @@ if TYPE_CHECKING:
 
 
 # the way out where a table has to be in memory: of files, and of a frame of Spark, which no engine but its own takes
-IN_MEMORY = "engine=memory"
-COLLECTED = "a table in memory (frame.toArrow())"
-RAKED = "weights are raked to margins of several columns, which takes the table in memory; use {}"
+IN_MEMORY = Message("in-memory")
+COLLECTED = Message("collected")
 # optimal-dp holds a column in order of rank on the driver
 MOST_OPTIMAL = 1 << 24
 
@@ -50,11 +50,11 @@ class Outcome:
 
     Attributes:
         internal: private facts for the internal report.
-        conditions: what was measured in words, where it follows from what was let out on the way.
+        conditions: what was measured, where it follows from what was let out on the way.
     """
 
     internal: dict[str, Any]
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
 
 
 def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
@@ -74,68 +74,59 @@ def way_of(method: Method) -> str:
     return PARTITIONS["alone" if method.stability == "record" else method.partition].in_parts
 
 
-def refusal(method: Method, in_memory: str = IN_MEMORY) -> str:
-    """Why a method has no engine, in words, and the nearest that has; empty if it has one.
+def refusal(method: Method, in_memory: Message = IN_MEMORY) -> Message | None:
+    """Why a method has no engine, and the nearest that has; None if it has one.
 
     Args:
         in_memory: how the table comes into memory, `IN_MEMORY` or `COLLECTED`.
     """
     if not way_of(method):
-        return (
-            f"method '{method.name}' {_obstacle(method)}, and cannot be distributed exactly: use {_nearest(method)}, "
-            f"or {in_memory}"
-        )
+        code = "strata-not-in-parts" if method.strata else "method-not-in-parts"
+        return Message.of(code, method=method.name, nearest=_nearest(method), in_memory=in_memory)
     if method.l is not None:
-        return (
-            f"l of method '{method.name}' joins groups that are far apart; leave it out, or use {in_memory}"
-        )
-    return ""
+        return Message.of("l-not-in-parts", method=method.name, in_memory=in_memory)
+    return None
 
 
-def _obstacle(method: Method) -> str:
-    if method.strata:
-        return "with strata groups the records of each stratum by themselves"
-    return "looks at the records one after the other, or at all of them at once"
-
-
-def _nearest(method: Method) -> str:
+def _nearest(method: Method) -> Message:
     """Methods that promise the like of it and have an engine."""
     if method.strata and way_of(replace(method, strata=None)):
-        return "it without strata"
+        return Message("it-without-strata")
     of_noise = any("dp" in case.model for case in ENTRIES[method.mechanism].claim.cases)
-    return "ranking-dp or tree-dp" if of_noise else "swap-ranking"
+    return Message.of("one-of-methods", methods=("ranking-dp", "tree-dp") if of_noise else ("swap-ranking",))
 
 
-def check_engine(prepared: Preparation, in_memory: str = IN_MEMORY) -> None:
+def check_engine(prepared: Preparation, in_memory: Message = IN_MEMORY) -> None:
     """Refuse what would fail once the budget is spent; `in_memory` as for `refusal`."""
     described, method = prepared.described, prepared.method
     if prepared.rakes:
-        raise OptionError(f"{RAKED.format(in_memory)}.")
+        raise OptionError("refused-in-parts", reason=Message.of("raked-not-in-parts", in_memory=in_memory))
     circumstances = described.circumstances
     of_the_table = MODELS[prepared.statement.model].of_the_table
     one_row_each = circumstances.rows_declared and circumstances.rows_per_unit == 1
     if of_the_table and circumstances.unit is not None and not one_row_each:
         raise OptionError(
-            f"method '{method.name}' counts the persons of a group (values of '{circumstances.unit}'), which takes the "
-            f"table in memory: use {in_memory}, or keep one row per person and declare max_rows = 1.",
+            "method-counts-persons-group-values-takes",
             column=circumstances.unit,
+            method=method.name,
+            unit=circumstances.unit,
+            in_memory=in_memory,
         )
     if way_of(method) != "by_record":
         check_positions(described.lattices, described.n)
     for name in described.table.records.reading.separating:
         missing = described.table.records.missing_of(name)
         if missing and not method.link:
-            raise OptionError(
-                f"column '{name}' has missing values that stay missing, and link=False gives it an order of its own: "
-                f"use {in_memory}."
-            )
+            raise OptionError("column-missing-values-stay-missing-link", column=name, in_memory=in_memory)
         if missing:
             check_alike(described.n - missing, (), method, empty=False)
             check_alike(missing, (name,), method, empty=True)
     if method.partition == "optimal" and described.n > MOST_OPTIMAL:
         raise OptionError(
-            f"method '{method.name}' finds its clusters on one machine, from up to {MOST_OPTIMAL:,} rows, and there "
-            f"are {described.n:,}: use ranking-dp."
+            "method-finds-clusters-machine-from-up",
+            method=method.name,
+            most_optimal=MOST_OPTIMAL,
+            n=described.n,
         )
 
 
@@ -166,7 +157,7 @@ def carry_out_on_engine(
             facts = made.internal
             rows = facts.get("rows_released", prepared.described.n)
             if (there := parquet_rows(written)) != rows:
-                raise OutputError(f"{there:,} of {rows:,} rows were written: probably a bug, please report.")
+                raise OutputError("rows-were-written", there=there, rows=rows)
             release = prepared.drawn(made.conditions, rows).release(
                 data=read_columnwise(written), aligned=None, partitions=[], internal=facts
             )

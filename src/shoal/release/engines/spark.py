@@ -88,9 +88,9 @@ class _OfFiles:
             for piece in (piece for number in batch.column(0).to_pylist() for piece in self.shares[number]):
                 path = piece.file.path
                 if not path.exists():
-                    raise InputError(f"a worker cannot read '{path}': put it where all workers see it.")
+                    raise InputError("worker-cannot-read", path=path)
                 if path.stat().st_size != piece.file.mark[0]:
-                    raise InputError(f"'{path}' changed while the release was made: start again.")
+                    raise InputError("spark-changed-while-release-made", path=path)
                 yield from self.files.piece(piece, self.columns, BATCH)
 
 
@@ -217,11 +217,10 @@ class SparkRunner:
             if stopped.is_set() or isinstance(error, CancelledError):
                 raise
             kept = True
-            words = (
-                f"the release is complete, and cannot be copied to '{self.remote.address}': {str(error).rstrip('.')}. "
-                f"The bundle is kept in '{bundle}': copy it from there."
-            )
-            return Delivered(data, bundle, OutputError(words, code="kept"))
+            facts: dict[str, Any] = {"address": self.remote.address, "bundle": bundle}
+            if isinstance(error, ShoalError):
+                return Delivered(data, bundle, OutputError("kept-because", **facts, reason=error))
+            return Delivered(data, bundle, OutputError("kept", **facts, reason=str(error).rstrip(".")))
         finally:
             if not kept:
                 shutil.rmtree(bundle, ignore_errors=True)
@@ -237,7 +236,7 @@ class SparkRunner:
         try:
             self._run("copying the bundle", partial(remote.copy, data, parquet_rows(data)), undo)
             if stopped.is_set():
-                raise CancelledError("stopped.")
+                raise CancelledError("stopped")
             self._run("putting the bundle in place", partial(remote.put_in_place, begun), undo)
             return remote.read()
         except BaseException:
@@ -368,10 +367,7 @@ def try_folder(session: Any, out: Path) -> None:
     try:
         session.range(0, parts, 1, parts).write.parquet(address(trial / FROZEN))
         if sum(parquet_rows(path) for path in (trial / FROZEN).glob("*.parquet")) != parts:
-            raise OutputError(
-                f"workers write to another '{trial.parent}' than the driver sees: name a folder that all share (out=, "
-                "or staging= with an address)."
-            )
+            raise OutputError("workers-write-another-than-driver-sees", parent=trial.parent)
     finally:
         give_up(trial)
 
@@ -400,14 +396,12 @@ def failure(error: BaseException, what: str, log: Path | None) -> BaseException:
     """An error of a job as one sentence; all of it goes to a log."""
     if isinstance(error, (KeyboardInterrupt, SystemExit, ShoalError)):
         return error
-    where = ""
+    facts: dict[str, Any] = {"what": what, "reason": _reason(error)}
     if log is not None:
-        try:
+        with contextlib.suppress(OSError):
             private_file(log).write_text("".join(traceback.format_exception(error)), "utf-8")
-            where = f" The whole of it is in '{log}', which may hold values of records: keep it inside."
-        except OSError:
-            where = ""
-    return OutputError(f"Spark failed while {what}: {_reason(error)}.{where}")
+            return OutputError("spark-failed-see-log", **facts, log=log)
+    return OutputError("spark-failed", **facts)
 
 
 def _reason(error: BaseException) -> str:

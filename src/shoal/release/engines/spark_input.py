@@ -70,19 +70,14 @@ def spark_runner(
     if isinstance(data, (str, Path)):
         path = str(data)
         if "://" in path:
-            raise OptionError(
-                f"engine 'spark' reads '{path}' through a DataFrame: pass spark.read.parquet('{path}') to "
-                "shoal.protect, with work=."
-            )
+            raise OptionError("engine-spark-reads-through-dataframe", option="engine", path=path)
         files = frozen(path, empty=empty)
         session = _session(master, conf)
         place, folder = _place(session, out, staging)
         return SparkRunner(session, files, log=_log_beside(folder), remote=place)
     _refuse_connect(data)
     if out is None:
-        raise OptionError(
-            "work is missing: a Spark DataFrame is released into a folder, name one with work=."
-        )
+        raise OptionError("work-missing-spark-dataframe-released-into", option="work")
     _refuse_logged(data)
     session = data.sparkSession
     _warn(session)
@@ -146,10 +141,7 @@ def _there(session: Any, folder: Any, pattern: str) -> bool:
 
 def _refuse_connect(frame: Any) -> None:
     if ".connect." in type(frame).__module__:
-        raise OptionError(
-            "engine 'spark' is not for Spark Connect: its client cannot cancel a job and clean up after it, nor say "
-            "why a task failed; use a session of the cluster itself (spark-submit)."
-        )
+        raise OptionError("engine-spark-not-spark-connect", option="engine")
 
 
 def _session(master: str | None, conf: Sequence[str]) -> Any:
@@ -182,9 +174,7 @@ def _session(master: str | None, conf: Sequence[str]) -> Any:
     except Exception as error:
         for folder in folders:
             give_up(folder)
-        raise OutputError(
-            f"Spark does not start at '{address}': {java_words(error)}. It needs Java 17 or later (JAVA_HOME)."
-        ) from None
+        raise OutputError("spark-does-not-start", address=address, reason=java_words(error)) from None
     finally:
         if named is not None:
             os.environ[_FOLDERS] = named
@@ -201,10 +191,7 @@ def _own_folders(named: str) -> list[Path]:
     try:
         return [session_folder(base) for base in bases or [Path(tempfile.gettempdir())]]
     except OSError as error:
-        raise OutputError(
-            f"no private folder for the session's files can be made: {error}; name another with "
-            "conf=spark.local.dir=FOLDER."
-        ) from None
+        raise OutputError("no-private-folder-session-files-can", reason=error) from None
 
 
 def _ended(session: Any, folders: Sequence[Path]) -> None:
@@ -222,23 +209,12 @@ def _warn(session: Any) -> None:
     context = session.sparkContext
     if context.getConf().get("spark.io.encryption.enabled", "false") == "true":
         return
-    what = "what lies between stages, private values among it,"
     if not context.master.startswith("local"):
-        _tell(
-            f"the workers at '{context.master}' keep {what} in folders of their own: see that nobody else can read "
-            "these, or set spark.io.encryption.enabled=true."
-        )
+        warnings.warn(ExposedWarning("workers-expose", master=context.master), stacklevel=2)
         return
     for folder in local_folders(session):
         if not _private(folder):
-            _tell(
-                f"this session keeps {what} in '{folder}', where others can read it and where it stays after a crash: "
-                "set spark.local.dir to a folder with the rights 0700."
-            )
-
-
-def _tell(words: str) -> None:
-    warnings.warn(words, ExposedWarning, stacklevel=2)
+            warnings.warn(ExposedWarning("session-exposes", folder=folder), stacklevel=2)
 
 
 def _private(folder: Path) -> bool:
@@ -252,5 +228,5 @@ def _private(folder: Path) -> bool:
 def _pair(text: str) -> tuple[str, str]:
     key, equal, value = text.partition("=")
     if not equal or not key.startswith("spark."):
-        raise OptionError(f"conf '{text}' is not a setting of Spark: write it as spark.executor.memory=4g.")
+        raise OptionError("conf-not-setting-spark", option="conf", text=text)
     return key, value

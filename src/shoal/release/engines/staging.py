@@ -78,7 +78,7 @@ def snapshot_folder(out: Path) -> Path:
         above.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{out.name}.input-", dir=above))
     except OSError as error:
-        raise OutputError(f"cannot write to '{above}': {error.strerror or error}.") from None
+        raise OutputError("cannot-write-to", above=above, reason=error.strerror or error) from None
     _above[made] = missing
     claim(made)
     return made
@@ -181,8 +181,4 @@ def check_room_at(address: str, free: int, values: int) -> None:
 
 def _check_free(place: str, free: int, size: int) -> None:
     if free < size:
-        raise OutputError(
-            f"the disk of '{place}' has {free / 1e9:,.1f} GB free, and the release may take {size / 1e9:,.1f} GB "
-            "while it is made: make room, or choose another disk.",
-            code="no-room",
-        )
+        raise OutputError("no-room", place=place, free=free / 1000000000.0, size=size / 1000000000.0)

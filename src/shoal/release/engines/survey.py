@@ -20,7 +20,7 @@ from shoal.io import Table
 from shoal.io.parquet_files import ROW
 from shoal.release.engines.blobs import Blob, batch_of, by_bucket, packed
 from shoal.release.engines.counting import Counts, gathered, spread, together
-from shoal.release.engines.reading import Reading, with_row
+from shoal.release.engines.reading import Reading, Wrong, first_of, wrong_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,18 +44,17 @@ class Facts:
     first_missing: int = -1
     low: float = float("inf")
     high: float = float("-inf")
-    wrong: tuple[int, str, str] | None = None
+    wrong: Wrong | None = None
     gaps: int = 0
 
     def joined(self, other: Facts) -> Facts:
         firsts = [first for first in (self.first_missing, other.first_missing) if first >= 0]
-        wrongs = [wrong for wrong in (self.wrong, other.wrong) if wrong is not None]
         return Facts(
             self.missing + other.missing,
             min(firsts, default=-1),
             min(self.low, other.low),
             max(self.high, other.high),
-            min(wrongs, default=None),
+            first_of((self.wrong, other.wrong)),
             self.gaps + other.gaps,
         )
 
@@ -98,14 +97,14 @@ class _Steps:
     """
 
     changed: list[int]
-    wrong: tuple[int, int, str, str] | None = None
+    wrong: tuple[int, int, str, dict[str, Any]] | None = None
 
     def run(self, batch: pa.RecordBatch, rows: NDArray[np.int64], reading: Reading) -> Table | None:
         table, problem = reading.stepped(batch)
         first = int(rows[0])
         if problem is not None:
-            wrong = (len(table.steps), first, with_row(problem, first), problem.code)
-            self.wrong = wrong if self.wrong is None else min(self.wrong, wrong)
+            wrong = (len(table.steps), *wrong_in(problem, first))
+            self.wrong = wrong if self.wrong is None else min(self.wrong, wrong, key=lambda one: one[:2])
             return None
         self.changed = [before + more for before, (_, more) in zip(self.changed, table.steps, strict=True)]
         return table
@@ -131,7 +130,7 @@ def _survey(
         except ShoalError as error:
             # the first is told; the others in this column are not looked at
             if facts[name].wrong is None:
-                facts[name].wrong = (first, with_row(error, first), error.code)
+                facts[name].wrong = wrong_in(error, first)
             continue
         if absent[name].any():
             facts[name].missing += int(absent[name].sum())

@@ -22,6 +22,7 @@ from shoal.release.engines.order import Order
 from shoal.release.engines.stages import Over, Runner, Stage
 from shoal.release.engines.tasks import Outgoing, counted, heavy_rows, summed
 from shoal.release.protect import Preparation
+from shoal.text import Message
 
 Integers = NDArray[np.int64]
 
@@ -37,7 +38,7 @@ class Made:
         out: where its rows go.
         internal: private facts for the internal report.
         unchanged: columns that hold the records' own values.
-        conditions: what was measured in words, where it follows from what was let out on the way.
+        conditions: what was measured, where it follows from what was let out on the way.
     """
 
     over: Over
@@ -45,7 +46,7 @@ class Made:
     out: Outgoing
     internal: dict[str, Any]
     unchanged: frozenset[str] = field(default_factory=frozenset)
-    conditions: tuple[str, ...] = ()
+    conditions: tuple[Message, ...] = ()
 
 
 @internal()

@@ -30,14 +30,14 @@ from shoal.release.measuring.opened import Engine, Where
 from shoal.release.measuring.side import Reading, Side
 from shoal.release.uses import folder_of, note_use, shows_records
 from shoal.report.subject import Subject, bundle_of, of_bundle, published
+from shoal.text import Message
 
 _SIDE_BY_SIDE = (
-    ("same_order", "rows are compared one by one"),
-    ("target", "a classifier learns from whole tables"),
-    ("weight", "survey estimates weigh every record"),
-    ("strata", "survey estimates weigh every record"),
+    ("same_order", "rows-side-by-side"),
+    ("target", "target-side-by-side"),
+    ("weight", "estimates-side-by-side"),
+    ("strata", "estimates-side-by-side"),
 )
-_NOT_ESTIMATED = "Survey estimates were not made: they weigh every record, which takes engine=memory."
 
 
 def evaluate(
@@ -395,20 +395,20 @@ def check_runner(
         OptionError: an engine was asked for, and options or the schema's unit take the table in memory.
     """
     given = (("unit", unit), ("weight", weight), ("household", household))
-    asked = [name for name, column in given if column is not None]
-    runners = where.runners([table], f"{asked[0]}: this takes records side by side" if asked else "")
+    asked = [Message.of("records-side-by-side", name=name) for name, column in given if column is not None]
+    runners = where.runners([table], next(iter(asked), None))
     if runners is None:
         return None
     declared = None if schema is None else schema.unit
     if declared is None or declared.name not in runners[0].schema.names:
         return runners[0]
-    where.runners([table], f"column '{declared.name}' is the unit, and persons are counted side by side")
+    where.runners([table], Message.of("persons-side-by-side", column=declared.name))
     return None
 
 
-def in_memory_because(options: Mapping[str, Any]) -> str:
-    """Why options of an evaluation take the tables in memory, in words; empty if they do not."""
-    return next((f"{name}: {words}" for name, words in _SIDE_BY_SIDE if options.get(name)), "")
+def in_memory_because(options: Mapping[str, Any]) -> Message | None:
+    """Why options of an evaluation take the tables in memory; None if they do not."""
+    return next((Message(code, {"name": name}) for name, code in _SIDE_BY_SIDE if options.get(name)), None)
 
 
 def data_of(bundle: Subject | None, released: Any) -> Any:
@@ -441,7 +441,7 @@ def evaluated(
     found = evaluate_in_parts(before, after, pair, columns, progress or silent)
     weight = None if schema is None else schema.weight
     if weight is not None and weight.name in pair.before.names:
-        found = replace(found, remarks=(*found.remarks, _NOT_ESTIMATED))
+        found = replace(found, told=(*found.told, Message("estimates-not-in-parts")))
     return found
 
 

@@ -16,12 +16,7 @@ from shoal.progress import Progress
 from shoal.release.measuring.closeness import Secret, measure_closeness
 from shoal.release.measuring.groups import Grouping, count_groups
 from shoal.release.measuring.side import Side
-
-_NO_WEIGHTS = (
-    "The disclosure risk was not measured: column '{}' has weights, which are looked at record by record; "
-    "use engine=memory, or 'shoal risk'."
-)
-_NO_SPECIAL = "Special uniques were not searched: that takes all combinations of keys in memory."
+from shoal.text import Message
 
 
 def check_in_parts(
@@ -42,10 +37,7 @@ def check_in_parts(
     check_levels(levels, secret)
     unit = _by_role(table, schema, "unit")
     if unit is not None:
-        raise OptionError(
-            f"column '{unit}' is the unit, and persons are counted side by side, not in parts: use engine=memory.",
-            column=unit,
-        )
+        raise OptionError("column-unit-persons-counted-side-side", column=unit, unit=unit)
     claimed = Grouping(known)
     # the risk takes an empty text for a missing value
     told_apart = any(isinstance(table.dtype(name), (nw.String, nw.Categorical, nw.Enum)) for name in known)
@@ -59,8 +51,12 @@ def check_in_parts(
         found, least = measure_closeness(side, secrets, groupings, tell)
     weight = _by_role(table, schema, "weight")
     disclosure = None if weight is not None else figures_of_sizes(known, *counted[-1], least)
-    remark = _NO_WEIGHTS.format(weight) if weight is not None else _NO_SPECIAL
-    return checked(known, *counted[0], found, disclosure, levels, (remark,))
+    told = (
+        Message("special-uniques-not-in-parts")
+        if weight is None
+        else Message.of("risk-of-weights-not-in-parts", column=weight)
+    )
+    return checked(known, *counted[0], found, disclosure, levels, (told,))
 
 
 def _by_role(table: Table, schema: Schema | None, role: str) -> str | None:

@@ -206,10 +206,7 @@ def number_values(side: Side, secrets: Sequence[Secret], tell: Progress) -> list
             made.append(Numbering(secret, keys, {}, keys.size if missing else -1, -1, totals))
             continue
         most = MOST_LABELS if secret.how == "texts" else MOST_VALUES
-        raise InputError(
-            f"column '{secret.name}' has more than {most:,} different values, and the distances of groups are measured "
-            "over all of them: leave it out of the confidential columns, or use engine=memory."
-        )
+        raise InputError("column-more-than-different-values-distances", column=secret.name, most=most)
     return made
 
 

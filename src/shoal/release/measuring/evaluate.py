@@ -28,13 +28,16 @@ from shoal.release.measuring.side import Side
 from shoal.release.measuring.together import Cut, Plan, Scale, Together, count_together
 from shoal.release.measuring.values import MOST_VALUES, Asked, Names, Numbers, Values, count_values
 from shoal.taxonomy import Taxonomy
+from shoal.text import Message
 
 # measures that bring a function of their own, from correlation matrices before and after
 _COMPUTED: Mapping[str, Callable[[Together, Together], float | None]] = {
     "eigen": lambda before, after: loss.eigenvalues_moved(before.pearson, after.pearson),
     "il_correl": lambda before, after: loss.inverses_moved(before.gapless, after.gapless),
 }
-_TOO_MANY = "more different texts than are counted in parts"
+_TOO_MANY = Message("texts-not-counted-in-parts")
+# pairs of columns that a remark names
+_PAIRS = 3
 
 
 def evaluate_in_parts(
@@ -79,8 +82,8 @@ def evaluate_in_parts(
             )
             for name in names
         },
-        skipped={**skipped_columns(pair, chosen, columns), **dict.fromkeys(crowded, _TOO_MANY)},
-        remarks=_remarks(seen, names, crowded, unseen),
+        unmeasured={**skipped_columns(pair, chosen, columns), **dict.fromkeys(crowded, _TOO_MANY)},
+        told=_told(seen, names, crowded, unseen),
     )
 
 
@@ -120,7 +123,7 @@ def _cut(pair: Pair, asked: Asked, before: Values, after: Values) -> tuple[Cut, 
 def _codes_of(taxonomy: Taxonomy, name: str, which: str, texts: Sequence[str]) -> dict[str, int]:
     codes = taxonomy.encode(
         np.array(texts, dtype=object),
-        f"column '{name}' of the {which} table",
+        Message.of("column-of-original" if which == "original" else "column-of-released", column=name),
         concepts=which != "original",
         missing=MISSING,
     )
@@ -208,13 +211,13 @@ def _risk(reached: ActualK) -> dict[str, Any]:
     }
 
 
-def _remarks(
+def _told(
     seen: tuple[Values, Values],
     names: Sequence[str],
     crowded: Sequence[str],
     unseen: Sequence[tuple[str, str]],
-) -> tuple[str, ...]:
-    """What is not, or not exactly, what the same measures of a table in memory are, in words."""
+) -> tuple[Message, ...]:
+    """What is not, or not exactly, what the same measures of a table in memory are."""
     found = []
     rough = [
         name
@@ -222,26 +225,18 @@ def _remarks(
         if any(isinstance(column := one.columns[name], Numbers) and not column.exact for one in seen)
     ]
     if rough:
-        found.append(
-            f"Ranks and the Wasserstein distance of {_listed(rough)} are to one part in {MOST_VALUES:,} of the rows: "
-            "there are more different values than are counted one by one."
-        )
+        found.append(Message.of("ranks-to-one-part", columns=rough, parts=MOST_VALUES))
     if crowded:
-        found.append(f"Not measured, {_TOO_MANY}: {_listed(crowded)}.")
+        found.append(Message.of("not-measured-columns", reason=_TOO_MANY, columns=crowded))
     if unseen:
-        words = "; ".join(f"{first} and {second}" for first, second in unseen[:3])
-        more = f" and {len(unseen) - 3} more" if len(unseen) > 3 else ""
-        found.append(f"Left out of the two-way tables, too many cells in use: {words}{more}.")
+        pairs = [Message.of("pair-of-columns", first=first, second=second) for first, second in unseen]
+        code = "pairs-left-out" if len(pairs) <= _PAIRS else "pairs-left-out-and-more"
+        found.append(Message.of(code, pairs=pairs[:_PAIRS], more=len(pairs) - _PAIRS))
     others = [
         name
         for name, measure in MEASURES.items()
         if measure.compute is not None and not measure.of_rows and name not in _COMPUTED
     ]
     if others:
-        found.append(f"Not measured in parts, only in memory: {_listed(others)}.")
+        found.append(Message.of("measures-not-in-parts", measures=others))
     return tuple(found)
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:5])
-    return f"{shown} and {len(names) - 5} more" if len(names) > 5 else shown

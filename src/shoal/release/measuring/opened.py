@@ -12,6 +12,7 @@ from shoal.io import is_parquet
 from shoal.io.parquet_files import Frozen, frozen
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.stages import Runner
+from shoal.text import Message
 
 Engine = Literal["memory", "local", "spark"]
 ENGINES: tuple[Engine, ...] = ("memory", "local", "spark")
@@ -35,17 +36,19 @@ class Where:
     def check(self) -> None:
         """Refuse what cannot be."""
         if self.engine is not None and self.engine not in ENGINES:
-            raise OptionError(f"engine '{self.engine}' is not one of {', '.join(ENGINES)}.")
+            raise OptionError(
+                "engine-is-not-one-of", option="engine", engine=self.engine, allowed=tuple(ENGINES)
+            )
         for name in ("master", "conf"):
             if getattr(self, name) and self.engine != "spark":
-                raise OptionError(f"{name} is for engine=spark: leave it out, or give that engine.")
+                raise OptionError("option-engine-spark", option=name)
 
-    def runners(self, tables: Sequence[Any], obstacle: str = "") -> tuple[Runner, ...] | None:
+    def runners(self, tables: Sequence[Any], obstacle: Message | None = None) -> tuple[Runner, ...] | None:
         """A runner for each table; None where they are measured in memory.
 
         Args:
             tables: paths; anything else is in memory already.
-            obstacle: why the tables have to be in memory, in words; empty if they need not be.
+            obstacle: why the tables have to be in memory; None if they need not be.
 
         Raises:
             OptionError: an engine was asked for, and a table is no Parquet file, or has to be in memory.
@@ -55,16 +58,17 @@ class Where:
         wanted = self.engine in ("local", "spark")
         if wanted and obstacle:
             raise OptionError(
-                f"engine '{self.engine}' works through tables in parts: {obstacle}; use engine=memory."
+                "engine-works-through-tables-parts", option="engine", engine=self.engine, obstacle=obstacle
             )
         found = [path for path in paths if path is not None and path.exists() and is_parquet(path)]
         if len(found) < len(paths):
             if wanted:
                 odd = next(path for path in paths if path is None or path not in found)
                 raise OptionError(
-                    f"engine '{self.engine}' reads Parquet files, or folders of them, in parts"
-                    f"{'' if odd is None else f', and {str(odd)!r} is none'}: save the table as one, or use "
-                    "engine=memory."
+                    "engine-reads-parquet" if odd is None else "engine-reads-parquet-not-this",
+                    option="engine",
+                    engine=self.engine,
+                    path=odd,
                 )
             return None
         if self.engine == "memory" or (not wanted and obstacle):

@@ -29,11 +29,8 @@ from shoal.report.findings import Findings
 from shoal.report.pages import bundle_page, check_original, comparison
 from shoal.report.risks import attacked
 from shoal.report.subject import Subject, of_release
+from shoal.text import Message
 
-_NO_ROWS = (
-    "SSE, record linkage and other measures of rows were not taken: a release that is made in parts keeps no row "
-    "beside its record, as engine=memory does."
-)
 _NO_LEVELS: dict[str, float | None] = {"k": None, "l": None, "t_emd": None, "t_ratio": None}
 
 
@@ -110,22 +107,22 @@ def _findings(
         try:
             checked = check_in_parts(side, keys, sensitive, known, _NO_LEVELS, tell)
             if checked.disclosure is None:
-                raise InputError(checked.remarks[0])
+                raise InputError.saying(checked.told[0])
         except CancelledError:
             raise
         except ShoalError as error:
             # the section is left out, as in memory; here the page says why
-            refused.append(f"No section about the disclosure risk: {error}")
+            refused.append(Message.of("risk-section-refused", reason=error))
             raise
         return checked.disclosure
 
-    refused: list[str] = []
+    refused: list[Message] = []
     disclosure = disclosed(first.table, both, schema, tell, measure)
     left_out = sorted({*first.left_out, *second.left_out})
     if left_out:
-        refused.append(f"Not shown, more different names than are counted in parts: {', '.join(left_out)}.")
-    remarks = (*measured.remarks, *refused)
-    return Findings(both, first.table, measured.to_dict(), risks, remarks, disclosure)
+        refused.append(Message.of("names-not-counted-in-parts", columns=left_out))
+    told = (*measured.told, *refused)
+    return Findings(both, first.table, measured.to_dict(), risks, told, disclosure)
 
 
 @dataclass(eq=False)
@@ -159,7 +156,7 @@ class Look:
         before = Side(beside(self.runner), reading)
         pair = unmatched(before.table(), after.table(), release)
         measured = evaluate_in_parts(before, after, pair, None, self.tell)
-        self.evaluation = replace(measured, remarks=(*measured.remarks, _NO_ROWS))
+        self.evaluation = replace(measured, told=(*measured.told, Message("rows-not-kept-in-parts")))
         if not self.internal:
             return replace(release, data=shown(after, attributes, self.tell, together=False).table), None
         subject = of_release(release)

@@ -13,13 +13,13 @@ import numpy as np
 from shoal.columns.attribute import Attribute
 from shoal.columns.coding import labels_of
 from shoal.display import internal
-from shoal.errors import InputError, ShoalError
+from shoal.errors import ShoalError
 from shoal.evaluation.columns import numbers_of, texts_of
 from shoal.evaluation.utility import Distribution, Moments
 from shoal.io import Table
 from shoal.progress import Progress
 from shoal.release.engines.blobs import batch_of, packed
-from shoal.release.engines.reading import with_row
+from shoal.release.engines.reading import Wrong, error_of, first_of, wrong_in
 from shoal.release.engines.stages import Stage
 from shoal.release.measuring.side import Reading, Side
 from shoal.release.measuring.tally import (
@@ -89,7 +89,7 @@ class Facts:
     low: float | None = None
     high: float | None = None
     whole: bool = True
-    wrong: tuple[int, str, str] | None = None
+    wrong: Wrong | None = None
 
     @classmethod
     def of(cls, values: Floats) -> Facts:
@@ -119,7 +119,6 @@ class Facts:
         gap, share = other.mean - self.mean, other.n / max(n, 1)
         lows = [low for low in (self.low, other.low) if low is not None]
         highs = [high for high in (self.high, other.high) if high is not None]
-        wrongs = [tuple(wrong) for wrong in (self.wrong, other.wrong) if wrong is not None]
         return Facts(
             n,
             self.missing + other.missing,
@@ -128,7 +127,7 @@ class Facts:
             min(lows, default=None),
             max(highs, default=None),
             self.whole and other.whole,
-            min(wrongs, default=None),  # type: ignore[arg-type]
+            first_of((self.wrong, other.wrong)),
         )
 
     @property
@@ -215,7 +214,7 @@ def counted_values(
                     found = _counted_texts(one.texts(table), texts, one.name)
             except ShoalError as error:
                 first = int(rows[0])
-                found = Facts(wrong=(first, with_row(error, first), error.code))
+                found = Facts(wrong=wrong_in(error, first))
             facts[one.name] = facts[one.name].joined(found)
     told = {"kept": kept, "facts": {name: asdict(found) for name, found in facts.items()}}
     yield batch_of([text_blob(0, FACTS, told)])
@@ -236,7 +235,7 @@ def _readable(
         except ShoalError as error:
             first = int(batch.column(batch.num_columns - 1)[0].as_py())
             name = next(iter(facts))
-            wrong = Facts(wrong=(first, with_row(error, first), error.code))
+            wrong = Facts(wrong=wrong_in(error, first))
             facts[name] = facts[name].joined(wrong)
 
 
@@ -310,7 +309,7 @@ def count_values(side: Side, asked: Sequence[Asked], tell: Progress) -> Values:
             facts[name] = facts[name].joined(Facts(**some))
     for about in facts.values():
         if about.wrong is not None:
-            raise InputError(about.wrong[1], code=about.wrong[2])
+            raise error_of(*about.wrong[1:])
     columns: dict[str, Column] = {}
     many: list[Asked] = []
     for number, one in enumerate(asked):

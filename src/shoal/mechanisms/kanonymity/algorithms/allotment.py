@@ -56,7 +56,7 @@ def allot(bucket_sizes: Counts, t: int, k: int) -> Allotment:
     """
     total = int(bucket_sizes.sum())
     if not 1 <= k <= total:
-        raise OptionError(f"k must be between 1 and the number of records, {total}, got {k}.")
+        raise OptionError("k-between-1-number-records", option="k", total=total, found=k)
     buckets = bucket_sizes.size
     # the thesis' number of groups is a multiple of the number of buckets
     most = total // k

@@ -67,11 +67,9 @@ def dissect(
     columns = {**quasi, **confidential}
     for name, values in columns.items():
         if np.shape(values)[:1] != (partition.n,):
-            raise InputError(f"column '{name}' needs one value per record, {partition.n}.")
+            raise InputError("column-needs-value-per-record", column=name, n=partition.n)
     if not quasi or not confidential:
-        raise InputError(
-            "two linked tables need at least one quasi-identifier and one confidential attribute."
-        )
+        raise InputError("two-linked-tables-need-least-quasi")
     drawn = source or noise_source(None)
     group, count = _free("group", columns), _free("count", columns)
     # numbers in the order of creation would tell outlying groups from others

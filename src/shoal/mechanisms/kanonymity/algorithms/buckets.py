@@ -16,7 +16,7 @@ from shoal.partition.base import as_matrix
 def bucket_count(t: int) -> int:
     """How many buckets use up a ratio of t: a group can hold t times the share of one and 1/t of the others."""
     if isinstance(t, bool) or int(t) != t or t < 1:
-        raise OptionError(f"t must be a whole number of at least 1, got {t!r}.")
+        raise OptionError("t-whole-number-least-1", option="t", found=t)
     return int(t) + 1
 
 
@@ -68,7 +68,7 @@ def nominal_buckets(values: ArrayLike, t: int, order: Sequence[object] | None = 
         place = {value: number for number, value in enumerate(order)}
         unknown = [value for value in np.unique(raw).tolist() if value not in place]
         if unknown:
-            raise OptionError(f"order does not list the value '{unknown[0]}'.")
+            raise OptionError("order-does-not-list-value", unknown=unknown[0])
         return ordered_buckets([place[value] for value in raw.tolist()], t)
     numbers = value_numbers(raw, raw.shape[0])
     frequency = np.bincount(numbers)

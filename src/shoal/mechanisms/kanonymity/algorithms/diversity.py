@@ -97,14 +97,11 @@ def diversify(partition: Partition, X: ArrayLike, confidential: Sequence[ArrayLi
     ([4], 2)
     """
     if l < 1:
-        raise OptionError(f"l must be at least 1, got {l}.")
+        raise OptionError("l-least-1", option="l", found=l)
     coded = [value_numbers(values, partition.n) for values in confidential]
     for number, values in enumerate(coded, start=1):
         if int(values.max()) + 1 < l:
-            raise OptionError(
-                f"l = {l} cannot be reached: confidential attribute {number} has {int(values.max()) + 1} different "
-                "values in the whole table."
-            )
+            raise OptionError("l-cannot-reached", l=l, number=number, values=int(values.max()) + 1)
     return merge_until(partition, X, lacks_values(coded, l))
 
 
@@ -132,9 +129,9 @@ def bring_close(
     [4]
     """
     if not 0 <= t <= 1:
-        raise OptionError(f"t must be from 0 to 1, got {t}: the earth mover's distance is at most 1.")
+        raise OptionError("t-from-0-1", option="t", found=t)
     if ground not in EMD:
-        raise OptionError(f"ground '{ground}' is not one of {', '.join(EMD)}.")
+        raise OptionError("ground-is-not-one-of", option="ground", ground=ground, allowed=tuple(EMD))
     coded = [value_numbers(values, partition.n) for values in confidential]
     return merge_until(partition, X, lacks_closeness(coded, t, ground))
 
@@ -143,7 +140,5 @@ def value_numbers(values: ArrayLike, n: int) -> NDArray[np.int64]:
     """The place of each record's value among the different values of the table, lowest first."""
     raw = np.asarray(values)
     if raw.shape != (n,):
-        raise InputError(
-            f"a confidential attribute needs one value per record, {n}, got shape {np.shape(values)}."
-        )
+        raise InputError("confidential-attribute-needs-value-per-record", n=n, np=np.shape(values))
     return np.unique(raw, return_inverse=True)[1].astype(np.int64)

@@ -110,7 +110,7 @@ def swap(values: ArrayLike, partition: Partition, source: Source | None = None) 
     """
     kept = np.asarray(values)
     if kept.ndim == 0 or kept.shape[0] != partition.n:
-        raise InputError(f"swapping needs one value per record, {partition.n}, got shape {kept.shape}.")
+        raise InputError("swapping-needs-value-per-record-shape", n=partition.n, shape=kept.shape)
     return kept[permute_within(partition, source or noise_source(None))]
 
 
@@ -237,7 +237,7 @@ def sizes_by_attribute(k: int | Sequence[int], count: int) -> list[int]:
     """
     sizes = [k] * count if isinstance(k, int | np.integer) else list(k)
     if len(sizes) != count:
-        raise OptionError(f"k must be one whole number, or one for each of {count} attributes, got {k!r}.")
+        raise OptionError("k-whole-number-each-attributes", option="k", count=count, found=k)
     return [int(size) for size in sizes]
 
 
@@ -245,7 +245,7 @@ def _checked(confidential: Sequence[int], count: int) -> list[int]:
     columns = [int(column) for column in confidential]
     if not columns or len(set(columns)) < len(columns) or not set(columns) <= set(range(count)):
         raise OptionError(
-            f"confidential must name attributes from 0 to {count - 1}, each once, got {columns}."
+            "confidential-name-attributes-from-0-each", option="confidential", count=count - 1, found=columns
         )
     return columns
 
@@ -255,7 +255,9 @@ def _rounds(
 ) -> list[tuple[list[int], tuple[int, ...], int]]:
     """What is known, what is moved and how large groups must be, swap by swap."""
     if intruder not in INTRUDERS:
-        raise OptionError(f"intruder '{intruder}' is not one of {', '.join(INTRUDERS)}.")
+        raise OptionError(
+            "intruder-is-not-one-of", option="intruder", intruder=intruder, allowed=tuple(INTRUDERS)
+        )
     by_attribute = list(zip(columns, sizes, strict=True))
     rounds: list[tuple[list[int], tuple[int, ...], int]]
     if intruder == "informed":
@@ -269,5 +271,5 @@ def _rounds(
             for size in dict.fromkeys(sizes)
         ]
     if not rounds[0][0]:
-        raise OptionError("swapping by MDAV needs an attribute besides the one that is swapped.")
+        raise OptionError("swapping-mdav-needs-attribute-besides-swapped")
     return rounds

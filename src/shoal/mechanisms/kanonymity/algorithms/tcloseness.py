@@ -73,7 +73,7 @@ def close_groups(
     bucket_count(t)
     least = check_k(k, n)
     if buckets.shape != (n,):
-        raise InputError(f"there must be one bucket per record, {n}, got shape {buckets.shape}.")
+        raise InputError("there-bucket-per-record-shape", n=n, shape=buckets.shape)
     bucket_sizes = np.bincount(buckets)
     allotment = allot(bucket_sizes, t, least)
     labels = np.empty(n, dtype=np.int64)

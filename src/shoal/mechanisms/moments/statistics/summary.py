@@ -50,13 +50,13 @@ class Summary:
             ("form", self.form, FORMS),
         ):
             if value not in known:
-                raise OptionError(f"{name} '{value}' is not one of {', '.join(known)}.")
+                raise OptionError(
+                    "option-is-not-one-of", option=name, found=value, allowed=tuple(known), hint=None
+                )
         if self.order not in (0, 1, 2):
-            raise OptionError(f"order must be 0, 1 or 2, got {self.order}.")
+            raise OptionError("order-0-1-2", option="order", found=self.order)
         if self.form == "eigen" and self.covariance != "all":
-            raise OptionError(
-                "eigenvectors need all entries of the covariance matrix, not the variances only."
-            )
+            raise OptionError("eigenvectors-need-all-entries-covariance-matrix")
 
     @property
     def smallest(self) -> int:

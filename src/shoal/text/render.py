@@ -1,0 +1,204 @@
+"""Sentences from codes and facts, spelled for the library or for the command line.
+
+A template is a sentence with its facts in braces, as in `str.format`, and these besides:
+
+- `{names:list}` is a list, `{names:or quoted 5}` one of at most five names in quotes with "or" before the last,
+  `{reasons:clauses}` has semicolons between and `{problems:lines}` a line for each,
+  `{count:s}` an "s" unless the count is 1, `{word:guess}` a guess at what was meant, `{share:percent}` a percentage,
+  `{share:roughly}` one as it is said;
+- `«outside="clip"»` is an option of the library, which the command line spells as its flag, `--outside clip`; so is an
+  option by itself, `«epsilon»`.
+
+A fact `added` is one more sentence, which something on the way of an error had to say.
+
+A template of two parts says what is wrong, and the way out after a colon.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from shoal.text.words import list_of, percent, roughly
+
+# the flag of an option of the library, None where the command line has none
+Flag = Callable[[str], str | None]
+
+_MARK = re.compile("«([^»]*)»")
+_OPTION = re.compile(
+    r"(?P<name>[a-z]\w*)(?:=(?:\{\"[^\"]*\": \"(?P<of_column>[^\"]+)\"\}|\"(?P<quoted>[^\"]+)\"|(?P<bare>\w[\w-]*))?)?"
+)
+_SPECS: Mapping[str, Callable[[Any], str]] = {
+    "s": lambda count: "" if count == 1 else "s",
+    "guess": lambda word: f" Did you mean '{word}'?" if word else "",
+    "percent": percent,
+    "roughly": roughly,
+}
+# what follows a column's name in the flags that are about one
+_FORMS = {"domains": "lo:hi", "types": "integer"}
+# flags that take the column and what is said about it
+_OF_COLUMNS = ("types", "date_format")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something to say: a code that programs branch on, and the facts of its sentence.
+
+    >>> message = Message.of("infinite", column="age", row=3)
+    >>> message.code, str(message)
+    ('infinite', "column 'age' has an infinite value in row 3: correct or remove it.")
+    """
+
+    code: str
+    # not shown where a message is looked at: facts may be long, or private; and lists among them have no hash
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
+
+    @classmethod
+    def of(cls, code: str, /, **facts: Any) -> Message:
+        return cls(code, facts)
+
+    def rendered(self, flag: Flag | None = None) -> str:
+        """The sentence, with the flags of the command line if they are given."""
+        return render(self.code, self.facts, flag)
+
+    def __str__(self) -> str:
+        return self.rendered()
+
+
+@cache
+def catalogue() -> Mapping[str, tuple[str, ...]]:
+    """Every code with its template, in one part or two; a file for each room."""
+    rooms = sorted((Path(__file__).parent / "en").glob("*.json"))
+    return {
+        code: (text,) if isinstance(text, str) else tuple(text)
+        for room in rooms
+        for code, text in json.loads(room.read_text("utf-8")).items()
+    }
+
+
+def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str:
+    """The sentence of a code; what no catalogue knows, as of an extension, is a sentence itself.
+
+    Args:
+        flag: gives the flags of options; without it, they are spelled as those of the library.
+
+    >>> facts = {"option": "k", "found": 0}
+    >>> render("k-least-1", facts), render("k-least-1", facts, "--{}".format)
+    ('k must be at least 1, got 0.', '--k must be at least 1, got 0.')
+    """
+    if code not in catalogue():
+        return code
+    writer = _Writer(facts, flag)
+    sentence = ": ".join(writer.written(part) for part in catalogue()[code])
+    return f"{sentence}{writer.added()}{writer.own_flag()}"
+
+
+def way_out(code: str, facts: Mapping[str, Any]) -> str:
+    """What the sentence of a code says to do: a guess at what was meant, or what follows its colon; or nothing."""
+    parts, writer = catalogue().get(code, ()), _Writer(facts, None)
+    guess = next((found for part in parts if (found := writer.guess(part))), "")
+    return guess or (writer.written(parts[1]) if len(parts) > 1 else "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    """Flags for what is said in the midst of another sentence: `k=` is one there, a `k` that it begins with is not."""
+
+    flag: Flag
+
+    def __call__(self, option: str) -> str | None:
+        return self.flag(option)
+
+
+class _Writer(string.Formatter):
+    """Fills templates with facts, and remembers which options were named."""
+
+    def __init__(self, facts: Mapping[str, Any], flag: Flag | None) -> None:
+        self._facts, self._flag = facts, flag
+        self._named: set[str] = set()
+        # whether nothing is written yet, and whether that was so before the fact that is being written
+        self._empty = self._first = True
+
+    def written(self, template: str) -> str:
+        parts = _MARK.split(template)
+        return "".join(
+            self._option(self.vformat(part, (), self._facts))
+            if place % 2
+            else self.vformat(part, (), self._facts)
+            for place, part in enumerate(parts)
+        )
+
+    def guess(self, template: str) -> str:
+        """The guess of a template, empty where it has none or there is none to make."""
+        names = (name for _, name, spec, _ in self.parse(template) if spec == "guess" and name)
+        return next((self.vformat(f"{{{name}:guess}}", (), self._facts).strip() for name in names), "")
+
+    def added(self) -> str:
+        """A further sentence."""
+        self._first = False
+        return f" {self._text(self._facts['added'])}" if "added" in self._facts else ""
+
+    def own_flag(self) -> str:
+        """The flag that a sentence of the command line is about, unless it has named it."""
+        option = self._facts.get("option")
+        if option is None or option in self._named or isinstance(self._flag, _Within):
+            return ""
+        own = self._flag and self._flag(option)
+        return f" ({own})" if own else ""
+
+    def parse(self, format_string: str) -> Iterable[tuple[str, str | None, str | None, str | None]]:
+        for literal, name, spec, conversion in super().parse(format_string):
+            self._empty = self._empty and not literal
+            yield literal, name, spec, conversion
+
+    def get_field(self, field_name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+        self._first, self._empty = self._empty, False
+        return super().get_field(field_name, args, kwargs)
+
+    def format_field(self, value: Any, spec: str) -> str:
+        kind = spec.partition(" ")[0]
+        if kind in ("list", "and", "or", "clauses", "lines"):
+            return list_of([self._text(one) for one in value], spec)
+        if kind in _SPECS:
+            return _SPECS[kind](value)
+        return self._text(value) if not spec else str(format(value, spec))
+
+    def _text(self, value: Any) -> str:
+        """A fact in a sentence; one that says something by itself is spelled the same way."""
+        rendered = getattr(value, "rendered", None)
+        if rendered is None:
+            return str(value)
+        return str(rendered(self._flag and (self._spelled if self._first else _Within(self._spelled))))
+
+    def _spelled(self, option: str) -> str | None:
+        """The flag of an option that is named here, also by a fact that says something by itself."""
+        own = None if self._flag is None else self._flag(option)
+        if own is not None:
+            self._named.add(option)
+        return own
+
+    def _option(self, marked: str) -> str:
+        found = _OPTION.fullmatch(marked)
+        if found is None or (isinstance(self._flag, _Within) and found[0] == found["name"]):
+            return marked
+        own = self._spelled(found["name"])
+        if own is None:
+            return marked
+        name, value = found["name"], found["of_column"] or found["quoted"] or found["bare"] or ""
+        column = self._facts.get("column")
+        if value in ("True", "False"):
+            return own if value == "True" else f"--no-{own[2:]}"
+        if not value and marked.endswith("=") and column is not None and name in _FORMS:
+            return f"{own} '{column}={_FORMS[name]}'"
+        if value and column is not None and name in _OF_COLUMNS:
+            return f"{own} '{column}={value}'"
+        if found["quoted"] and (name == "na" or re.fullmatch(r"\w[\w-]*", value) is None):
+            # as a shell takes it
+            value = f'"{value}"' if "'" in value else f"'{value}'"
+        return f"{own} {value}".rstrip()
