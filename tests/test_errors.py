@@ -59,7 +59,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "unknown option": ({"kk": 3}, {"code": "there-no-option", "option": "kk"}),
     "unknown choice": (
         {"remainder": "midle"},
-        {"code": "option-is-not-one-of", "option": "remainder", "fix": "Did you mean 'middle'?"},
+        {"code": "unknown-option", "option": "remainder", "fix": "Did you mean 'middle'?"},
     ),
     "no epsilon": (
         {"epsilon": None},
@@ -69,7 +69,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"columns": ["agee"]},
         {"code": "unknown-column", "column": "agee", "fix": "Did you mean 'age'?"},
     ),
-    "outside is a word": ({"outside": "ignore"}, {"code": "option-is-not-one-of", "option": "outside"}),
+    "outside is a word": ({"outside": "ignore"}, {"code": "unknown-option", "option": "outside"}),
 }
 
 
@@ -99,7 +99,7 @@ def test_five_missing_domains_are_one_error() -> None:
 def test_what_a_sentence_is_about_is_no_option() -> None:
     assert shoal.InputError("infinite", column="k", row=3).option is None
     found = shoal.OptionError(
-        "option-is-not-one-of", option="split", found="fair", allowed=("equal", "optimal"), hint=None
+        "unknown-option", option="split", found="fair", allowed=("equal", "optimal"), hint=None
     )
     assert (found.option, str(found)) == ("split", "split 'fair' is not one of equal, optimal.")
 

@@ -27,15 +27,15 @@ def exact(value: object, what: What) -> Fraction:
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool):
-        raise OptionError("option-must-be-a-number-got", **named(what), found=value)
+        raise OptionError("option-not-a-number", **named(what), found=value)
     if isinstance(value, np.generic):
         value = value.item()
     try:
         decimal = Decimal(str(value).strip())
     except InvalidOperation:
-        raise OptionError("decimals-option-must-be-a-number-got", **named(what), found=value) from None
+        raise OptionError("option-text-not-a-number", **named(what), found=value) from None
     if not decimal.is_finite():
-        raise OptionError("option-must-be-finite-got", **named(what), found=value)
+        raise OptionError("option-not-finite", **named(what), found=value)
     # asked before the fraction is made: the one of 1e999999999 would fill the memory
     if decimal and abs(decimal.adjusted()) > _LARGEST_EXPONENT:
         raise OptionError(

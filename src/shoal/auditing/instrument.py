@@ -107,7 +107,7 @@ def audit(
     """
     if view not in VIEWS:
         raise OptionError(
-            "view-is-not-one-of", option="view", view=view, allowed=tuple(VIEWS), hint=closest(view, VIEWS)
+            "unknown-view", option="view", view=view, allowed=tuple(VIEWS), hint=closest(view, VIEWS)
         )
     if options.get("partition") == "given" or options.get("labels") is not None:
         raise OptionError("audit-makes-own-clusters")
@@ -143,7 +143,7 @@ def audit_prepared(
     if not 0.5 <= confidence < 1:
         raise OptionError("confidence-least-0-5-below-1", option="confidence", found=confidence)
     if runs is not None and runs < FEWEST_RUNS:
-        raise OptionError("runs-must-be-at-least-got", option="runs", fewest_runs=FEWEST_RUNS, found=runs)
+        raise OptionError("too-few-runs", option="runs", fewest_runs=FEWEST_RUNS, found=runs)
     report = progress or (lambda what, done, total: None)
     report("preparing the audit", 0, 1)
     stage = make_stage(method, described, view, run)

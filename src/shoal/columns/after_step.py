@@ -125,7 +125,7 @@ def _coded(step: Step, before: Attribute) -> Attribute:
 
 def _truncate(step: Step, before: Attribute) -> Attribute:
     if before.kind_facts.ordered:
-        raise step.refusal("it-is-for-codes-and-the", found=before.kind)
+        raise step.refusal("truncate-needs-codes", found=before.kind)
     if before.taxonomy is not None:
         raise step.refusal("the-column-has-a-taxonomy")
     values = tuple(dict.fromkeys(value[: step.length].strip() for value in before.values))

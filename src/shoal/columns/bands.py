@@ -35,7 +35,7 @@ def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tu
         raise OptionError("classes-whole-number-least-1", option="classes", found=classes)
     if spacing not in get_args(Spacing):
         raise OptionError(
-            "spacing-is-not-one-of", option="spacing", found=spacing, allowed=tuple(get_args(Spacing))
+            "unknown-spacing", option="spacing", found=spacing, allowed=tuple(get_args(Spacing))
         )
     found = np.asarray(values, dtype=np.float64)
     found = found[np.isfinite(found)]

@@ -60,7 +60,7 @@ class Declaration:
         for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
                 raise OptionError(
-                    "option-is-not-one-of", option=name, found=value, allowed=tuple(choices), hint=None
+                    "unknown-option", option=name, found=value, allowed=tuple(choices), hint=None
                 )
         if schema is not None and not isinstance(schema, Schema):
             raise OptionError("schema-shoal-schema", option="schema", found=type(schema).__name__)
@@ -161,5 +161,5 @@ def missing_texts(na: Sequence[str] | None) -> tuple[str, ...]:
 
 def _listed(option: str, value: object) -> list[object]:
     if not isinstance(value, Iterable):
-        raise OptionError("option-must-be-a-list-got", option=option, found=value)
+        raise OptionError("option-not-a-list", option=option, found=value)
     return list(value)

@@ -153,11 +153,11 @@ class Step:
     def __post_init__(self) -> None:
         if self.do not in VERBS:
             raise OptionError(
-                "step-is-not-one-of", found=self.do, allowed=tuple(VERBS), hint=closest(self.do, VERBS)
+                "unknown-step", found=self.do, allowed=tuple(VERBS), hint=closest(self.do, VERBS)
             )
         if self.source and self.source not in SOURCES:
             raise self.refusal(
-                "source-is-not-one-of",
+                "unknown-source",
                 found=self.source,
                 allowed=tuple(SOURCES),
                 hint=closest(self.source, SOURCES),
@@ -291,7 +291,7 @@ class Step:
 
 def _listed(value: object, where: Mapping[str, Any], key: str) -> Sequence[Any]:
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise OptionError("must-be-a-list-got", **where, key=key, found=value)
+        raise OptionError("step-key-not-a-list", **where, key=key, found=value)
     return value
 
 

@@ -51,7 +51,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             raise OptionError(
-                "protocol-is-not-one-of", option="protocol", protocol=self.protocol, allowed=tuple(PROTOCOLS)
+                "unknown-protocol", option="protocol", protocol=self.protocol, allowed=tuple(PROTOCOLS)
             )
         for name, least in (("folds", 2), ("runs", 1), ("trees", 1), ("most_rows", 10)):
             if getattr(self, name) < least:

@@ -35,7 +35,7 @@ def mean_sse(
     (0.125, 0.031562)
     """
     if metric not in _POWERS:
-        raise OptionError("metric-is-not-one-of", option="metric", metric=metric, allowed=tuple(_POWERS))
+        raise OptionError("unknown-metric", option="metric", metric=metric, allowed=tuple(_POWERS))
     parts = []
     for truth, found in zip(original.T, released.T, strict=True):
         present = truth[np.isfinite(truth)]

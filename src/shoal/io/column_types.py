@@ -44,7 +44,7 @@ def known_type(word: object, column: str) -> ColumnType:
     if isinstance(word, str) and word in _ALSO:
         return _ALSO[word]
     raise OptionError(
-        "type-is-not-one-of", column=column, found=word, allowed=tuple(TYPES), hint=closest(str(word), TYPES)
+        "unknown-type", column=column, found=word, allowed=tuple(TYPES), hint=closest(str(word), TYPES)
     )
 
 

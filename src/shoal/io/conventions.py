@@ -85,7 +85,7 @@ class Conventions:
         ):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
-                raise OptionError("option-must-be-text-got", option=name, found=value)
+                raise OptionError("option-not-text", option=name, found=value)
         if self.encoding is not None:
             settle("encoding", _known_encoding(self.encoding))
         if self.separator is not None:

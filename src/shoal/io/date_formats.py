@@ -63,7 +63,7 @@ class DateFormat:
                 found.append(token[0])
             elif token.isalpha() and token != "T":
                 why = Message("century-not-told") if token == "YY" else ""
-                raise OptionError("the-date-format-has", found=text, token=token, why=why)
+                raise OptionError("unknown-date-token", found=text, token=token, why=why)
             else:
                 pattern += re.escape(token)
                 template += token.replace("{", "{{").replace("}", "}}")

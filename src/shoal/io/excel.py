@@ -151,7 +151,7 @@ def check_size(names: Any) -> None:
     """Refuse, before any work is done, what a sheet cannot hold."""
     library()
     if len(names) > _MOST_COLUMNS:
-        raise InputError("sheet-most-columns-not", most=_MOST_COLUMNS, found=len(names))
+        raise InputError("sheet-too-many-columns", most=_MOST_COLUMNS, found=len(names))
 
 
 def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: dict[str, str]) -> None:

@@ -344,7 +344,7 @@ def known_format(word: Any) -> Format:
         return word
     if word not in FORMATS:
         raise OptionError(
-            "format-is-not-one-of",
+            "unknown-format",
             option="format",
             found=word,
             allowed=tuple(FORMATS),

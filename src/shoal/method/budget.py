@@ -82,7 +82,7 @@ def _weights(names: Sequence[str], widths: Sequence[Fraction | None], split: Spl
             roots = [float(width / max(known)) ** (2 / 3) for width in known]
             return [Fraction(max(1, math.floor(root * _PARTS)), _PARTS) for root in roots]
         raise OptionError(
-            "split-is-not-one-of",
+            "unknown-split",
             option="split",
             split=split,
             allowed=tuple(SPLITS),

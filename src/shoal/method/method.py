@@ -209,7 +209,7 @@ class Method:
         known = tuple(dict.fromkeys((self.partition, *self.partitions)))
         if name not in known:
             raise OptionError(
-                "partition-is-not-one-of",
+                "unknown-partition",
                 option="partition",
                 name=name,
                 allowed=tuple(known),

@@ -40,7 +40,7 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
         if key not in (*needed, "format", "terms", *_IN_RHO, *_WHERE_SET):
             raise InputError("key-version-shoal-does-not-know", where=where, key=key)
     if plain["model"] not in MODELS:
-        raise InputError("names-model-version-shoal-does-not", where=where, model=plain["model"])
+        raise InputError("unknown-model", where=where, model=plain["model"])
     if len(_IN_RHO.keys() & plain.keys()) == 1:
         raise InputError("damaged-delta-rho-belong-together", where=where)
     found: dict[str, Any] = {}
@@ -52,7 +52,9 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
         try:
             found[key] = reader(plain[key])
         except (KeyError, TypeError, ValueError):
-            raise InputError("is-damaged-cannot-be", where=where, key=key, plain=_shown(plain[key])) from None
+            raise InputError(
+                "statement-key-damaged", where=where, key=key, plain=_shown(plain[key])
+            ) from None
     found["terms"] = _terms(plain, {name: found.pop(name, ()) for name in _TERMS}, where)
     if number == 1:
         return _from_words(found)
@@ -61,7 +63,7 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
             found |= reader(plain[part])
         except (KeyError, TypeError, ValueError):
             raise InputError(
-                "reading-is-damaged-cannot-be", where=where, part=part, plain=_shown(plain[part])
+                "statement-part-damaged", where=where, part=part, plain=_shown(plain[part])
             ) from None
     return found
 
@@ -74,7 +76,7 @@ def _terms(plain: Mapping[str, Any], texts: Mapping[str, tuple[str, ...]], where
     try:
         return StatementTerms(**{name: _messages(terms[name], texts[name]) for name in _TERMS})
     except (KeyError, TypeError, ValueError, IndexError):
-        raise InputError("is-damaged-cannot-be", where=where, key="terms", plain=_shown(terms)) from None
+        raise InputError("statement-key-damaged", where=where, key="terms", plain=_shown(terms)) from None
 
 
 def _messages(terms: Any, texts: Sequence[str]) -> tuple[Message, ...]:

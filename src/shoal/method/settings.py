@@ -72,7 +72,7 @@ class Setting:
         if not isinstance(value, str) or value not in self.choices:
             hint = closest(str(value), self.choices)
             raise OptionError(
-                "option-is-not-one-of",
+                "unknown-option",
                 option=self.name,
                 found=value,
                 allowed=tuple(self.choices),

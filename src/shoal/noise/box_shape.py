@@ -141,9 +141,7 @@ def best_share(dimensions: int, epsilon: float, optimise: str = "variance") -> f
     (0.4167, 0.6975)
     """
     if optimise not in OPTIMISE:
-        raise OptionError(
-            "optimise-is-not-one-of", option="optimise", found=optimise, allowed=tuple(OPTIMISE)
-        )
+        raise OptionError("unknown-optimise", option="optimise", found=optimise, allowed=tuple(OPTIMISE))
     low, high = _SMALLEST, 1.0
     for _ in range(_ZOOMS):
         shares = np.linspace(low, high, _GRID)

@@ -29,7 +29,7 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
     """
     exact = exact_number(value)
     if exact is None or not SMALLEST <= exact <= LARGEST:
-        raise OptionError("epsilon-must-be-got", option="epsilon", found=shown(value))
+        raise OptionError("epsilon-out-of-range", option="epsilon", found=shown(value))
     return exact
 
 

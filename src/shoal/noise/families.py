@@ -178,7 +178,7 @@ def noise_family(name: str) -> NoiseFamily:
     """A kind of noise by its name."""
     if name not in NOISES:
         raise OptionError(
-            "noise-is-not-one-of",
+            "unknown-noise",
             option="noise",
             found=name,
             allowed=tuple(NOISES),

@@ -38,7 +38,7 @@ class Keyed(Source):
 
     def __init__(self, key: bytes) -> None:
         if len(key) != KEY_BYTES:
-            raise OptionError("a-key-has-bytes-got", key_bytes=KEY_BYTES, found=len(key))
+            raise OptionError("key-of-wrong-length", key_bytes=KEY_BYTES, found=len(key))
         self._key = key
         self._used = False
         self._start()

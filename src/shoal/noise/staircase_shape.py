@@ -35,7 +35,7 @@ def best_fraction(epsilon: float, optimise: str = "variance", confidence: float 
     """
     if optimise not in OPTIMISE:
         raise OptionError(
-            "staircase-shape-optimise-is-not-one-of",
+            "unknown-optimise-of-staircase",
             option="optimise",
             found=optimise,
             allowed=tuple(OPTIMISE),

@@ -48,5 +48,5 @@ def _checked_widths(widths: ArrayLike | None, columns: int) -> NDArray[np.float6
         raise OptionError("widths-shape-expected-width-per-attribute", found=result.shape, columns=columns)
     if not (np.isfinite(result) & (result > 0)).all():
         column = int(np.flatnonzero(~(np.isfinite(result) & (result > 0)))[0])
-        raise OptionError("the-width-of-attribute-is", column=column + 1, found=result[column])
+        raise OptionError("width-not-above-0", column=column + 1, found=result[column])
     return result

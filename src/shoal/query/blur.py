@@ -69,7 +69,7 @@ class Blur:
         """
         if noise not in NOISES:
             raise OptionError(
-                "blur-noise-is-not-one-of",
+                "unknown-noise-of-query",
                 option="noise",
                 noise=noise,
                 allowed=tuple(NOISES),

@@ -58,7 +58,7 @@ class Facts:
     def __post_init__(self) -> None:
         if self.neighbours not in get_args(Neighbours):
             raise OptionError(
-                "neighbours-is-not-one-of",
+                "unknown-neighbours",
                 option="neighbours",
                 neighbours=self.neighbours,
                 allowed=tuple(get_args(Neighbours)),

@@ -176,7 +176,7 @@ def _distance(given: Any, size: int) -> Distance:
     if isinstance(given, str):
         if given not in names:
             raise OptionError(
-                "distance-is-not-one-of",
+                "unknown-distance",
                 option="distance",
                 given=given,
                 allowed=tuple(names),

@@ -231,7 +231,7 @@ def _rounded(points: Points, base: Fraction, unit: Fraction) -> Callable[[int, i
 def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
     kind = part.get("kind")
     if kind not in _STATISTICS:
-        raise OptionError("a-statistic-is-one-of-got", allowed=tuple(_STATISTICS), found=kind)
+        raise OptionError("unknown-statistic", allowed=tuple(_STATISTICS), found=kind)
     needed = {"count": (), "quantile": ("column", "q")}.get(kind, ("column",))
     check_keys(Message.of("part-statistic", kind=kind), part, ("kind", *needed), ("where", *PART_OPTIONS))
     where = parse_where(part["where"], facts) if "where" in part else None

@@ -119,7 +119,7 @@ def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
     kind, options = given.get("kind"), {key: value for key, value in given.items() if key != "kind"}
     if not isinstance(kind, str) or kind not in KINDS:
         hint = closest(kind, KINDS)
-        raise OptionError("kind-is-not-one-of", option="kind", kind=kind, allowed=tuple(KINDS), hint=hint)
+        raise OptionError("unknown-question-kind", option="kind", kind=kind, allowed=tuple(KINDS), hint=hint)
     paid = () if kind == "protocol-1" else ("epsilon",)
     what = Message.of("part-query-of-kind", kind=kind)
     check_keys(what, options, (*paid, *KINDS[kind].required), KINDS[kind].optional)

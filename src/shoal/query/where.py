@@ -112,7 +112,7 @@ def _condition(raw: Mapping[Any, Any], facts: Facts) -> Condition:
         raise OptionError("where-column-identifies-persons", column=attribute.name)
     if op not in OPERATIONS:
         hint = closest(op, OPERATIONS)
-        raise OptionError("op-is-not-one-of", op=shown(repr(op)), allowed=tuple(OPERATIONS), hint=hint)
+        raise OptionError("unknown-op", op=shown(repr(op)), allowed=tuple(OPERATIONS), hint=hint)
     keys = {"in": ("values",), "between": ("lo", "hi")}.get(op, ("value",))
     if set(raw) != {"column", "op", *keys}:
         raise OptionError("condition-op-keys-column-op", op=op, keys=tuple(keys))

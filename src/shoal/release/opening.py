@@ -70,9 +70,7 @@ class Delivery:
         if self.format is not None:
             known_format(self.format)
         if self.engine is not None and self.engine not in ENGINES:
-            raise OptionError(
-                "engine-is-not-one-of", option="engine", engine=self.engine, allowed=tuple(ENGINES)
-            )
+            raise OptionError("unknown-engine", option="engine", engine=self.engine, allowed=tuple(ENGINES))
         for name in ("master", "conf"):
             if getattr(self, name) and self.engine != "spark":
                 raise OptionError("option-engine-spark", option=name)

@@ -55,9 +55,9 @@ def margin_of(column: str, text: str, source: str) -> Margin:
     for line in filter(str.strip, text.splitlines()):
         name, sign, total = (part.strip() for part in line.rpartition("="))
         if not sign:
-            raise OptionError("the-margin-of", column=column, found=total)
+            raise OptionError("margin-line-malformed", column=column, found=total)
         if name in totals:
-            raise OptionError("weighing-the-margin-of", column=column, name=name)
+            raise OptionError("margin-value-twice", column=column, name=name)
         if total:
             totals[name] = total
     return Margin.from_dict({"column": column, "totals": totals, "source": source})

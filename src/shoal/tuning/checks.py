@@ -40,7 +40,7 @@ def check_comparison(
         check_target(target, table)
     if claim is not None and claim not in get_args(Model):
         raise OptionError(
-            "claim-is-not-one-of",
+            "unknown-claim",
             option="claim",
             claim=claim,
             allowed=tuple(get_args(Model)),

@@ -74,7 +74,7 @@ def check_utility(utility: str | None, target: str | None) -> None:
     known = ranked_by()
     if utility is not None and utility not in known:
         raise OptionError(
-            "utility-is-not-one-of",
+            "unknown-utility",
             option="utility",
             utility=utility,
             allowed=tuple(known),

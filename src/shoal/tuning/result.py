@@ -135,7 +135,7 @@ class Tuning:
                     os.replace(aside, folder / name)
         except OSError as error:
             raise OutputError(
-                "result-cannot-write-to", folder=folder, reason=error.strerror or error
+                "tuning-folder-not-writable", folder=folder, reason=error.strerror or error
             ) from None
         return folder
 

@@ -52,7 +52,7 @@ class Store:
                 file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
         except OSError as error:
             raise OutputError(
-                "store-cannot-write-to", path=self._path, reason=error.strerror or error
+                "tuning-store-not-writable", path=self._path, reason=error.strerror or error
             ) from None
 
 

@@ -46,7 +46,7 @@ def attack(
     if attempts < 1:
         raise OptionError("attempts-least-1-needed-few-hundred", option="attempts", found=attempts)
     if not 0.0 <= tolerance <= 1.0:
-        raise OptionError("tolerance-is", option="tolerance", found=tolerance)
+        raise OptionError("tolerance-not-a-share", option="tolerance", found=tolerance)
     if seed is not None and seed < 0:
         raise OptionError("seed-negative", option="seed", found=seed)
     pair = make_pair(original, released)

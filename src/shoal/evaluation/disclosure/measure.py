@@ -174,7 +174,7 @@ def _check_options(
         ("points", points, ("original", "ihsn")),
     ):
         if value not in known:
-            raise OptionError("is-not-one-of", option=name, found=value, allowed=tuple(known))
+            raise OptionError("option-not-among-allowed", option=name, found=value, allowed=tuple(known))
     if not 0 <= alpha <= 1:
         raise OptionError("alpha-from-0-1", option="alpha", found=alpha)
     for name, share in (("tolerated", tolerated), ("fraction", fraction)):

@@ -133,7 +133,7 @@ def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fit
     """
     cuts = method.cuts if method.cuts is not None else _choose_cuts(method, attributes, rows, budget)
     if cuts > MOST_CUTS:
-        raise OptionError("cuts-must-be-at-most-got", option="cuts", most_cuts=MOST_CUTS, found=cuts)
+        raise OptionError("too-many-cuts", option="cuts", most_cuts=MOST_CUTS, found=cuts)
     stages = _stage_shares(method, cuts)
     most = _most_depth(cuts, attributes)
     depth = method.depth

@@ -62,7 +62,7 @@ def new_token(
     """Add a token to the file and return its text, which is not kept anywhere; it ends after so many days."""
     plain_name(name, TOKEN_OWNER)
     if role not in get_args(Role):
-        raise OptionError("role-is-not-one-of", option="role", role=role, allowed=tuple(get_args(Role)))
+        raise OptionError("unknown-token-role", option="role", role=role, allowed=tuple(get_args(Role)))
     for dataset in datasets:
         plain_name(dataset, DATA_SET)
     number = secrets.token_hex(4)

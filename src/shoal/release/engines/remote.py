@@ -133,13 +133,13 @@ class Remote:
         """Count what arrived."""
         self._files.delete(self._path(f"{self.aside}/{_DATA}/{_SUCCESS}"), False)
         if (there := self._read(f"{self.aside}/{_DATA}").count()) != rows:
-            raise OutputError("of-rows-arrived-at", there=there, rows=rows, aside=self.aside)
+            raise OutputError("rows-missing-at-address", there=there, rows=rows, aside=self.aside)
 
     def _rename(self, address: str) -> None:
         place = self._path(self.aside)
         self._files.setPermission(place, self._rights(_OPEN))
         if not self._files.rename(place, self._path(address)):
-            raise OutputError("cannot-be-renamed-to", aside=self.aside, address=address)
+            raise OutputError("address-not-renamed", aside=self.aside, address=address)
         self._files.cancelDeleteOnExit(place)
 
     @property

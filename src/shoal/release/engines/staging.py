@@ -78,7 +78,7 @@ def snapshot_folder(out: Path) -> Path:
         above.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{out.name}.input-", dir=above))
     except OSError as error:
-        raise OutputError("cannot-write-to", above=above, reason=error.strerror or error) from None
+        raise OutputError("folder-not-writable", above=above, reason=error.strerror or error) from None
     _above[made] = missing
     claim(made)
     return made

@@ -131,7 +131,7 @@ def bring_close(
     if not 0 <= t <= 1:
         raise OptionError("t-from-0-1", option="t", found=t)
     if ground not in EMD:
-        raise OptionError("ground-is-not-one-of", option="ground", ground=ground, allowed=tuple(EMD))
+        raise OptionError("unknown-ground", option="ground", ground=ground, allowed=tuple(EMD))
     coded = [value_numbers(values, partition.n) for values in confidential]
     return merge_until(partition, X, lacks_closeness(coded, t, ground))
 

@@ -255,9 +255,7 @@ def _rounds(
 ) -> list[tuple[list[int], tuple[int, ...], int]]:
     """What is known, what is moved and how large groups must be, swap by swap."""
     if intruder not in INTRUDERS:
-        raise OptionError(
-            "intruder-is-not-one-of", option="intruder", intruder=intruder, allowed=tuple(INTRUDERS)
-        )
+        raise OptionError("unknown-intruder", option="intruder", intruder=intruder, allowed=tuple(INTRUDERS))
     by_attribute = list(zip(columns, sizes, strict=True))
     rounds: list[tuple[list[int], tuple[int, ...], int]]
     if intruder == "informed":

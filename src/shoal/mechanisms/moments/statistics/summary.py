@@ -50,9 +50,7 @@ class Summary:
             ("form", self.form, FORMS),
         ):
             if value not in known:
-                raise OptionError(
-                    "option-is-not-one-of", option=name, found=value, allowed=tuple(known), hint=None
-                )
+                raise OptionError("unknown-option", option=name, found=value, allowed=tuple(known), hint=None)
         if self.order not in (0, 1, 2):
             raise OptionError("order-0-1-2", option="order", found=self.order)
         if self.form == "eigen" and self.covariance != "all":
