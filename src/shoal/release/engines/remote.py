@@ -103,6 +103,7 @@ class Remote:
             begun.clear()
             self._files.delete(inside, True)
             self.check()
+        self._open(self.address)
 
     def remove(self, missing: Sequence[Any], *addresses: str) -> None:
         """Remove what was written, and those of the folders above that were made for it."""
@@ -137,10 +138,13 @@ class Remote:
 
     def _rename(self, address: str) -> None:
         place = self._path(self.aside)
-        self._files.setPermission(place, self._rights(_OPEN))
         if not self._files.rename(place, self._path(address)):
             raise OutputError("address-not-renamed", aside=self.aside, address=address)
         self._files.cancelDeleteOnExit(place)
+
+    def _open(self, address: str) -> None:
+        """Let others read what is complete and has its name."""
+        self._files.setPermission(self._path(address), self._rights(_OPEN))
 
     @property
     def _target(self) -> Any:
