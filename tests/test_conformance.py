@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import string
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,6 +32,7 @@ import shoal
 from shoal.mechanisms.promises import privacy_model
 from shoal.method.models import MODELS
 from shoal.method.recipe import load_recipe, recipe_text
+from shoal.text import catalogue
 
 K = 5
 # Anatomy releases two linked tables instead of one: see kanonymity/test_anatomy.py
@@ -223,6 +226,15 @@ def promise_of(folder: Path) -> dict[str, Any]:
     kept = {key: value for key, value in statement.items() if key != "verdict"}
     terms = {**statement["terms"], "conditions": statement["terms"]["conditions"][: follows[0]]}
     return {**kept, "conditions": said[: follows[0]], "computed": computed, "terms": terms}
+
+
+@every_method
+def test_terms_publish_no_fact_that_their_sentence_does_not_say(name: str) -> None:
+    terms = release_of(name, seed=None).statement.to_dict()["terms"]
+    for term in (term for said in terms.values() for term in said):
+        templates = [re.sub("[«»]", "", part) for part in catalogue()[term["code"]]]
+        said = {field for part in templates for _, field, _, _ in string.Formatter().parse(part)}
+        assert set(term["facts"]) <= said, term
 
 
 @every_method

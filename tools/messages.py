@@ -1,4 +1,4 @@
-"""The page of all messages: the catalogue comes in, docs/messages.md leaves.
+"""Write docs/messages.md: every message of the catalogue, rendered with sample facts.
 
     python -m tools.messages
 
