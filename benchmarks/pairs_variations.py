@@ -13,7 +13,9 @@ import numpy as np
 from shoal.mechanisms.pairs import correlation, currency, joint, model, oneway, plan, rows, tables, triples
 from shoal.mechanisms.pairs.currency import Concentrated, PureEpsilon, Shape
 from shoal.mechanisms.tree import intervals
+from shoal.mechanisms.tree.gate import scale_of
 from shoal.noise import discrete_laplace, round_up_scale
+from shoal.privacy import Spend
 
 DELTA = {"delta": "0.000001"}
 
@@ -36,7 +38,8 @@ def _laplace_needed(self: PureEpsilon, shape: Shape, deviation: float) -> float:
     return self.factor * shape.unit * math.sqrt(2) * shape.blocks / deviation
 
 
-def _laplace(self: PureEpsilon, exact: Any, shape: Shape, share: Fraction, source: Any) -> Any:
+def _laplace(self: PureEpsilon, exact: Any, shape: Shape, spend: Spend) -> Any:
+    share, source = spend.take()
     scale = round_up_scale(shape.unit * self.factor * shape.blocks / share)
     noise = discrete_laplace(scale, exact.size, source)
     return (exact + noise.reshape(exact.shape)).astype(np.float64)
@@ -57,16 +60,20 @@ def _as_one(correlations: Any, scale: Any, noise: float) -> Any:
     return correlation.nearest_correlation(correlations * max(0.0, 1 - noise**2 / variance), _floor(noise))
 
 
-def _as_blocks(values: Any, scale: Any, source: Any) -> Any:
+def _as_blocks(values: Any, moves: Any, spend: Spend) -> Any:
     """Laplace noise as wide as block noise on contrasts of all attributes at once would be; sums are left alone.
 
     Of B attributes with k contrasts each a block has k/√((k+1)(k+2)) of the deviation of Laplace noise where B is
     large, and a contrast is half as noisy, by variance, as the difference of two counts.
     """
-    if isinstance(scale, Fraction):
+    amount, source = spend.take()
+    scale: Any
+    if isinstance(moves, Sequence):
+        scale = [scale_of(each, amount) for each in moves]
+    else:
         contrasts = max(values.size // 2, 1)
         part = contrasts / math.sqrt((contrasts + 1) * (contrasts + 2)) / math.sqrt(2)
-        scale = round_up_scale(scale * Fraction(part))
+        scale = round_up_scale(scale_of(moves, amount) * Fraction(part))
     return (values + discrete_laplace(scale, values.size, source)).astype(np.float64)
 
 

@@ -54,14 +54,13 @@ def simulated(table: pa.Table, setting: Setting, runs: int) -> tuple[float, floa
     prepared = prepare(
         read(table), None, setting.method, "1", setting.k, columns=COLUMNS, domain_from_data=1.5
     )
-    mechanism, described = prepared.mechanism, prepared.described
-    assert mechanism.freeze is not None
-    assert mechanism.run_frozen is not None
-    frozen = mechanism.freeze(prepared.method, described, prepared.plan, silent, None)
+    method, described = prepared.method, prepared.described
+    frozen = method.freeze(described, prepared.plan, silent)
     truth = {name: described.original(name) for name in COLUMNS}
     errors = np.empty(runs)
     for seed in range(runs):
-        made = mechanism.run_frozen(prepared.method, described, prepared.plan, Seeded(seed), silent, frozen)
+        account = method.account(prepared.plan, Seeded(seed))
+        made = method.run_frozen(described, prepared.plan, account, silent, frozen)
         lost = [((made.values[name] - x) ** 2).mean() / x.var() for name, x in truth.items()]
         errors[seed] = np.mean(lost)
     return float(errors.mean()), float(errors.std(ddof=1) / np.sqrt(runs))

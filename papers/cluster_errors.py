@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from papers.desk import read_table
 from shoal.io import Table, read
+from shoal.mechanisms.cluster_methods import InsensitiveDP, PartitionMethod
 from shoal.mechanisms.insensitive.size import paying_clusters
 from shoal.mechanisms.mask import Clusters
 from shoal.noise import Seeded
@@ -87,9 +88,13 @@ def settled(setting: Setting) -> tuple[Preparation, tuple[Clusters, ...]]:
         seed=0,
         **dict(setting.options),
     )
-    freeze = prepared.mechanism.freeze
-    assert freeze is not None
-    return prepared, freeze(prepared.method, prepared.described, prepared.plan, silent, None)
+    return prepared, prepared.method.freeze(prepared.described, prepared.plan, silent)
+
+
+def groups_of(prepared: Preparation) -> tuple[tuple[str, ...], ...]:
+    """The columns that are clustered together."""
+    assert isinstance(prepared.method, PartitionMethod)
+    return prepared.method.resolve_groups(prepared.described.columns)
 
 
 def expected(setting: Setting) -> dict[str, float]:
@@ -98,12 +103,12 @@ def expected(setting: Setting) -> dict[str, float]:
     No noise is drawn: exact up to rounding for SSE, and for noise that is fine against the domain for SAE.
     """
     prepared, frozen = settled(setting)
-    described, shares = prepared.described, dict(prepared.plan.shares)
-    if prepared.method.mechanism == "insensitive":
-        paying = paying_clusters(described.n, prepared.method.size)
+    method, described, shares = prepared.method, prepared.described, dict(prepared.plan.shares)
+    if isinstance(method, InsensitiveDP):
+        paying = paying_clusters(described.n, method.size)
         shares = {name: share / paying for name, share in shares.items()}
     sse_alone = sae_alone = sae = 0.0
-    for group, clusters in zip(prepared.method.resolve_groups(described.columns), frozen, strict=True):
+    for group, clusters in zip(groups_of(prepared), frozen, strict=True):
         made = clusters.partition
         for name in group:
             x, width = described.original(name), float(described.lattices[name].width)
@@ -125,7 +130,7 @@ def noise_of_every_row(setting: Setting) -> float:
     prepared, frozen = settled(setting)
     described = prepared.described
     total = 0.0
-    for group, clusters in zip(prepared.method.resolve_groups(described.columns), frozen, strict=True):
+    for group, clusters in zip(groups_of(prepared), frozen, strict=True):
         made = clusters.partition
         for name in group:
             lattice = described.lattices[name]

@@ -5,84 +5,89 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.columns.describe import Described
-from shoal.mechanisms import table
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.method import presets
+from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.method import forms, registry
 from shoal.method.budget import Plan
 from shoal.method.claims import Case, Claim
 from shoal.method.method import Method
-from shoal.noise import Source, discrete_gaussian, discrete_laplace, round_up_scale
+from shoal.method.parameters import Exact, parameter, shared
+from shoal.noise import discrete_gaussian, discrete_laplace, round_up_scale
+from shoal.privacy import Accountant
 
 NAME = "values"
 
 
-def plan(method: Method, described: Described) -> Plan:
-    budget = method.budget if method.rho is None else method.rho
-    shares = dict.fromkeys(described.columns, budget / len(described.columns))
-    return Plan({f"values of {name}": share for name, share in shares.items()}, shares)
+class Values(Method):
+    """Every value with noise of its own.
 
+    Attributes:
+        too_little: by how much the noise falls short of what is needed.
+    """
 
-def with_noise(too_little: Fraction = Fraction(1)) -> Any:
-    """A run whose noise is `too_little` of what is needed."""
+    name: ClassVar[str] = NAME
+    paper: ClassVar[str] = "none"
+    about: ClassVar[str] = "every value with noise of its own"
+    mechanism: ClassVar[str] = NAME
+    claims: ClassVar[Claim] = Claim(
+        (
+            Case("approximate-dp", "every value has noise for its width, in ρ", {"pure": (False,)}),
+            Case("dp", "every value has noise for its width"),
+        )
+    )
+    too_little: ClassVar[Fraction] = Fraction(1)
+    partition = "boxes"
+
+    epsilon: Exact = shared("epsilon")
+    delta: Exact = parameter(forms.DELTA, "the chance of more", default=forms.NOTHING)
+    split: Any = shared("split")
+    neighbours: str = shared("neighbours")
+
+    def plan(self, described: Described) -> Plan:
+        budget = self.budget if self.rho is None else self.rho
+        shares = dict.fromkeys(described.columns, budget / len(described.columns))
+        return Plan({f"values of {name}": share for name, share in shares.items()}, shares)
 
     def run(
-        method: Method,
+        self,
         described: Described,
         plan: Plan,
-        source: Source,
+        account: Accountant,
         progress: Progress,
         labels: ArrayLike | None = None,
     ) -> Rebuilt:
         values = {}
-        for name, share in plan.shares.items():
+        for name, planned in plan.shares.items():
             lattice = described.lattices[name]
             width = lattice.steps
             found, _ = described.positions(name)
-            if method.pure:
-                noise = discrete_laplace(round_up_scale(width / share * too_little), found.size, source)
+            share, source = account.spend(f"values of {name}", planned, over="records").take()
+            if self.pure:
+                noise = discrete_laplace(round_up_scale(width / share * self.too_little), found.size, source)
             else:
-                noise = discrete_gaussian(width**2 / (2 * share) * too_little**2, found.size, source)
+                variance = width**2 / (2 * share) * self.too_little**2
+                noise = discrete_gaussian(variance, found.size, source)
             values[name] = lattice.values(np.clip(found + noise, 0, width))
         return Rebuilt(values, [], aligned=True)
 
-    return run
 
-
-def entry(too_little: Fraction = Fraction(1)) -> table.Entry:
-    return table.Entry(
-        Claim(
-            (
-                Case("approximate-dp", "every value has noise for its width, in ρ", {"pure": (False,)}),
-                Case("dp", "every value has noise for its width"),
-            )
-        ),
-        mechanism=Mechanism(plan, with_noise(too_little)),
-    )
-
-
-METHOD = Method(
-    name=NAME,
-    paper="none",
-    about="every value with noise of its own",
-    partition="boxes",
-    grouping="joint",
-    mechanism=NAME,
-    adjustable=("epsilon", "delta", "split", "neighbours"),
-)
+METHOD = Values
+# its claim counts as that of a method of the package
+METHOD.outside = None
 
 
 @contextmanager
 def registered(too_little: Fraction = Fraction(1)) -> Iterator[None]:
     """While this lasts there is a method of this name."""
-    table.ENTRIES[NAME] = entry(too_little)
-    presets.PRESETS[NAME] = METHOD
+    registry.register(Values)
+    Values.too_little = too_little
     try:
         yield
     finally:
-        del table.ENTRIES[NAME], presets.PRESETS[NAME]
+        Values.too_little = Fraction(1)
+        del registry._registered[NAME]

@@ -8,16 +8,14 @@ from typing import Any
 
 from shoal.evaluation import measures
 from shoal.io import FORMATS
-from shoal.mechanisms import table as mechanisms
-from shoal.method import presets, stages
+from shoal.method import registry, stages
 from shoal.noise import families
 from shoal.report import sections
 
 TABLES: tuple[dict[str, Any], ...] = (
     families._NOISES,
     stages._PARTITIONS,
-    mechanisms.ENTRIES,
-    presets.PRESETS,
+    registry._registered,
     measures._MEASURES,
     sections._SECTIONS,
     FORMATS,

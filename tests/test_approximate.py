@@ -14,10 +14,9 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, OptionError
-from shoal.mechanisms.promises import claims
 from shoal.method import statement
-from shoal.method.presets import PRESETS, configured
 from shoal.method.recipe import load_recipe, recipe_text
+from shoal.method.registry import claim_words, configured, method_class, names
 from shoal.method.tuned import Choice, Tuned
 from shoal.noise import epsilon_from, rho_from
 from shoal.report.words import epsilon_words, explanation
@@ -102,15 +101,13 @@ def test_a_person_with_several_rows_costs_the_square_and_is_converted_once() -> 
 
 
 PURE = [
-    name
-    for name, method in PRESETS.items()
-    if "epsilon" in method.adjustable and "delta" not in method.adjustable
+    name for name in names() if "epsilon" in (own := method_class(name).parameters()) and "delta" not in own
 ]
 
 
 @pytest.mark.parametrize("name", PURE)
 def test_a_method_that_is_pure_only_refuses_a_delta(name: str) -> None:
-    settings = {"epsilon": "1"} | ({"k": 5} if "k" in PRESETS[name].adjustable else {})
+    settings = {"epsilon": "1"} | ({"k": 5} if "k" in method_class(name).parameters() else {})
     with pytest.raises(OptionError, match=f"method '{name}' makes a pure claim, without a delta"):
         configured(name, **settings, delta="1e-6")
     assert configured(name, **settings, delta=0).pure
@@ -167,7 +164,7 @@ def test_the_report_of_a_release_says_it(tmp_path: Path) -> None:
 
 
 def test_the_list_of_methods_names_both_claims() -> None:
-    assert claims(gaussian_method.METHOD) == "dp; approximate-dp with delta"
+    assert claim_words(gaussian_method.METHOD) == "dp; approximate-dp with delta"
 
 
 def test_a_private_choice_is_not_added_to_a_claim_with_a_delta() -> None:

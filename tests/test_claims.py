@@ -1,45 +1,48 @@
-"""Claims as data: every mechanism brings its own, and whoever asks for a promise asks that."""
+"""Claims as data: every method brings its own, and whoever asks for a promise asks that."""
 
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
 import shoal
-from shoal.mechanisms.promises import privacy_model, promise_of
-from shoal.mechanisms.table import ENTRIES, MECHANISMS, Entry
+from shoal.mechanisms.cluster_methods import IdpLS, Laplace, MdavDP
+from shoal.mechanisms.kanonymity.methods import Anatomy
 from shoal.method.claims import Case, Claim
+from shoal.method.method import Method
 from shoal.method.models import MODELS, Model
-from shoal.method.presets import PRESETS, preset
+from shoal.method.registry import method_class, names
 from shoal.method.stages import PARTITIONS
 
 ROOT = Path(__file__).parents[1]
-every_mechanism = pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+CLASSES = {name: method_class(name) for name in names()}
+every_method = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
 
 
-@every_mechanism
-def test_a_claim_always_has_an_answer_and_says_why(entry: Entry) -> None:
-    assert entry.claim.cases[-1].when == {}
-    assert all(case.when for case in entry.claim.cases[:-1])
-    for case in entry.claim.cases:
+@every_method
+def test_a_claim_always_has_an_answer_and_says_why(cls: type[Method]) -> None:
+    assert cls.claims.cases[-1].when == {}
+    assert all(case.when for case in cls.claims.cases[:-1])
+    for case in cls.claims.cases:
         assert case.model in MODELS
         assert case.because
-    for proof in entry.claim.proofs:
+    for proof in cls.claims.proofs:
         assert (ROOT / "docs" / "proofs" / f"{proof}.md").exists(), proof
 
 
-@every_mechanism
-def test_conditions_are_about_facts_that_a_method_has(entry: Entry) -> None:
-    known = {"linked", "nominal"} | set(dir(preset("laplace")))
-    assert {name for case in entry.claim.cases for name in case.when} <= known
+@every_method
+def test_conditions_are_about_facts_that_a_method_has(cls: type[Method]) -> None:
+    known = {"linked", "nominal"} | set(dir(cls.example()))
+    assert {name for case in cls.claims.cases for name in case.when} <= known
 
 
-def test_every_preset_has_a_mechanism_with_a_claim_and_code() -> None:
-    assert {method.mechanism for method in PRESETS.values()} == set(ENTRIES) == set(MECHANISMS)
+def test_every_method_has_a_claim_of_its_own_and_code() -> None:
+    # a claim of the base class would be that of somebody who said nothing
+    assert all(cls.claims is not Method.claims for cls in CLASSES.values())
+    assert all(cls.work for cls in CLASSES.values())
     assert set(MODELS) == set(get_args(Model))
 
 
@@ -56,29 +59,29 @@ def test_every_preset_has_a_mechanism_with_a_claim_and_code() -> None:
     ],
 )
 def test_what_a_replaced_record_does_to_clusters_settles_the_claim(
-    stability: Any, linked: bool, nominal: bool, model: str
+    stability: Any, linked: bool, nominal: bool, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     partition = next(name for name, stage in PARTITIONS.items() if stage.stability == stability)
-    method = replace(preset("mdav-dp"), partition=partition, k=5)
-    assert privacy_model(method, 2 if linked else 1, 1 if nominal else 0) == model
-    assert promise_of(method, 2 if linked else 1, 1 if nominal else 0).model == model
-    individual = replace(method, sensitivity="local")
-    assert privacy_model(individual, 1) == "idp-given-partition"
+    monkeypatch.setattr(MdavDP, "partitions", (partition,))
+    method = MdavDP(epsilon=1, partition=partition, k=5)
+    assert method.stability == stability
+    assert method.model(2 if linked else 1, 1 if nominal else 0) == model
+    assert method.promise(2 if linked else 1, 1 if nominal else 0).model == model
+    monkeypatch.setattr(IdpLS, "partitions", (partition,))
+    assert IdpLS(epsilon=1, partition=partition, k=5).model(1) == "idp-given-partition"
 
 
 def test_the_first_case_that_holds_settles_the_model() -> None:
     claim = Claim((Case("dp", "no δ", {"t": (None,)}), Case("none", "else")))
-    assert claim.case(preset("laplace"), 1).model == "dp"
-    assert claim.case(replace(preset("laplace"), t=2), 1).model == "none"
+    assert claim.case(Anatomy(), linked=False, nominal=False).model == "dp"
+    assert claim.case(Anatomy(t=2), linked=False, nominal=False).model == "none"
 
 
 def test_a_changed_claim_changes_the_statement(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody else knows what a mechanism promises."""
+    """Nobody else knows what a method promises."""
     import pyarrow as pa
 
-    monkeypatch.setitem(
-        ENTRIES, "clusters", replace(ENTRIES["clusters"], claim=Claim((Case("none", "a test"),)))
-    )
+    monkeypatch.setattr(Laplace, "claims", Claim((Case("none", "a test"),)))
     found = shoal.protect(
         pa.table({"a": [1, 2, 3, 4]}), method="laplace", epsilon=1, domains={"a": (0, 9)}
     ).statement
@@ -87,6 +90,7 @@ def test_a_changed_claim_changes_the_statement(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_no_module_asks_for_a_mechanism_by_its_name() -> None:
+    mechanisms = {cls.mechanism for cls in CLASSES.values()}
     for path in sorted((ROOT / "src" / "shoal").rglob("*.py")):
         text = path.read_text("utf-8")
         # reading the code of all of them takes seconds
@@ -95,5 +99,5 @@ def test_no_module_asks_for_a_mechanism_by_its_name() -> None:
                 sides = [node.left, *node.comparators]
                 assert not (
                     any(isinstance(side, ast.Attribute) and side.attr == "mechanism" for side in sides)
-                    and any(isinstance(side, ast.Constant) and side.value in ENTRIES for side in sides)
+                    and any(isinstance(side, ast.Constant) and side.value in mechanisms for side in sides)
                 ), f"{path}, line {node.lineno}"

@@ -1,4 +1,4 @@
-"""What every method must do, whatever it is: a preset added to the table is tested here without a new line."""
+"""What every method must do, whatever it is: a method that is registered is tested here without a new line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from samples import (
 )
 
 import shoal
-from shoal.mechanisms.promises import privacy_model
 from shoal.method.models import MODELS
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.text import catalogue
@@ -246,7 +245,7 @@ def test_terms_publish_no_fact_that_their_sentence_does_not_say(name: str) -> No
 def test_statement_agrees_with_the_method(name: str, columns: tuple[str, ...], seed: int | None) -> None:
     release = release_of(name, seed=seed, columns=list(columns))
     statement, method = release.statement, release.method
-    assert statement.model == privacy_model(method, len(columns))
+    assert statement.model == method.model(len(columns))
     assert statement.model in METHODS[name].claim
     assert statement.method == name
     assert statement.publishable is (seed is None and MODELS[statement.model].guarantee)

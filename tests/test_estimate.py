@@ -15,9 +15,11 @@ import pytest
 from pyarrow import parquet
 
 from shoal.cli import run
+from shoal.columns.describe import Described
 from shoal.io import read, write
-from shoal.mechanisms.pairs.mechanism import PAIRS
+from shoal.method.method import ShareNoise
 from shoal.partition.mdav import _choice
+from shoal.progress import silent
 from shoal.release import estimate as estimating
 from shoal.release.engines import run as engines
 from shoal.release.engines.local import LocalRunner
@@ -230,22 +232,27 @@ def test_no_record_shows_in_what_is_tried(method: str, monkeypatch: pytest.Monke
 def test_a_trial_of_pairs_measures_what_the_whole_table_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer rows with the ε of the whole table would measure less, and need no model of pairs."""
     prepared = _survey("pairs-dp", 60_000, epsilon=1)
-    noise = PAIRS.share_noise
-    assert noise is not None
-    whole = noise(prepared.method, prepared.described)
+
+    def noise(asked: Preparation, described: Described) -> ShareNoise:
+        found = asked.method.expected(described, asked.plan).shares
+        assert found is not None
+        return found
+
+    whole = noise(prepared, prepared.described)
     small = estimating._drawing(prepared)(1000)
     assert small.described.n == 1000
-    found = noise(small.method, small.described)
+    found = noise(small, small.described)
     assert found.alone == pytest.approx(whole.alone, rel=0.2)
     assert set(found.pairs) == set(whole.pairs)
-    fewer = noise(prepared.method, small.described)
+    fewer = noise(prepared, small.described)
     assert max(fewer.alone.values()) > 5 * max(whole.alone.values())
 
 
 def test_a_trial_of_pairs_says_what_its_missing_rounds_take() -> None:
     small = estimating._drawing(_survey("pairs-dp", 30_000, epsilon=1))(1000)
-    assert PAIRS.trial is not None
-    rebuilt, left_out = PAIRS.trial(small.method, small.described, small.source)
+    account = small.account()
+    rebuilt, left_out = small.method.trial(small.described, small.plan, account, silent)
+    assert account.unspent() == {}
     assert left_out > 0
     assert all(values.size > 500 for values in rebuilt.values.values())
 

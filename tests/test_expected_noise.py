@@ -16,7 +16,7 @@ from scipy.special import ndtr
 import shoal
 from shoal.columns.schema import Attribute
 from shoal.io import read
-from shoal.method.presets import configured
+from shoal.method.registry import configured
 from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.expected_noise import drowned, noise_of, public_description
@@ -61,14 +61,15 @@ def test_the_noise_of_releases_is_as_announced(method: str, options: dict[str, A
     told = {found.column: found for found in shoal.expected_noise(method=method, n=N, **settings(options))}
     assert list(told) == ["age", "pay"]
     prepared = prepare(read(table()), method=method, clip=False, **settings(options))
-    assert prepared.mechanism.freeze is not None
-    settled = (prepared.method, prepared.described, prepared.plan)
-    frozen = prepared.mechanism.freeze(*settled, silent, None)
+    assert prepared.method.freezes
+    settled = (prepared.described, prepared.plan)
+    frozen = prepared.method.freeze(*settled, silent)
     partitions = {name: made.partition for made in frozen for name in made.partition.columns}
     drawn: dict[str, list[float]] = {name: [] for name in told}
     for seed in range(RUNS):
-        assert prepared.mechanism.run_frozen is not None
-        values = prepared.mechanism.run_frozen(*settled, Seeded(seed), silent, frozen).values
+        account = prepared.method.account(prepared.plan, Seeded(seed))
+        values = prepared.method.run_frozen(*settled, account, silent, frozen).values
+        assert account.unspent() == {}
         for name, made in partitions.items():
             original = prepared.described.original(name)
             means = np.bincount(made.labels, weights=original) / made.sizes

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import os
+import re
+import subprocess
+import sys
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +21,8 @@ import test_conformance as conformance
 from registries import forgotten_afterwards
 
 import shoal
+from shoal.cli import options, protect
+from shoal.cli.command import sorted_words
 from shoal.errors import ClaimError, OptionError
 from shoal.evaluation import measures
 from shoal.extend import (
@@ -23,22 +30,25 @@ from shoal.extend import (
     Pair,
     Section,
     pairs,
+    parameter,
     register_measure,
-    register_mechanism,
+    register_method,
     register_noise,
     register_partition,
-    register_preset,
     register_section,
+    shared,
 )
-from shoal.mechanisms.clusters import CLUSTERS
-from shoal.method import presets, stages
+from shoal.method import forms, stages
 from shoal.method.claims import Case, Claim
+from shoal.method.method import Method
+from shoal.method.recipe import load_recipe, recipe_text
 from shoal.noise import Source, discrete_laplace, families
 from shoal.noise.families import NoiseFamily, laplace_scale
 from shoal.partition import Partition
 from shoal.report import bundle_report
 
 WHO = "the tests"
+EXAMPLE = Path(__file__).parents[1] / "docs" / "extending.md"
 
 
 @pytest.fixture(autouse=True)
@@ -75,10 +85,25 @@ def loss_of_laplace(scale: Callable[[int, Fraction], Fraction]) -> Callable[[Pai
     return lost
 
 
-def toy(name: str = "toy-dp", **changes: Any) -> Any:
-    return replace(
-        presets.PRESETS["ranking-dp"], name=name, paper="none", about="a method for tests", **changes
-    )
+def toy(name: str = "toy-dp", noise: str = "laplace", **changes: Any) -> type[Method]:
+    """A method that is `ranking-dp` with other values."""
+    annotated = {"noise": str, **changes.pop("__annotations__", {})}
+    facts = {"__module__": __name__, "__doc__": "A method for tests.", "__annotations__": annotated}
+    body = {**facts, "name": name, "about": "a method for tests", "noise": shared("noise", default=noise)}
+    return type("Toy", (shoal.RankingDP,), {**body, **changes})
+
+
+@pytest.fixture(scope="module")
+def example() -> types.ModuleType:
+    """The method of docs/extending.md, as a module."""
+    made = types.ModuleType("smoothed")
+    sys.modules["smoothed"] = made
+    exec(example_text(), vars(made))
+    return made
+
+
+def example_text() -> str:
+    return EXAMPLE.read_text("utf-8").split('```python title="smoothed.py"\n')[1].split("\n```\n")[0] + "\n"
 
 
 def released(method: str, **options: Any) -> shoal.Release:
@@ -106,7 +131,7 @@ def test_without_accounting_nothing_is_promised() -> None:
     register_noise("double", DOUBLE, who=WHO)
     found = released("ranking-dp", noise="double", columns=["age"]).statement
     assert (found.model, found.publishable) == ("none", False)
-    register_preset(toy(noise="double"))
+    register_method(toy(noise="double"), who=WHO)
     (info,) = [info for info in shoal.methods() if info.name == "toy-dp"]
     assert info.claim == "none"
 
@@ -139,46 +164,176 @@ def test_accounting_that_does_not_pass_registers_nothing(accounting: Any, words:
 
 def test_names_are_taken_once() -> None:
     register_noise("double", DOUBLE, who=WHO)
-    register_preset(toy(noise="double"))
+    register_method(toy(noise="double"), who=WHO)
     for again in (
         lambda: register_noise("laplace", DOUBLE, who=WHO),
         lambda: register_noise("double", DOUBLE, who=WHO),
         lambda: register_partition("mdav", stages.PARTITIONS["mdav"], who=WHO),
-        lambda: register_mechanism("tree", CLUSTERS, Claim(()), who=WHO),
-        lambda: register_preset(toy()),
+        lambda: register_method(toy(), who=WHO),
+        lambda: register_method(toy("pairs-dp"), who=WHO),
         lambda: register_measure(replace(measures.MEASURES["sse"], compute=lambda columns, matched: 1.0)),
     ):
         with pytest.raises(OptionError, match="already"):
             again()
 
 
-@pytest.mark.parametrize(
-    "changes", [{"mechanism": "none"}, {"partition": "pairs"}, {"noise": "loud"}, {"adjustable": ("depht",)}]
-)
-def test_a_preset_is_made_of_known_parts(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("changes", [{"partition": "pairs"}, {"noise": "loud"}])
+def test_a_method_is_made_of_known_parts(changes: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match="register it first"):
-        register_preset(toy(**changes))
+        register_method(toy(**changes), who=WHO)
+    assert "toy-dp" not in {info.name for info in shoal.methods()}
 
 
-def test_a_partition_and_a_mechanism_from_outside() -> None:
+@pytest.mark.parametrize("name", ["out", "domains", "seed", "json"])
+def test_a_parameter_has_a_name_of_its_own(name: str) -> None:
+    body = {name: parameter(forms.WHOLE, "something", default=1), "__annotations__": {name: int}}
+    with pytest.raises(OptionError, match=f"there is a option '{name}' already"):
+        register_method(toy(**body), who=WHO)
+
+
+def test_a_partition_from_outside() -> None:
     def halves(group: Any, method: Any) -> Partition:
         return Partition.from_labels((np.arange(group.n) >= group.n // 2).astype(np.int64))
 
     stage = stages.PartitionStage("data", "two halves", halves, columnwise=True)
-    claim = Claim((Case("dp", "what the tests say"),))
     register_partition("halves", stage, who=WHO)
-    register_preset(toy("halves-dp", partition="halves"))
+    register_method(toy("halves-dp", partition="halves"), who=WHO)
     assert released("halves-dp").statement.model == "none"
-    register_mechanism("quiet", CLUSTERS, claim, who=WHO)
-    register_preset(toy("quiet-dp", mechanism="quiet"))
-    assert released("quiet-dp").statement.model == "none"
-    register_mechanism(
-        "loud", CLUSTERS, claim, who=WHO, accounting=lambda pair: pair.epsilon if pair.k == 1 else 0
+
+
+def _half_the_work(self: Any, *arguments: Any) -> Any:
+    return shoal.RankingDP.run(self, *arguments)
+
+
+# what makes a method more than another one with other values
+OWN: dict[str, dict[str, Any]] = {
+    "a claim": {"claims": Claim((Case("dp", "what the tests say"),))},
+    "its work": {"run": _half_the_work},
+    "where its work is": {"work": "shoal.mechanisms.clusters"},
+    "what its records hide": {"adjacency": property(lambda self: shoal.RankingDP.adjacency.fget(self))},
+}
+
+
+@pytest.mark.parametrize("own", OWN.values(), ids=OWN)
+def test_a_method_with_something_of_its_own_needs_an_accounting(own: dict[str, Any]) -> None:
+    register_method(toy("quiet-dp", **own), who=WHO)
+    assert released("quiet-dp", columns=["age"]).statement.model == "none"
+    register_method(
+        toy("loud-dp", **own), who=WHO, accounting=lambda pair: pair.epsilon if pair.k == 1 else 0
     )
-    register_preset(toy("loud-dp", mechanism="loud"))
-    found = released("loud-dp").statement
+    found = released("loud-dp", columns=["age"]).statement
     assert found.model == "dp"
-    assert any("The mechanism 'loud' is no part of Shoal" in line for line in found.conditions)
+    assert any("The mechanism 'loud-dp' is no part of Shoal" in line for line in found.conditions)
+
+
+def test_a_method_with_other_values_claims_what_the_first_one_claims() -> None:
+    register_method(toy(), who=WHO)
+    for columns in (["age"], None):
+        found, first = (released(name, columns=columns).statement for name in ("toy-dp", "ranking-dp"))
+        assert (found.model, found.conditions) == (first.model, first.conditions)
+
+
+def test_a_method_that_nobody_registered_claims_nothing() -> None:
+    data = conformance.frame(conformance.people(), "pyarrow")
+    made = toy()(epsilon="1", k=5)
+    assert shoal.protect(data, conformance.schema(), made, columns=["age"]).statement.model == "none"
+    with pytest.raises(OptionError, match="no method 'toy-dp'"):
+        released("toy-dp")
+
+
+def test_parameters_of_its_own_are_checked_like_all_others(example: types.ModuleType) -> None:
+    example.register()
+    for asked, words in (
+        ({"smoothing": 2}, "smoothing must be from 0 to 1, got 2"),
+        ({"bins": 1}, "bins must be a whole number, at least 2"),
+        ({"smoothin": 0}, "no option 'smoothin'. Did you mean 'smoothing'"),
+        ({"k": 5}, "'smoothed' has no groups"),
+    ):
+        with pytest.raises(OptionError, match=re.escape(words)):
+            released("smoothed", **{"k": None, **asked})
+    with pytest.raises(OptionError, match="'ranking-dp' has no option 'smoothing'"):
+        released("ranking-dp", smoothing=0)
+
+
+def test_a_recipe_holds_parameters_of_a_method_from_outside(
+    example: types.ModuleType, tmp_path: Path
+) -> None:
+    example.register()
+    data = conformance.frame(conformance.people(), "pyarrow")
+    made = example.Smoothed(epsilon="0.5", smoothing="0.25", bins=4)
+    first = shoal.protect(data, conformance.schema(), made, seed=1)
+    path = tmp_path / "method.toml"
+    path.write_text(recipe_text(first), "utf-8")
+    asked = load_recipe(path)
+    assert (asked["method"], str(asked["smoothing"]), asked["bins"]) == ("smoothed", "0.25", 4)
+    again = shoal.protect(data, seed=1, **asked)
+    assert again.data.equals(first.data)
+    assert recipe_text(again) == recipe_text(first)
+    assert again.method == made
+
+
+class Loud(Method):
+    """It has a word where another method has a number, and a number where others have a switch."""
+
+    name: ClassVar[str] = "loud-words"
+    about: ClassVar[str] = "for tests"
+    k: str = parameter(forms.CHOICE, "how many", choices={"few": "", "many": ""}, default="few")
+    clip: int = parameter(forms.WHOLE, "where", default=3)
+
+
+def test_the_form_of_a_flag_is_that_of_the_method_that_is_named(
+    tmp_path: Path,
+) -> None:
+    register_method(Loud, who=WHO)
+    typed: list[dict[str, Any]] = []
+    flags = protect.flags()
+    for words in (["--method", "loud-words", "--k", "many", "--clip", "7"], ["--k", "4", "--no-clip"]):
+        own = options.as_named_method_has_them(flags, words, {})
+        given, _, _ = sorted_words(own, words)
+        typed.append({flag.name: flag.value(given[flag.name]) for flag in own if not flag.argument})
+    found = [options.recipe_arguments(one) for one in typed]
+    assert [(one["k"], one["clip"]) for one in found] == [("many", 7), (4, False)]
+    # a recipe names a method, too
+    recipe = tmp_path / "method.toml"
+    recipe.write_text('method = "loud-words"\n')
+    own = options.as_named_method_has_them(flags, ["--config", str(recipe), "--k", "few"], {})
+    assert {flag.name: flag.type for flag in own}["k"] is str
+
+
+def test_an_installed_package_brings_its_method_to_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "smoothed.py").write_text(example_text())
+    facts = tmp_path / "smoothed-1.0.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: smoothed\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[shoal.methods]\nsmoothed = smoothed:register\n")
+    lines = [f"{n % 90},{n * 7 % 200}" for n in range(100)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,rent", *lines]))
+
+    def ran(*words: str) -> subprocess.CompletedProcess[str]:
+        found = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "80"}
+        command = [sys.executable, "-m", "shoal", *words]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=found, check=False)
+
+    shown = ran("protect", "--method", "smoothed", "--help").stdout
+    assert "--smoothing X" in shown
+    assert "--bins N" in shown
+    assert "[default: 0.1]" in shown
+    assert "Claim: dp." in shown
+    assert not {"--k, -k", "--noise", "--clip"} & set(shown.split("  "))
+    assert "--bins N" in ran("methods", "smoothed").stdout.replace("--bins", "--bins N")
+    words = ["people.csv", "--domain", "age=0:120", "--domain", "rent=0:200", "--type", "age=integer"]
+    words += ["--type", "rent=integer", "--epsilon", "1", "--seed", "1"]
+    done = ran(
+        "protect", *words, "--method", "smoothed", "--smoothing", "0.25", "--bins", "4", "--out", "one"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "smoothing = 0.25" in (tmp_path / "one" / "method.toml").read_text().replace('"', "")
+    done = ran("redo", "one/log.toml", "people.csv", "--out", "two")
+    assert done.returncode == 0, done.stderr
+    recipes = [(tmp_path / name / "method.toml").read_text() for name in ("one", "two")]
+    assert recipes[0] == recipes[1]
+    wrong = ran("protect", *words, "--method", "smoothed", "--smoothin", "1", "--out", "three")
+    assert wrong.stderr == "shoal: there is no option '--smoothin'. Did you mean '--smoothing'?\n"
 
 
 def medians(columns: Any, matched: bool) -> float | None:
@@ -260,17 +415,23 @@ def test_a_section_of_the_report_from_outside_is_on_the_page_and_in_its_contents
 SUITE = {name: test for name, test in vars(conformance).items() if name.startswith("test_")}
 
 
+@pytest.mark.parametrize("name", ["toy-dp", "smoothed"])
 @pytest.mark.parametrize("test", SUITE.values(), ids=SUITE)
-def test_the_conformance_suite_passes_for_a_preset_with_its_own_noise(
-    test: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_conformance_suite_passes_for_a_method_from_outside(
+    test: Callable[..., None],
+    name: str,
+    example: types.ModuleType,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     register_noise("double", DOUBLE, who=WHO, accounting=loss_of_laplace(double_scale))
     register_measure(MEDIAN)
-    register_preset(toy(noise="double"))
-    info = next(info for info in shoal.methods() if info.name == "toy-dp")
-    monkeypatch.setitem(conformance.METHODS, "toy-dp", info)
+    register_method(toy(noise="double"), who=WHO)
+    example.register()
+    info = next(info for info in shoal.methods() if info.name == name)
+    monkeypatch.setitem(conformance.METHODS, name, info)
     given: dict[str, list[Any]] = {
-        "name": ["toy-dp"],
+        "name": [name],
         "library": list(conformance.LIBRARIES),
         "columns": [conformance.PEOPLE_COLUMNS, conformance.PEOPLE_COLUMNS[1:2]],
         "seed": [None, 3],

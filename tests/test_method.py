@@ -1,8 +1,10 @@
-"""A method is data: settings are read in one place, and what does not fit is refused with what does."""
+"""A method is a class: parameters are read in one place, and what does not fit is refused with what does."""
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,46 +12,81 @@ import pytest
 
 import shoal
 from shoal.errors import OptionError
-from shoal.mechanisms import MECHANISMS
-from shoal.method.presets import PRESETS, preset
-from shoal.method.settings import SETTINGS
+from shoal.mechanisms.cluster_methods import MdavDP, RankingDP
+from shoal.method.method import Method
+from shoal.method.registry import class_of, configured, method_class, names
 from shoal.method.stages import PARTITIONS
 
-
-@pytest.mark.parametrize("method", PRESETS.values(), ids=PRESETS)
-def test_every_preset_is_made_of_known_stages(method: Any) -> None:
-    assert method.partition in PARTITIONS
-    assert method.mechanism in MECHANISMS
-    assert method.paper
-    assert set(method.adjustable) <= set(SETTINGS)
-    assert preset(method.name) is method
+CLASSES = {name: method_class(name) for name in names()}
+every_method = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)
 
 
-def test_listing_matches_the_table_of_presets() -> None:
-    assert [info.name for info in shoal.methods()] == list(PRESETS)
+@every_method
+def test_every_method_is_made_of_known_stages(cls: type[Method]) -> None:
+    assert cls.partition in PARTITIONS
+    assert cls.mechanism
+    assert cls.paper
+    assert cls.outside is None
+    assert method_class(cls.name) is cls
+    assert class_of(cls.example()) is class_of(cls.name) is cls
+
+
+@every_method
+def test_a_method_is_made_again_from_its_settings(cls: type[Method]) -> None:
+    made = cls.example()
+    assert cls.configure(**made.settings()) == made
+    assert replace(made) == made
+    assert pickle.loads(pickle.dumps(made)) == made
+    assert list(made.settings()) == [name for name in cls.parameters() if name in made.settings()]
+
+
+@every_method
+def test_a_class_reads_like_documentation(cls: type[Method]) -> None:
+    said = inspect.getdoc(cls) or ""
+    assert said[0].isupper()
+    assert "\nArgs:\n" in said
+    for name, known in cls.parameters().items():
+        assert f"    {name}: " in said
+        assert " ".join(known.sentence().split()) in " ".join(said.split())
+    assert max(map(len, said.partition("Args:")[2].splitlines())) <= 100
+
+
+def test_every_class_is_exported_by_the_package() -> None:
+    exported = {getattr(shoal, name) for name in shoal.__all__ if name[0].isupper()}
+    numbered = shoal.CrossMoment
+    assert numbered in exported
+    assert {cls for cls in CLASSES.values() if not issubclass(cls, numbered)} <= exported
+    assert {cls for cls in CLASSES.values() if issubclass(cls, numbered)} == {
+        numbered.of(name.removeprefix("xm-")) for name in names() if name.startswith("xm-")
+    }
+
+
+def test_listing_matches_the_classes() -> None:
+    assert [info.name for info in shoal.methods()] == list(CLASSES)
     for info in shoal.methods():
-        assert tuple(info.parameters) == PRESETS[info.name].adjustable
+        assert tuple(info.parameters) == tuple(CLASSES[info.name].parameters())
         assert set(info.to_dict()) == {"name", "paper", "about", "claim", "parameters"}
 
 
 def test_configuring_makes_a_new_value() -> None:
-    method = preset("mdav-dp")
-    configured = method.configure(epsilon="0.1", k=7, normalise="zscore", groups=[["a"], ["b", "c"]])
-    assert (configured.epsilon, configured.k, configured.groups) == (Fraction(1, 10), 7, (("a",), ("b", "c")))
-    assert (method.epsilon, method.normalise) == (None, "domain")
+    made = MdavDP(epsilon="0.1", k=7, normalise="zscore", groups=[["a"], ["b", "c"]])
+    assert (made.epsilon, made.k, made.groups) == (Fraction(1, 10), 7, (("a",), ("b", "c")))
+    other = replace(made, normalise="domain")
+    assert (other.epsilon, other.normalise, made.normalise) == (Fraction(1, 10), "domain", "zscore")
     with pytest.raises(FrozenInstanceError):
-        configured.k = 1  # type: ignore[misc]
+        made.k = 1  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        MdavDP("0.1")  # type: ignore[misc]
 
 
 def test_weights_are_kept_as_exact_numbers() -> None:
-    configured = preset("laplace").configure(epsilon=1, split={"a": 0.1, "b": "2.5"})
-    assert dict(configured.split) == {"a": Fraction(1, 10), "b": Fraction(5, 2)}
-    assert configured.settings()["split"] == {"a": Fraction(1, 10), "b": Fraction(5, 2)}
+    made = shoal.Laplace(epsilon=1, split={"a": 0.1, "b": "2.5"})
+    assert dict(made.split) == {"a": Fraction(1, 10), "b": Fraction(5, 2)}
+    assert made.settings()["split"] == {"a": Fraction(1, 10), "b": Fraction(5, 2)}
 
 
-def test_settings_are_the_adjustable_ones() -> None:
-    configured = preset("ranking-dp").configure(epsilon=1)
-    assert configured.settings() == {
+def test_settings_are_the_parameters() -> None:
+    assert RankingDP(epsilon=1).settings() == {
         "epsilon": Fraction(1),
         "clip": True,
         "generalise": False,
@@ -59,7 +96,7 @@ def test_settings_are_the_adjustable_ones() -> None:
         "link": True,
         "noise": "laplace",
     }
-    other = preset("ranking-dp").configure(epsilon=1, noise="box")
+    other = RankingDP(epsilon=1, noise="box")
     assert {name: other.settings()[name] for name in ("noise", "optimise")} == {
         "noise": "box",
         "optimise": "variance",
@@ -105,14 +142,14 @@ def test_settings_are_the_adjustable_ones() -> None:
 )
 def test_settings_that_do_not_fit_are_refused(name: str, options: dict[str, Any], word: str) -> None:
     with pytest.raises(OptionError, match=word):
-        preset(name).configure(**{"epsilon": 1, **options})
+        configured(name, **{"epsilon": 1, **options})
 
 
 def test_unknown_methods_get_a_hint() -> None:
     with pytest.raises(
         OptionError, match=r"no method 'mdav_dp'; 'shoal methods' lists them. Did you mean 'mdav-dp'"
     ):
-        preset("mdav_dp")
+        method_class("mdav_dp")
 
 
 @pytest.mark.parametrize(
@@ -124,19 +161,19 @@ def test_unknown_methods_get_a_hint() -> None:
     ],
 )
 def test_groups_cover_every_column_once(groups: list[list[str]], word: str) -> None:
-    method = preset("mdav-dp").configure(epsilon=1, groups=groups)
+    method = MdavDP(epsilon=1, groups=groups)
     with pytest.raises(OptionError, match=word):
         method.resolve_groups(["a", "b"])
 
 
 def test_groups_by_default() -> None:
-    assert preset("mdav-dp").resolve_groups(["a", "b"]) == (("a", "b"),)
-    assert preset("ranking-dp").resolve_groups(["a", "b"]) == (("a",), ("b",))
+    assert MdavDP(epsilon=1).resolve_groups(["a", "b"]) == (("a", "b"),)
+    assert RankingDP(epsilon=1).resolve_groups(["a", "b"]) == (("a",), ("b",))
 
 
 def test_clusters_of_one_never_involve_another_record() -> None:
-    assert preset("mdav-dp").configure(epsilon=1, k=1).stability == "record"
-    assert preset("mdav-dp").configure(epsilon=1, k=2).stability == "data"
-    assert preset("mdav-dp").configure(epsilon=1, k=1, partition="given").stability == "caller"
-    assert preset("ranking-dp").configure(epsilon=1, k=2).stability == "rank"
-    assert preset("laplace").configure(epsilon=1).stability == "record"
+    assert configured("mdav-dp", epsilon=1, k=1).stability == "record"
+    assert configured("mdav-dp", epsilon=1, k=2).stability == "data"
+    assert configured("mdav-dp", epsilon=1, k=1, partition="given").stability == "caller"
+    assert configured("ranking-dp", epsilon=1, k=2).stability == "rank"
+    assert configured("laplace", epsilon=1).stability == "record"

@@ -42,8 +42,8 @@ from shoal.columns.missing import patterns, settle_gaps
 from shoal.columns.records import InMemory
 from shoal.errors import ClaimError, InputError, OptionError, Problems
 from shoal.io import read
-from shoal.method.presets import preset
 from shoal.method.recipe import load_recipe, recipe_text
+from shoal.method.registry import configured
 from shoal.method.stages import Group, partition_group
 
 every_method = pytest.mark.parametrize("method", METHODS)
@@ -521,7 +521,7 @@ def test_clusters_never_mix_rows_that_miss_different_values() -> None:
     gaps = {"a": rng.random(60) < 0.3, "b": rng.random(60) < 0.3}
     lattice = Lattice(Fraction(0), Fraction(9), Fraction(1))
     group = Group(("a", "b"), (lattice, lattice), tuple(rng.integers(0, 10, 60) for _ in range(2)), gaps=gaps)
-    method = preset("mdav-dp").configure(epsilon=1, k=3)
+    method = configured("mdav-dp", epsilon=1, k=3)
     made = partition_group(group, method)
     for cluster in range(len(made)):
         members = made.labels == cluster

@@ -626,20 +626,14 @@ def worst_loss(
         return prepare(read(frame), method=method, epsilon="1.5", seed=1, domains=domains, **more)
 
     start = prepared(WORLD)
-    clusters = (
-        start.mechanism.freeze(start.method, start.described, start.plan, silent, None) if frozen else None
-    )
+    clusters = start.method.freeze(start.described, start.plan, silent) if frozen else None
 
     def seen(world: dict[str, list[Any]]) -> list[tuple[str, Any, Any]]:
         one = prepared(world)
         if clusters is None:
-            return watched.run(
-                lambda: one.mechanism.run(one.method, one.described, one.plan, one.source, silent, None)
-            )
+            return watched.run(lambda: one.method.run(one.described, one.plan, one.account(), silent))
         return watched.run(
-            lambda: one.mechanism.run_frozen(
-                one.method, one.described, one.plan, one.source, silent, clusters
-            )
+            lambda: one.method.run_frozen(one.described, one.plan, one.account(), silent, clusters)
         )
 
     first = seen(WORLD)

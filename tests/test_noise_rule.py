@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ import shoal
 from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms.promises import noise_allowed
-from shoal.method.presets import preset
+from shoal.method.registry import configured, method_class
 from shoal.noise import LatticeBox, LatticeStaircase
 from shoal.release.protect import prepare
 
@@ -76,11 +74,13 @@ def test_where_a_record_touches_one_block_the_noise_is_used_and_stated(
     assert sum(share for share in release.statement.spending.values() if share) == Fraction(1, 2)
 
 
-def test_a_mechanism_that_spends_its_budget_on_boxes_refuses_blockwise_noise() -> None:
-    tree = preset("tree-dp").configure(epsilon=1)
-    noise_allowed(tree, 2)
-    with pytest.raises(OptionError, match="two boxes"):
-        noise_allowed(replace(tree, noise="staircase"), 2)
+@pytest.mark.parametrize("method", ["tree-dp", "pairs-dp"])
+def test_methods_whose_noise_is_their_own_have_no_other(method: str) -> None:
+    """A record touches two boxes, or many contrasts, that share an ε: blockwise noise would cost more than that."""
+    configured(method, epsilon=1).allow_noise(2)
+    assert not {"noise", "optimise"} & method_class(method).parameters().keys()
+    with pytest.raises(OptionError, match=f"'{method}' has no option 'noise'"):
+        configured(method, epsilon=1, noise="staircase")
 
 
 def test_under_box_noise_an_attribute_is_stated_with_the_budget_of_its_group() -> None:

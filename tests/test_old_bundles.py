@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import shoal
-from shoal.method.models import Adjacency
+from shoal.privacy import Adjacency
 from shoal.report import bundle_report
 
 BUNDLES = Path(__file__).parent / "bundles" / "format-1"

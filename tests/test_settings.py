@@ -1,9 +1,9 @@
-"""One table of settings: methods, recipes, commands, lists, pages and messages say the same, because they read it."""
+"""A parameter is declared once: recipes, commands, lists, pages and messages say the same, because they read it."""
 
 from __future__ import annotations
 
 import inspect
-from dataclasses import fields, replace
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,15 +15,25 @@ from shoal.cli import audit, options, protect, run, tune
 from shoal.cli.command import Flag
 from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
-from shoal.method.method import Method
-from shoal.method.presets import PRESETS
+from shoal.extend import _OPTIONS
+from shoal.method.parameters import DECLARATIONS, SHARED, Parameter
 from shoal.method.recipe import load_recipe
-from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
+from shoal.method.registry import configured, method_class, names, parameters
 from shoal.noise.families import NOISES
-from shoal.release.request import Declared, Options
+from shoal.release.request import Declared
 from tools.settings_page import PAGE, with_section
 
+SETTINGS = parameters()
+CLASSES = {name: method_class(name) for name in names()}
 every_setting = pytest.mark.parametrize("setting", SETTINGS.values(), ids=SETTINGS)
+every_own_parameter = pytest.mark.parametrize(
+    ("cls", "setting"),
+    [
+        pytest.param(cls, known, id=f"{name} {option}")
+        for name, cls in CLASSES.items()
+        for option, known in cls.parameters().items()
+    ],
+)
 FLAGS: dict[str, tuple[Flag, ...]] = {
     "protect": protect.flags(),
     "audit": audit.flags(),
@@ -32,28 +42,28 @@ FLAGS: dict[str, tuple[Flag, ...]] = {
 
 
 @every_setting
-def test_a_setting_is_one_plain_record(setting: Setting) -> None:
+def test_a_parameter_is_one_plain_record(setting: Parameter) -> None:
     assert setting.sentence()[0] != " "
     assert not setting.sentence().endswith(".")
     assert set(setting.kinds) <= set(KINDS)
-    assert any(setting.name in method.adjustable for method in PRESETS.values())
-    assert setting.default is None or setting.read(_given(setting)) == setting.default
+    assert any(setting.name in cls.parameters() for cls in CLASSES.values())
 
 
-def _given(setting: Setting) -> Any:
-    return setting.default
+@every_own_parameter
+def test_a_method_has_the_field_with_the_default_that_is_declared(cls: Any, setting: Parameter) -> None:
+    made = cls.example()
+    assert setting.default is None or setting.read(setting.default) == setting.default
+    # a shape is the default one where a noise has one at all
+    if setting.default is not None:
+        assert getattr(made, setting.name) == setting.default
+    assert setting.required == (setting.name == "epsilon")
 
 
-@every_setting
-def test_a_method_has_the_field_and_its_default(setting: Setting) -> None:
-    own = {field.name: field.default for field in fields(Method)}
-    # the partition is part of what a preset is
-    assert setting.name == "partition" or own[setting.name] == setting.default
-
-
-def test_presets_take_settings_of_the_table_only() -> None:
-    for method in PRESETS.values():
-        assert set(method.adjustable) <= set(SETTINGS)
+@every_own_parameter
+def test_what_several_methods_have_is_worded_once(cls: Any, setting: Parameter) -> None:
+    first = SETTINGS[setting.name]
+    assert replace(setting, default=first.default, after=first.after) == first
+    assert setting.name not in SHARED or SHARED[setting.name].about == setting.about
 
 
 @pytest.mark.parametrize("command", FLAGS)
@@ -72,15 +82,24 @@ def test_every_command_has_every_setting(command: str) -> None:
 def test_every_command_has_every_declaration(command: str) -> None:
     names = {flag.name for flag in FLAGS[command]}
     of_recipes = {"tuned_epsilon", "tuned_choice"} | (set() if command == "protect" else {*options.VERDICT})
-    for name in set(DECLARATIONS) - of_recipes:
-        assert {"domains": "domain"}.get(name, name) in names, name
+    assert set(DECLARATIONS) - of_recipes <= names
 
 
-def test_the_library_takes_every_declaration_and_setting() -> None:
-    named = set(inspect.signature(shoal.protect).parameters)
+def test_the_library_takes_every_declaration_and_says_what_it_means() -> None:
     assert set(DECLARATIONS) <= set(Declared.__annotations__)
-    assert set(SETTINGS) <= {*Options.__annotations__, *named}
-    assert set(Options.__annotations__) <= {*SETTINGS, *Declared.__annotations__}
+    said = inspect.getdoc(shoal.protect) or ""
+    for name in set(DECLARATIONS):
+        assert f"    {name}: " in said, name
+
+
+def test_no_parameter_is_called_like_another_option() -> None:
+    """A method from outside is refused for it (`test_extend.py`)."""
+    assert not set(SETTINGS) & ({*DECLARATIONS} | _OPTIONS)
+    for command in FLAGS.values():
+        of_command = {flag.name for flag in command if not flag.of_methods} - {*DECLARATIONS, "target"}
+        compared = {"methods", "ks", "splits", "noises", "deltas"}
+        measured = {"seeds", "fast", "utility", "max_risk", "claim", "private"}
+        assert of_command - compared - measured <= _OPTIONS
 
 
 @pytest.mark.parametrize("command", FLAGS)
@@ -108,7 +127,7 @@ def test_help_shows_the_common_options_on_one_screen_and_the_rest_on_request(
 
 
 @pytest.mark.parametrize("command", FLAGS)
-def test_every_method_setting_is_explained_by_its_sentence(command: str) -> None:
+def test_every_parameter_is_explained_by_its_sentence(command: str) -> None:
     helps = {flag.name: flag.help for flag in FLAGS[command]}
     for name, setting in SETTINGS.items():
         if name in helps:
@@ -118,7 +137,7 @@ def test_every_method_setting_is_explained_by_its_sentence(command: str) -> None
 
 
 @every_setting
-def test_methods_list_the_sentence(setting: Setting) -> None:
+def test_methods_list_the_sentence(setting: Parameter) -> None:
     for info in shoal.methods():
         if setting.name in info.parameters:
             assert info.parameters[setting.name].startswith(setting.sentence())
@@ -132,21 +151,21 @@ def test_the_page_of_methods_is_written_from_the_table() -> None:
 def test_a_page_that_says_something_else_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     text = PAGE.read_text("utf-8")
     other = replace(SETTINGS["remainder"], default="last")
-    monkeypatch.setattr("tools.settings_page.SETTINGS", {**SETTINGS, "remainder": other})
+    monkeypatch.setattr("tools.settings_page.parameters", lambda: {**SETTINGS, "remainder": other})
     assert with_section(text) != text
 
 
 @every_setting
-def test_a_recipe_takes_it(setting: Setting, tmp_path: Path) -> None:
+def test_a_recipe_takes_it(setting: Parameter, tmp_path: Path) -> None:
     path = tmp_path / "method.toml"
     path.write_text(f'method = "ranking-dp"\n{setting.name} = 1\n')
     assert load_recipe(path)[setting.name] == 1
 
 
 @every_setting
-def test_a_wrong_value_is_answered_with_what_fits(setting: Setting) -> None:
-    method = next(method for method in PRESETS.values() if setting.name in method.adjustable)
-    budget = {"epsilon": 1} if "epsilon" in method.adjustable else {}
+def test_a_wrong_value_is_answered_with_what_fits(setting: Parameter) -> None:
+    method = next(cls for cls in CLASSES.values() if setting.name in cls.parameters())
+    budget = {"epsilon": 1} if "epsilon" in method.parameters() else {}
     if setting.choices:
         with pytest.raises(OptionError) as found:
             method.configure(**{**budget, setting.name: "nonsense"})
@@ -162,14 +181,12 @@ def test_a_wrong_value_is_answered_with_what_fits(setting: Setting) -> None:
 def test_a_word_that_is_no_setting_gets_a_hint() -> None:
     for name, hint in (("neigbours", "neighbours"), ("outsid", "outside"), ("seeed", "seed")):
         with pytest.raises(OptionError, match=f"no option '{name}'. Did you mean '{hint}'"):
-            PRESETS["tree-dp"].configure(epsilon=1, **{name: 1})
+            configured("tree-dp", epsilon=1, **{name: 1})
 
 
-@pytest.mark.parametrize(
-    "name", [name for name, method in PRESETS.items() if "partition" in method.adjustable]
-)
+@pytest.mark.parametrize("name", [name for name, cls in CLASSES.items() if "partition" in cls.parameters()])
 def test_the_partitions_to_choose_from_are_named(name: str) -> None:
-    for partition in PRESETS[name].partitions:
+    for partition in CLASSES[name].partitions:  # type: ignore[attr-defined]
         assert partition in SETTINGS["partition"].sentence()
 
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal.mechanisms.promises import claims, privacy_model
-from shoal.method.presets import PRESETS, preset
+from shoal.method.registry import claim_words, method_class, names
 
 DOMAINS: dict[str, tuple[float, float]] = {"a": (0.0, 100.0), "b": (0.0, 50.0)}
 
@@ -55,14 +54,14 @@ def test_model_of_each_method(method: str, options: dict[str, Any], model: str) 
 
 
 def test_claim_of_a_preset_names_every_model_it_can_reach() -> None:
-    assert claims(preset("laplace")) == "dp"
-    assert claims(preset("mdav-dp")) == "dp-given-partition"
-    assert claims(preset("ranking-dp")) == (
+    assert claim_words(method_class("laplace")) == "dp"
+    assert claim_words(method_class("mdav-dp")) == "dp-given-partition"
+    assert claim_words(method_class("ranking-dp")) == (
         "dp-given-partition; dp for one attribute or link=False, nominal ones aside"
     )
-    for method in PRESETS.values():
-        assert privacy_model(method, 1) in claims(method)
-        assert privacy_model(method, 3) in claims(method)
+    for cls in map(method_class, names()):
+        assert cls.example().model(1) in claim_words(cls)
+        assert cls.example().model(3) in claim_words(cls)
 
 
 def test_epsilon_is_the_decimal_that_was_written() -> None:
@@ -165,11 +164,11 @@ def test_without_a_unit_the_claim_is_about_rows() -> None:
 
 
 # Anatomy needs roles, which nothing but a schema gives
-@pytest.mark.parametrize("method", [name for name in PRESETS if name != "anatomy"])
+@pytest.mark.parametrize("method", [name for name in names() if name != "anatomy"])
 def test_equal_public_facts_give_equal_statements(method: str) -> None:
     """Two tables that share nothing but n, one of them with many values to clip."""
-    budget = {"epsilon": 1} if "epsilon" in PRESETS[method].adjustable else {}
-    if PRESETS[method].neighbours == "add-remove":
+    budget = {"epsilon": 1} if "epsilon" in method_class(method).parameters() else {}
+    if method_class(method).neighbours == "add-remove":
         # a noisy number of rows is a public fact, too, and what was measured follows from it
         budget["rows"] = 60
     calm = pa.table({"a": np.linspace(40.0, 60.0, 60), "b": np.linspace(20.0, 30.0, 60)})

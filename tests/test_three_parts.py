@@ -17,10 +17,10 @@ from shoal.cli import run
 from shoal.columns.circumstances import Recorded
 from shoal.columns.publication import Publication
 from shoal.io import read
-from shoal.method.models import Adjacency
 from shoal.method.parts import declaration, recorded_words, three_parts
-from shoal.method.presets import PRESETS
+from shoal.method.registry import method_class, names
 from shoal.method.verdict import DECISION_CODES, DECISIONS, RULES, Reason, rules_table
+from shoal.privacy import Adjacency
 from shoal.release.protect import prepare
 from shoal.release.uses import Uses
 from shoal.report import internal_report, public_report
@@ -262,10 +262,10 @@ def test_values_taken_from_the_records_are_recorded_and_refuse() -> None:
     assert "Recorded: missing=drop" in found.to_markdown()
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if name != "anatomy"])
+@pytest.mark.parametrize("name", [name for name in names() if name != "anatomy"])
 def test_every_preset_has_the_three_parts_in_words(name: str) -> None:
     table, domains = wide(120, 2)
-    budget = {"epsilon": "1"} if "epsilon" in PRESETS[name].adjustable else {}
+    budget = {"epsilon": "1"} if "epsilon" in method_class(name).parameters() else {}
     release = shoal.protect(table, method=name, domains=domains, **budget)
     parts = three_parts(release.statement.to_dict())
     names = [title for title, _ in parts.computed]

@@ -156,19 +156,23 @@ class Cost:
 def costs() -> tuple[Cost, ...]:
     from shoal.columns.kinds import KINDS
     from shoal.evaluation.measures import ranked_by
-    from shoal.mechanisms.table import ENTRIES
-    from shoal.method.presets import PRESETS
+    from shoal.method.registry import method_class, names
     from shoal.noise.families import NOISES
     from shoal.report.sections import SECTIONS
 
     return (
-        Cost("a method", "a `Method` in `method/presets.py`", tuple(PRESETS), "method/presets.py", ("name",)),
+        Cost(
+            "a method",
+            "a class in a room of `mechanisms`, with its `Claim`, and its place in `method/registry.py`",
+            names(),
+            "method/registry.py",
+            ("name",),
+        ),
         Cost(
             "a mechanism",
-            "its code, and an `Entry` with its `Claim` in `mechanisms/table.py`",
-            tuple(ENTRIES),
-            "mechanisms/table.py",
-            ("mechanism",),
+            "the module with the work of a method, which its class names",
+            tuple(dict.fromkeys(method_class(name).mechanism for name in names())),
+            compared=("mechanism",),
         ),
         Cost(
             "a kind of column",
@@ -200,8 +204,8 @@ def costs() -> tuple[Cost, ...]:
         ),
         Cost(
             "a setting",
-            "a `Setting` in `method/settings.py`, a field of `Method`, its name in a preset",
-            table="method/settings.py",
+            "a field of the class of its method; in `SHARED` of `method/parameters.py` if several have it",
+            table="method/parameters.py",
         ),
         Cost(
             "a section of the report",
@@ -237,9 +241,9 @@ def _all_comparisons(package: Path) -> list[tuple[str, set[str], set[str]]]:
             if isinstance(node, ast.Compare):
                 sides = (node.left, *node.comparators)
                 parts = (part for side in sides for part in ast.walk(side))
-                names = {getattr(side, "attr", getattr(side, "id", "")) for side in sides}
+                asked = {getattr(side, "attr", getattr(side, "id", "")) for side in sides}
                 texts = {p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)}
-                found.append((module, names, texts))
+                found.append((module, asked, texts))
     return found
 
 

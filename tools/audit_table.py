@@ -14,7 +14,7 @@ from shoal.auditing.result import Audit
 from shoal.auditing.trial import Released, World, release
 from shoal.io import read
 from shoal.mechanisms.base import Progress
-from shoal.method.presets import preset
+from shoal.method.registry import method_class
 from shoal.noise import Source
 from shoal.release.protect import Preparation, prepare
 from tools.broken_mechanisms import FLAWS
@@ -102,7 +102,7 @@ class Row:
     def words(self) -> str:
         """The method with its settings, as in a call; ε where it is not 1."""
         shown = {**self.options, "epsilon": self.epsilon}
-        if self.epsilon == "1" or "epsilon" not in preset(self.method).adjustable:
+        if self.epsilon == "1" or "epsilon" not in method_class(self.method).parameters():
             del shown["epsilon"]
         settings = "".join(f", {key}={value}" for key, value in shown.items())
         return f"{self.method}{settings}"
@@ -368,7 +368,7 @@ def prepare_row(row: Row) -> Preparation:
     return prepare(
         read(pa.table({name: list(values) for name, values in columns.items()})),
         method=row.method,
-        epsilon=row.epsilon if "epsilon" in preset(row.method).adjustable else None,
+        epsilon=row.epsilon if "epsilon" in method_class(row.method).parameters() else None,
         domains=dict.fromkeys(columns, (0, example.hi)),
         **row.options,
     )

@@ -1,4 +1,4 @@
-"""Mechanisms with a known flaw, to show that the audit sees it: a world and a source come in, columns leave."""
+"""Mechanisms with a known flaw, to show that the audit sees it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.auditing.trial import Released, World, published, release
-from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.rebuild import centroids
-from shoal.method.budget import Plan
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.entropy import Seeded
 from shoal.sensitivity.sums import cluster_sum_scale
@@ -32,7 +30,7 @@ def redrawn_noise(world: World, source: Source) -> Released:
             sums = partition.sums(positions)[partition.labels]
             sums = sums + discrete_laplace(scale, sums.size, source)
             values[column] = centroids(
-                sums, partition.sizes[partition.labels], lattice, clip=world.method.clip
+                sums, partition.sizes[partition.labels], lattice, clip=world.method.output.clip
             )
     rebuilt = Rebuilt(values, list(world.frozen), aligned=True)
     return published(world, rebuilt, source)
@@ -40,19 +38,18 @@ def redrawn_noise(world: World, source: Source) -> Released:
 
 def small_scale(world: World, source: Source) -> Released:
     """The scale of the noise is 20% too small."""
-    return release(replace(world, plan=_richer(world.plan, Fraction(5, 4))), source)
+    return _richer(world, source, Fraction(5, 4))
 
 
 def without_noise(world: World, source: Source) -> Released:
     """The scale is so small that no noise is ever drawn."""
-    return release(replace(world, plan=_richer(world.plan, Fraction(10) ** 15)), source)
+    return _richer(world, source, Fraction(10) ** 15)
 
 
 def overspent(world: World, source: Source, times: int = 8) -> Released:
     """So many times the budget is spent."""
     method = replace(world.method, epsilon=times * world.method.budget)
-    plan = MECHANISMS[method.mechanism].plan(method, world.described)
-    return release(replace(world, method=method, plan=plan), source)
+    return release(replace(world, method=method, plan=method.plan(world.described)), source)
 
 
 def reused_seed(world: World, source: Source) -> Released:
@@ -79,8 +76,14 @@ class _InOrder(Source):
         return np.arange(n, dtype=np.int64)
 
 
-def _richer(plan: Plan, factor: Fraction) -> Plan:
-    return replace(plan, shares={column: share * factor for column, share in plan.shares.items()})
+def _richer(world: World, source: Source, factor: Fraction) -> Released:
+    """Noise for so many times the budget, from an account that has it, whatever is claimed."""
+    plan, account = world.plan, world.method.account(world.plan, source)
+    shares, account.reserved = (
+        {name: amount * factor for name, amount in amounts.items()}
+        for amounts in (plan.shares, account.reserved)
+    )
+    return release(replace(world, plan=replace(plan, shares=shares)), source, account)
 
 
 FLAWS: Mapping[str, Callable[[World, Source], Released]] = {

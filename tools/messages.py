@@ -13,7 +13,7 @@ import string
 from pathlib import Path
 from typing import Any
 
-from shoal.cli.flags import flag
+from shoal.cli.command import flag
 from shoal.text import catalogue, render
 
 PAGE = Path(__file__).parents[1] / "docs" / "messages.md"

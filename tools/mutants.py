@@ -80,7 +80,7 @@ ROOMS: Mapping[str, Room] = {
             f"{PACKAGE}/method/statement.py",
             f"{PACKAGE}/method/models.py",
             f"{PACKAGE}/method/claims.py",
-            f"{PACKAGE}/mechanisms/promises.py",
+            f"{PACKAGE}/method/method.py",
         ),
         ("tests/test_statement.py", "tests/test_noise_rule.py", "tests/test_conformance.py"),
     ),

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from shoal._version import __version__
 from shoal.auditing.result import Attack, Audit
-from shoal.mechanisms.promises import privacy_model
 from shoal.method.method import Method
 from shoal.method.models import MODELS
 from shoal.method.statement import PrivacyStatement
@@ -187,11 +186,12 @@ def _most_frequent(words: Sequence[str]) -> str:
 def _case(method: Method, attributes: int) -> str:
     """The method, and the condition under which it carries this claim rather than another."""
     extra = []
-    if privacy_model(method, 1) != privacy_model(method, 2):
+    if method.model(1) != method.model(2):
         extra.append("one column" if attributes == 1 else "several linked columns")
-    if method.noise != "laplace":
-        extra.append(f"`noise={method.noise}`")
-    if not method.link:
+    own = method.settings()
+    if own.get("noise", "laplace") != "laplace":
+        extra.append(f"`noise={own['noise']}`")
+    if not own.get("link", True):
         extra.append("`link=False`")
     if not method.pure:
         extra.append("with `delta`")

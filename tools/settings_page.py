@@ -1,16 +1,14 @@
-"""The table of settings in docs/methods.md: the records of `shoal.method.settings` come in, a section leaves.
+"""The table of settings in docs/methods.md: the parameters of methods come in, a section leaves.
 
 python -m tools.settings_page
 """
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
-from shoal.decimals import decimal_text
-from shoal.method.presets import PRESETS, taken_by
-from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
+from shoal.method.parameters import DECLARATIONS, Parameter
+from shoal.method.registry import method_class, names, parameters, taken_by
 
 PAGE = Path(__file__).parents[1] / "docs" / "methods.md"
 BEGIN, END = "<!-- written by python -m tools.settings_page -->", "<!-- end of what is written -->"
@@ -23,7 +21,7 @@ setting concerns, *of* the methods that take it, where those are few.
 """
 
 
-def table(settings: list[Setting]) -> list[str]:
+def table(settings: list[Parameter]) -> list[str]:
     lines = [
         "| setting | what it does | values | default | columns | of |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -36,28 +34,24 @@ def table(settings: list[Setting]) -> list[str]:
     return lines
 
 
-def default_words(setting: Setting) -> str:
+def default_words(setting: Parameter) -> str:
     """The default, and the methods whose own differs."""
-    shown = [_value_words(setting.default)]
+    shown = [setting.usual]
     differing: dict[str, list[str]] = {}
-    for name, preset in PRESETS.items():
-        value = getattr(preset, setting.name, setting.default)
-        if setting.name in preset.adjustable and value != setting.default:
-            differing.setdefault(_value_words(value), []).append(f"`{name}`")
-    for value, names in differing.items():
-        most = ", ".join(names) if len(names) <= 6 else f"{', '.join(names[:4])} and {len(names) - 4} others"
+    for name in names():
+        own = method_class(name).parameters().get(setting.name, setting)
+        if own.default != setting.default:
+            differing.setdefault(own.usual, []).append(f"`{name}`")
+    for value, takers in differing.items():
+        most = (
+            ", ".join(takers) if len(takers) <= 6 else f"{', '.join(takers[:4])} and {len(takers) - 4} others"
+        )
         shown.append(f"{value} with {most}")
     return "; ".join(part for part in shown if part)
 
 
-def _value_words(value: object) -> str:
-    if isinstance(value, int | Fraction) and not isinstance(value, bool):
-        return decimal_text(Fraction(value))
-    return str(value) if isinstance(value, str | bool) else ""
-
-
 def section() -> str:
-    own = [*SETTINGS.values()]
+    own = [*parameters().values()]
     about = [setting for setting in DECLARATIONS.values() if not setting.name.startswith("tuned_")]
     more = "What is said about the table and not about the method has the same forms:"
     return "\n".join([BEGIN, _HEAD, *table(own), "", more, "", *table(about), END])

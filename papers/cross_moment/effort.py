@@ -12,19 +12,19 @@ import numpy as np
 import pyarrow as pa
 
 import shoal
-from papers.cross_moment.measure import SETS, Floats, matrix
+from papers.cross_moment.measure import SETS, Floats, matrix, numbered
 from papers.desk import Desk, Task, read_table
 from papers.study import Section
 from papers.texts import wording
 from shoal.io import read
-from shoal.method.presets import PRESETS
+from shoal.method.registry import names
 from shoal.progress import silent
 from shoal.release.protect import Preparation, prepare
 
 heading = wording("cross_moment/texts")
 
 _K, _EPSILON = 200, 2
-_PRESETS = tuple(name for name in PRESETS if name.startswith("xm-"))
+_METHODS = tuple(name for name in names() if name.startswith("xm-"))
 _TIMED = ("xm-2", "xm-3", "xm-8", "xm-14")
 _COLUMNS, _ROWS, _QUICK_ROWS, _ROUNDS = 10, 100_000, 20_000, 3
 _SHAPES: Mapping[str, str] = {
@@ -36,19 +36,19 @@ _SHAPES: Mapping[str, str] = {
 def tasks(desk: Desk) -> dict[str, Task]:
     """One release of Census 4 by every method."""
     file = desk.file(SETS["Census 4"].file)
-    return {f"one release of Census 4, {name}": partial(one_release, file, name) for name in _PRESETS}
+    return {f"one release of Census 4, {name}": partial(one_release, file, name) for name in _METHODS}
 
 
 def releases(found: Mapping[str, Any]) -> dict[str, tuple[float, float, str]]:
     """log2 SSE as drawn and with match=rank, and the claim, by method."""
-    return {name: tuple(found[f"one release of Census 4, {name}"]) for name in _PRESETS}
+    return {name: tuple(found[f"one release of Census 4, {name}"]) for name in _METHODS}
 
 
 def methods_section(found: Mapping[str, Any]) -> Section:
     lines = ["| method | what it does | as drawn | rank | claim |", "| --- | --- | ---: | ---: | --- |"]
     for name, (drawn, rank, model) in releases(found).items():
-        lines.append(f"| `{name}` | {PRESETS[name].about} | {drawn:.2f} | {rank:.2f} | {model} |")
-    return Section(*heading("all-methods", len(_PRESETS), _K, _EPSILON), more="\n".join(lines))
+        lines.append(f"| `{name}` | {numbered(name).about} | {drawn:.2f} | {rank:.2f} | {model} |")
+    return Section(*heading("all-methods", len(_METHODS), _K, _EPSILON), more="\n".join(lines))
 
 
 def one_release(file: Path, name: str) -> tuple[float, float, str]:
@@ -58,7 +58,7 @@ def one_release(file: Path, name: str) -> tuple[float, float, str]:
     found, model = [], ""
     for match in ("none", "rank"):
         options: dict[str, Any] = {} if name.startswith("xm-b") else {"epsilon": _EPSILON}
-        if PRESETS[name].moments:
+        if numbered(name).moments:
             options["match"] = match
         release = shoal.protect(
             read_table(file), method=name, k=_K, seed=0, columns=data.columns, domain_from_data=1.5, **options
@@ -79,7 +79,7 @@ def speed_section(desk: Desk) -> Section:
         "| --- | --- | ---: | ---: | ---: | ---: |",
     ]
     for shape, name, partition, rest in found:
-        order = PRESETS[name].moments
+        order = numbered(name).moments
         lines.append(
             f"| {_SHAPES[shape]} | `{name}` | {order} | {partition:.2f} s | {rest:.2f} s | {rest / partition:.2f} |"
         )
@@ -110,15 +110,14 @@ def _prepared(table: pa.Table, domain: tuple[float, float], name: str) -> Prepar
 
 
 def _partition(ready: Preparation) -> float:
-    assert ready.mechanism.freeze is not None
     started = time.process_time()
-    ready.mechanism.freeze(ready.method, ready.described, ready.plan, silent, None)
+    ready.method.freeze(ready.described, ready.plan, silent)
     return time.process_time() - started
 
 
 def _whole(ready: Preparation) -> float:
     started = time.process_time()
-    ready.mechanism.run(ready.method, ready.described, ready.plan, ready.source, silent, None)
+    ready.method.run(ready.described, ready.plan, ready.account(), silent)
     return time.process_time() - started
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from papers.desk import Desk, Task, read_table
 from shoal.io import read
-from shoal.method.presets import PRESETS
+from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.protect import Preparation, prepare
@@ -58,9 +58,15 @@ class Cell:
         return f"{self.data}, {self.method}, k={self.k}{epsilon}, match={self.match}"
 
 
+def numbered(name: str) -> type[CrossMoment]:
+    """The class of a method of the paper, by its name."""
+    return CrossMoment.of(name.removeprefix("xm-"))
+
+
 def cell(data: str, method: str, k: int, epsilon: float, match: str = "rank") -> Cell:
     """A point by what a figure asks for: without noise ε does not matter, without drawn rows matching does not."""
-    masked, drawn = PRESETS[method].sensitivity != "none", PRESETS[method].moments > 0
+    cls = numbered(method)
+    masked, drawn = cls.sensitivity != "none", cls.moments > 0
     return Cell(data, method, k, epsilon if masked else None, match if drawn else "none")
 
 
@@ -83,20 +89,18 @@ def _key(one: Cell, runs: int) -> str:
 
 def log_errors(file: Path, one: Cell, runs: int, first: int = 0) -> list[float]:
     """log2 SSE of releases with seeds from `first` on, the clusters made once, rows matched as the cell says."""
-    method = PRESETS[one.method]
     options: dict[str, Any] = {} if one.epsilon is None else {"epsilon": one.epsilon}
-    if method.moments:
+    if numbered(one.method).moments:
         options["match"] = one.match
     ready = _ready(file, SETS[one.data].columns, one.method, k=one.k, **options)
-    run = ready.mechanism
-    assert run.freeze is not None
-    assert run.run_frozen is not None
-    held = run.freeze(ready.method, ready.described, ready.plan, silent, None)
+    run = ready.method
+    held = run.freeze(ready.described, ready.plan, silent)
     original = matrix(file, SETS[one.data].columns)
     found = []
     # without noise and without drawing, all runs are the same
     for seed in range(first, first + (runs if options else 1)):
-        made = run.run_frozen(ready.method, ready.described, ready.plan, Seeded(seed), silent, held)
+        account = run.account(ready.plan, Seeded(seed))
+        made = run.run_frozen(ready.described, ready.plan, account, silent, held)
         values = made.measured or made.values
         drawn = np.stack([values[name] for name in SETS[one.data].columns], axis=1)
         found.append(round(float(np.log2(((original - drawn) ** 2).sum())), 6))
@@ -109,7 +113,8 @@ def plain_noise(file: Path, columns: tuple[str, ...], epsilon: float, runs: int)
     original = matrix(file, columns)
     found = []
     for seed in range(runs):
-        made = ready.mechanism.run(ready.method, ready.described, ready.plan, Seeded(seed), silent, None)
+        account = ready.method.account(ready.plan, Seeded(seed))
+        made = ready.method.run(ready.described, ready.plan, account, silent)
         drawn = np.stack([made.values[name] for name in columns], axis=1)
         found.append(float(((original - drawn) ** 2).sum()))
     return found

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from papers.cross_moment.curves import Curves
-from papers.cross_moment.measure import CENSUS, EIA
+from papers.cross_moment.measure import CENSUS, EIA, numbered
 from papers.cross_moment.remarks import ranked_change, unbiased
 from papers.linked_columns import Linked
 from papers.study import Claim, Section, counted
@@ -18,7 +18,6 @@ from papers.textbook import local_loss, parallel_loss
 from papers.texts import judging, wording
 from shoal.mechanisms.moments.statistics import Summary
 from shoal.mechanisms.moments.statistics.sensitivity import eigenvector_changes
-from shoal.method.presets import PRESETS
 
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")
@@ -100,7 +99,7 @@ def _background(facts: Mapping[str, Any]) -> Iterator[Claim]:
 
 
 def _methodology(facts: Mapping[str, Any]) -> Iterator[Claim]:
-    made = [name for name in PRESETS["xm-2"].partitions if name != "given"]
+    made = [name for name in numbered("xm-2").partitions if name != "given"]
     yield judge(
         "any-microaggregation-extended-moments", [len(made) > 1], ", ".join(f"`{name}`" for name in made)
     )
@@ -118,7 +117,7 @@ def _methodology(facts: Mapping[str, Any]) -> Iterator[Claim]:
     several = [f"xm-{number}" for number in (8, 10, 11)]
     yield judge(
         "m-2-only-d",
-        ((PRESETS[name].covariance, PRESETS[name].coskewness) == ("all", "marginal") for name in several),
+        ((numbered(name).covariance, numbered(name).coskewness) == ("all", "marginal") for name in several),
     )
 
 

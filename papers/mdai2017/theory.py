@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from papers.cluster_errors import Setting, expected, settled
+from papers.cluster_errors import Setting, expected, groups_of, settled
 from papers.desk import Desk
 from papers.mdai2017.curves import setting
 from papers.mdai2017.facts import Floats, squared_error
@@ -54,7 +54,7 @@ def noise_variance(one: Setting) -> dict[str, float]:
     """Σ 2 (W/ε_j)²/|C| over clusters, by attribute: the expected squared noise of a release before clipping."""
     prepared, frozen = settled(one)
     found = {}
-    for group, clusters in zip(prepared.method.resolve_groups(one.columns), frozen, strict=True):
+    for group, clusters in zip(groups_of(prepared), frozen, strict=True):
         for name in group:
             scale = float(prepared.described.lattices[name].width / prepared.plan.shares[name])
             found[name] = float((2 * scale**2 / clusters.partition.sizes).sum())

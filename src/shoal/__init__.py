@@ -22,7 +22,22 @@ if TYPE_CHECKING:
     from shoal.evaluation.disclosure import Risk
     from shoal.evaluation.measured import Check
     from shoal.evaluation.verdict import Verdict, verdict
-    from shoal.mechanisms.promises import methods
+    from shoal.mechanisms.cluster_methods import (
+        IdpCBLS,
+        IdpLS,
+        InsensitiveDP,
+        Laplace,
+        MdavDP,
+        OptimalDP,
+        RankingDP,
+    )
+    from shoal.mechanisms.kanonymity.methods import Anatomy, KAnonymity, SwapMdav, SwapRanking, TCloseness
+    from shoal.mechanisms.moments.methods import CrossMoment
+    from shoal.mechanisms.pairs.method import PairsDP
+    from shoal.mechanisms.suppression.method import Suppress
+    from shoal.mechanisms.tree.method import TreeDP
+    from shoal.method.method import Method
+    from shoal.method.registry import methods
     from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
     from shoal.release.expected_noise import ExpectedNoise, expected_noise
@@ -80,13 +95,32 @@ _PLACES = {
     "check": "shoal.release.measuring.calls",
     "estimates": "shoal.evaluation",
     "evaluate": "shoal.release.measuring.calls",
-    "methods": "shoal.mechanisms.promises",
+    "methods": "shoal.method.registry",
     "protect": "shoal.release.one_call",
     "tune": "shoal.tuning",
+    # a method is a class
+    "Method": "shoal.method.method",
+    "Anatomy": "shoal.mechanisms.kanonymity.methods",
+    "CrossMoment": "shoal.mechanisms.moments.methods",
+    "IdpCBLS": "shoal.mechanisms.cluster_methods",
+    "IdpLS": "shoal.mechanisms.cluster_methods",
+    "InsensitiveDP": "shoal.mechanisms.cluster_methods",
+    "KAnonymity": "shoal.mechanisms.kanonymity.methods",
+    "Laplace": "shoal.mechanisms.cluster_methods",
+    "MdavDP": "shoal.mechanisms.cluster_methods",
+    "OptimalDP": "shoal.mechanisms.cluster_methods",
+    "PairsDP": "shoal.mechanisms.pairs.method",
+    "RankingDP": "shoal.mechanisms.cluster_methods",
+    "Suppress": "shoal.mechanisms.suppression.method",
+    "SwapMdav": "shoal.mechanisms.kanonymity.methods",
+    "SwapRanking": "shoal.mechanisms.kanonymity.methods",
+    "TCloseness": "shoal.mechanisms.kanonymity.methods",
+    "TreeDP": "shoal.mechanisms.tree.method",
 }
 _ROOMS = ("noise", "partition")
 
 __all__ = [
+    "Anatomy",
     "AttackReport",
     "Attribute",
     "Audit",
@@ -94,18 +128,29 @@ __all__ = [
     "CancelledError",
     "Check",
     "ClaimError",
+    "CrossMoment",
     "Estimates",
     "Evaluation",
     "ExpectedNoise",
+    "IdpCBLS",
+    "IdpLS",
     "InputError",
+    "InsensitiveDP",
+    "KAnonymity",
+    "Laplace",
     "Margin",
+    "MdavDP",
+    "Method",
+    "OptimalDP",
     "OptionError",
     "OutputError",
+    "PairsDP",
     "Partition",
     "PrivacyStatement",
     "ProblemsError",
     "Publication",
     "Published",
+    "RankingDP",
     "RegistryRecord",
     "Rehearsal",
     "Release",
@@ -113,7 +158,12 @@ __all__ = [
     "Schema",
     "ShoalError",
     "Step",
+    "Suppress",
+    "SwapMdav",
+    "SwapRanking",
+    "TCloseness",
     "Taxonomy",
+    "TreeDP",
     "Tuning",
     "Verdict",
     "__version__",

@@ -1,4 +1,4 @@
-"""Stages from outside the package: noises, partitions, mechanisms, presets, measures and formats are registered here.
+"""Stages from outside the package: methods, noises, partitions, measures and formats are registered here.
 
 What is promised with a stage that is no part of Shoal is the word of whoever brings it. It is taken for nothing: the
 claim is `none`, and a release is not for publication, unless the stage comes with an accounting that passes. The
@@ -10,26 +10,22 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from types import FunctionType
+from typing import TypeVar
 
 from shoal.errors import ClaimError, OptionError
 from shoal.evaluation.measures import Measure, register_measure
 from shoal.io import Format, register_format
-from shoal.mechanisms.table import ENTRIES, Entry
-from shoal.method.presets import PRESETS
-from shoal.method.settings import SETTINGS
+from shoal.method.method import Method
+from shoal.method.parameters import DECLARATIONS, Parameter, parameter, shared
+from shoal.method.registry import names, register
 from shoal.method.stages import _PARTITIONS, PARTITIONS, PartitionStage
 from shoal.noise.families import _NOISES, NOISES, NoiseFamily
 from shoal.origin import Outside
 from shoal.report.sections import Section, register_section
-
-if TYPE_CHECKING:
-    from shoal.mechanisms.base import Mechanism
-    from shoal.method.claims import Claim
-    from shoal.method.method import Method
 
 __all__ = [
     "Accounting",
@@ -38,13 +34,14 @@ __all__ = [
     "Pair",
     "Section",
     "pairs",
+    "parameter",
     "register_format",
     "register_measure",
-    "register_mechanism",
+    "register_method",
     "register_noise",
     "register_partition",
-    "register_preset",
     "register_section",
+    "shared",
 ]
 
 # pairs of neighbouring tables that an accounting is asked about
@@ -76,6 +73,17 @@ class Pair:
         return self.epsilon / len(self.widths)
 
 
+_MethodClass = TypeVar("_MethodClass", bound=type[Method])
+# what a method says about itself that its claim rests on
+_SAID = {"claims", "work", "mechanism", "freezes", "synthetic", "statistics", "likelihood"}
+# options of calls and commands, which no parameter of a method can be called
+_WORDS = """
+all conf config confidence data dataset date_format decimal dry_run encoding engine evaluate everything file format
+header_row help help_all internal json labels ledger log master method not_same_records on out people plot progress
+quote range rehearse runs same_records schema seed separator sheet shoal spreadsheet_safe staging statistics taxonomy
+thousands types view work workers
+"""
+_OPTIONS = frozenset(_WORDS.split())
 # the most that any output tells the two tables of a pair apart: the largest log-ratio of its probabilities
 Accounting = Callable[[Pair], "Fraction | float"]
 
@@ -125,41 +133,61 @@ def register_partition(
     _PARTITIONS[name] = replace(stage, outside=_accounted(name, who, accounting))
 
 
-def register_mechanism(
-    name: str, mechanism: Mechanism, claim: Claim, *, who: str, accounting: Accounting | None = None
-) -> None:
-    """Add a mechanism with what it claims.
+def register_method(cls: _MethodClass, *, who: str, accounting: Accounting | None = None) -> _MethodClass:
+    """Make a method known by its name: to `shoal.protect`, recipes, the command line, tuning and Studio.
+
+    The method of a package that is installed is found by itself, if the package has an entry point in the group
+    `shoal.methods`, which is a function that calls this one.
+
+    Args:
+        cls: a subclass of `Method`, or of a method of the package.
+        who: whose it is, for statements.
+        accounting: what its releases lose; without one it claims nothing, unless all it changes of a method of the
+            package is values: defaults of parameters, or which registered stages it has. Such a method claims what
+            those do.
 
     Raises:
-        OptionError: the name is taken.
+        OptionError: the name is taken, a parameter is called like another option, or a stage is not registered.
         ClaimError: the accounting finds that more than ε can be lost.
     """
-    _free("mechanism", name, ENTRIES)
-    ENTRIES[name] = Entry(claim, mechanism=mechanism, outside=_accounted(name, who, accounting))
+    _free("method", cls.name, names())
+    for option, known in cls.parameters().items():
+        if option in _OPTIONS or option in DECLARATIONS:
+            raise OptionError("there-is-a-already", what="option", name=option)
+        _check_default(cls.name, known)
+    if cls.partition not in PARTITIONS:
+        raise OptionError(
+            "method-names-none", option="method", method=cls.name, what="partition", named=cls.partition
+        )
+    own = accounting is None and _only_values(cls)
+    cls.outside = None if own else _accounted(cls.name, who, accounting)
+    register(cls)
+    return cls
 
 
-def register_preset(method: Method) -> None:
-    """Add a method that is made of registered stages. What it promises follows from those.
-
-    Raises:
-        OptionError: the name is taken, or a stage or a setting is unknown.
-    """
-    _free("method", method.name, PRESETS)
-    known: tuple[tuple[str, str, Mapping[str, object]], ...] = (
-        ("mechanism", method.mechanism, ENTRIES),
-        ("partition", method.partition, PARTITIONS),
-        ("noise", method.noise, NOISES),
-        *(("setting", option, SETTINGS) for option in method.adjustable),
-    )
-    for what, named, table in known:
-        if named not in table:
+def _check_default(method: str, known: Parameter) -> None:
+    if isinstance(known.default, str) and known.choices and not known.form.keyed:
+        allowed = {*known.choices, *known.form.besides}
+        if known.default not in allowed:
             raise OptionError(
-                "method-names-none", option="method", method=method.name, what=what, named=named
+                "method-names-none", option="method", method=method, what=known.name, named=known.default
             )
-    PRESETS[method.name] = method
 
 
-def _free(what: str, name: str, table: Mapping[str, object]) -> None:
+def _only_values(cls: type[Method]) -> bool:
+    """Whether a class says nothing of its own about what it does and claims, so that those of its base hold."""
+    base, *_ = cls.__bases__
+    computed = (property, classmethod, staticmethod, FunctionType)
+    own = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
+    return (
+        base.__module__.startswith(f"{__package__}.")
+        and len(cls.__bases__) == 1
+        and not own.keys() & _SAID
+        and not any(isinstance(value, computed) for value in own.values())
+    )
+
+
+def _free(what: str, name: str, table: Container[str]) -> None:
     if name in table:
         raise OptionError("there-is-a-already", what=what, name=name)
 

@@ -8,6 +8,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
+
+from shoal.noise import Source
+from shoal.privacy import Accountant
 
 from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Scores, Staircase
 from .transcript import Draw, Plain, recording, replaying
@@ -102,3 +106,29 @@ def accounts(run: Callable[[Any], Any], table: Any, neighbour: Any, seed: int = 
     """An account of random outcomes, and one of outcomes turned to where most is lost, as far as the first tells."""
     first = account(run, table, neighbour, seed)
     return first, account(run, table, neighbour, seed, worst_outcomes(*first.draws))
+
+
+def unpaid(plant: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """A fault of sharing with nobody to stop it."""
+
+    def planted(patch: pytest.MonkeyPatch) -> None:
+        plant(patch)
+        no_accountant(patch)
+
+    planted.__name__ = f"unpaid_{plant.__name__}"
+    return planted
+
+
+def no_accountant(patch: pytest.MonkeyPatch) -> None:
+    """Whatever is reserved, and whatever is spent, passes: what is lost must show in the noise."""
+
+    def of(reserved: Mapping[str, Fraction], total: Any, source: Source, **rest: Any) -> Accountant:
+        return Accountant(dict(reserved), source, **rest)
+
+    def divide(self: Accountant, purpose: str, parts: Mapping[str, Fraction]) -> None:
+        self.reserved |= parts
+
+    patch.setattr(Accountant, "of", of)
+    patch.setattr(Accountant, "divide", divide)
+    patch.setattr(Accountant, "left", lambda self, purpose: Fraction(10**9))
+    patch.setattr(Accountant, "unspent", lambda self: {})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -12,8 +12,8 @@ import pytest
 
 import shoal
 from shoal.errors import OptionError
-from shoal.mechanisms.promises import privacy_model
-from shoal.method.presets import PRESETS, configured
+from shoal.method.method import Method
+from shoal.method.registry import configured, method_class, names
 
 from .accounting import Account, accounts, concentrated, total
 from .worlds import World, world
@@ -34,14 +34,25 @@ class Claiming:
 
 
 def claiming() -> Iterator[Claiming]:
-    """Every preset that carries the claim with some of its settings, by the rule of the statements."""
-    for name, method in PRESETS.items():
-        variants = [method, replace(method, k=1), replace(method, link=False)]
-        if any(privacy_model(one, columns) == "dp" for one in variants for columns in (1, 2)):
+    """Every method that carries the claim with some of its settings, by the rule of the statements."""
+    for name in names():
+        if any(one.model(columns) == "dp" for one in variants(method_class(name)) for columns in (1, 2)):
             yield Claiming(name)
         try:
-            if "partition" in method.adjustable and configured(name, epsilon=1, partition="tree"):
+            if "partition" in method_class(name).parameters() and configured(
+                name, epsilon=1, partition="tree"
+            ):
                 yield Claiming(name, tree=True)
+        except OptionError:
+            continue
+
+
+def variants(method: type[Method]) -> Iterator[Method]:
+    """A method as it is, with clusters of one, and with columns that are not linked, as far as it has that."""
+    yield method.example()
+    for option, value in (("k", 1), ("link", False)):
+        try:
+            yield method.configure(epsilon=1, **{option: value})
         except OptionError:
             continue
 

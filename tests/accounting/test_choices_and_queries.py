@@ -13,6 +13,7 @@ import shoal
 import shoal.release.protect
 from shoal.errors import OptionError
 from shoal.io import read
+from shoal.privacy import Accountant
 from shoal.query.facts import prepare as prepare_queries
 from shoal.query.spec import KINDS, answer, cost, parse
 from shoal.release.protect import prepare
@@ -52,7 +53,8 @@ def choose(table: pd.DataFrame, ks: tuple[int, ...], epsilon: Fraction) -> Setti
     candidates = {
         Setting("ranking-dp", k): prepare(read(table), declared, "ranking-dp", 1, k, link=False) for k in ks
     }
-    return choose_privately(candidates, epsilon, shoal.release.protect.noise_source(None))
+    account = Accountant.of({"choice": epsilon}, epsilon, shoal.release.protect.noise_source(None))
+    return choose_privately(candidates, account.spend("choice", epsilon))
 
 
 def private_choices(pairs: int) -> Fraction:

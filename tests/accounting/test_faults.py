@@ -1,8 +1,11 @@
-"""Planted faults: mechanisms and answers that promise more than they keep, each of which the accounting must find."""
+"""Planted faults: mechanisms and answers that promise more than they keep.
+
+Each of them the accounting must find, by itself. Those of sharing the accountant stops before the draw.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -13,19 +16,24 @@ import pytest
 
 import shoal
 import shoal.mechanisms.insensitive.mechanism as insensitive
-import shoal.mechanisms.promises
+import shoal.mechanisms.tree.gate as gate
+import shoal.mechanisms.tree.intervals as intervals
 import shoal.mechanisms.tree.mechanism as tree
+import shoal.mechanisms.tree.values as values
 import shoal.noise.families
 import shoal.query.answers
 import shoal.query.blur
+import shoal.query.rank
 import shoal.query.refined
 import shoal.query.spec
-import shoal.release.protect
 from shoal.columns.schema import Attribute
+from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.tree.layout import Layout
 from shoal.method.budget import Plan
+from shoal.method.method import Method
 from shoal.noise import categorical
 from shoal.noise.scale import round_up_scale
+from shoal.privacy import OverspendError
 from shoal.query.blur import Blur
 from shoal.query.facts import Neighbours
 from shoal.query.facts import prepare as prepare_queries
@@ -34,7 +42,7 @@ from shoal.query.refinement import Factors, Refined
 from shoal.query.spec import answer, cost, delta, parse
 from tests.query.refinement.test_refine import excess, exp_bounds, largest_ratio
 
-from .accounting import accounts
+from .accounting import accounts, unpaid
 from .test_accounting import Claiming, largest_loss, largest_part, lost
 from .test_choices_and_queries import answers
 
@@ -50,14 +58,19 @@ def half_the_noise(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_the_noise_of_counts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        Layout, "count_scale", lambda self, share: round_up_scale((1 if self.adding else 2) / (2 * share))
-    )
+    honest = gate.noisy
+
+    def dishonest(counts: Any, moves: Any, spend: Any) -> Any:
+        # sums have a bound for each of them
+        return honest(counts, moves if isinstance(moves, Sequence) else Fraction(moves, 2), spend)
+
+    for module in (tree, intervals, values):
+        patch.setattr(module, "noisy", dishonest)
 
 
 def twice_the_rate_of_cuts(patch: pytest.MonkeyPatch) -> None:
-    honest = Layout.cut_rates.fget  # type: ignore[attr-defined]
-    patch.setattr(Layout, "cut_rates", property(lambda self: tuple(2 * rate for rate in honest(self))))
+    honest = Layout.cut_rate
+    patch.setattr(Layout, "cut_rate", lambda self, share: 2 * honest(self, share))
 
 
 def half_the_sensitivity_of_scores(patch: pytest.MonkeyPatch) -> None:
@@ -80,9 +93,7 @@ def every_attribute_gets_everything(patch: pytest.MonkeyPatch) -> None:
     def dishonest(method: Any, described: Any) -> Plan:
         return replace(honest(method, described), shares=dict.fromkeys(described.columns, method.budget))
 
-    patch.setattr(
-        shoal.mechanisms.clusters, "CLUSTERS", replace(shoal.mechanisms.clusters.CLUSTERS, plan=dishonest)
-    )
+    patch.setattr(shoal.mechanisms.clusters, "plan", dishonest)
 
 
 def leaves_counted_twice(patch: pytest.MonkeyPatch) -> None:
@@ -96,16 +107,12 @@ def leaves_counted_twice(patch: pytest.MonkeyPatch) -> None:
 
 
 def staircase_on_rank_groups(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shoal.release.protect, "noise_allowed", lambda method, attributes: None)
+    patch.setattr(PartitionMethod, "allow_noise", lambda self, attributes: None)
 
 
 def names_ranked_as_numbers(patch: pytest.MonkeyPatch) -> None:
-    honest = shoal.mechanisms.promises.promise_of
-    patch.setattr(
-        shoal.release.protect,
-        "promise_of",
-        lambda method, attributes, nominal=0: honest(method, attributes),
-    )
+    honest = Method.promise
+    patch.setattr(Method, "promise", lambda self, attributes, nominal=0: honest(self, attributes))
 
 
 def rows_in_order(patch: pytest.MonkeyPatch) -> None:
@@ -119,6 +126,23 @@ def rows_in_order(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+SHARING: list[tuple[str, Plant]] = [
+    ("laplace", every_attribute_gets_everything),
+    ("ranking-dp", every_attribute_gets_everything),
+    ("tree-dp", leaves_counted_twice),
+    ("insensitive-dp", every_cluster_gets_everything),
+]
+
+
+@pytest.mark.parametrize(("preset", "plant"), SHARING)
+def test_what_is_not_paid_for_is_not_drawn(
+    preset: str, plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(OverspendError, match="left of"):
+        largest_loss(Claiming(preset), 200)
+
+
 @pytest.mark.parametrize(
     ("preset", "plant"),
     [
@@ -129,9 +153,9 @@ def rows_in_order(patch: pytest.MonkeyPatch) -> None:
         ("tree-dp", twice_the_rate_of_cuts),
         ("laplace", half_the_sensitivity_of_scores),
         ("insensitive-dp", half_the_sensitivity_of_scores),
-        ("laplace", every_attribute_gets_everything),
-        ("ranking-dp", every_attribute_gets_everything),
-        ("tree-dp", leaves_counted_twice),
+        ("laplace", unpaid(every_attribute_gets_everything)),
+        ("ranking-dp", unpaid(every_attribute_gets_everything)),
+        ("tree-dp", unpaid(leaves_counted_twice)),
         ("laplace", rows_in_order),
     ],
 )
@@ -143,7 +167,7 @@ def test_a_planted_fault_is_found(preset: str, plant: Plant, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     ("method", "plant"),
-    [("insensitive-dp", every_cluster_gets_everything), ("ranking-dp", staircase_on_rank_groups)],
+    [("insensitive-dp", unpaid(every_cluster_gets_everything)), ("ranking-dp", staircase_on_rank_groups)],
 )
 def test_a_fault_that_takes_many_clusters_is_found(
     method: str, plant: Plant, monkeypatch: pytest.MonkeyPatch
@@ -204,12 +228,23 @@ def both_parts_of_a_mean_get_everything(patch: pytest.MonkeyPatch) -> None:
     honest = Blur.single.__func__  # type: ignore[attr-defined]
 
     def dishonest(cls: type[Blur], noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction) -> Blur:
-        return replace(honest(cls, noise, sensitivity, unit, 2 * epsilon), epsilon=epsilon)
+        found: Blur = honest(cls, noise, sensitivity, unit, 2 * epsilon)
+        return found
 
     patch.setattr(Blur, "single", classmethod(dishonest))
 
 
-def twice_the_rate_of_ranks(patch: pytest.MonkeyPatch) -> None:
+def twice_the_penalties_of_ranks(patch: pytest.MonkeyPatch) -> None:
+    honest = shoal.query.rank.ranked
+
+    def dishonest(*arguments: Any) -> Any:
+        lengths, starts, penalties = honest(*arguments)
+        return lengths, starts, 2 * penalties
+
+    patch.setattr(shoal.query.rank, "ranked", dishonest)
+
+
+def twice_the_budget_of_ranks(patch: pytest.MonkeyPatch) -> None:
     honest = shoal.query.spec.quantile
 
     def dishonest(facts: Any, *, epsilon: Fraction, **options: Any) -> Any:
@@ -226,12 +261,26 @@ QUERY_FAULTS: list[tuple[str, Plant]] = [
     ("histogram", counts_that_move_by_one_together),
     ("sum", sums_that_move_by_one),
     ("mean", sums_that_move_by_one),
+    ("quantile", twice_the_penalties_of_ranks),
+]
+QUERY_SHARING: list[tuple[str, Plant]] = [
     ("mean", both_parts_of_a_mean_get_everything),
-    ("quantile", twice_the_rate_of_ranks),
+    ("quantile", twice_the_budget_of_ranks),
 ]
 
 
-@pytest.mark.parametrize(("kind", "plant"), QUERY_FAULTS)
+@pytest.mark.parametrize(("kind", "plant"), QUERY_SHARING)
+def test_an_answer_beyond_its_price_is_not_drawn(
+    kind: str, plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    with pytest.raises(OverspendError, match="the plan reserves"):
+        answers(kind, 12)
+
+
+@pytest.mark.parametrize(
+    ("kind", "plant"), [*QUERY_FAULTS, *((kind, unpaid(plant)) for kind, plant in QUERY_SHARING)]
+)
 def test_a_fault_of_an_answer_is_found(kind: str, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
     with pytest.raises(AssertionError, match="bound"):
@@ -312,10 +361,11 @@ def factors_of_individuals_for_statistics(patch: pytest.MonkeyPatch) -> None:
 def a_replaced_person_costs_as_one_added(patch: pytest.MonkeyPatch) -> None:
     honest = shoal.query.refined._offer
 
-    def dishonest(*arguments: Any, epsilon: Fraction, **options: Any) -> Any:
-        return honest(*arguments, epsilon=epsilon / 2, **options)
-
-    patch.setattr(shoal.query.refined, "_offer", dishonest)
+    patch.setattr(
+        shoal.query.refined,
+        "_offer",
+        lambda *arguments, **options: honest(*arguments, **{**options, "touched": 1}),
+    )
 
 
 def all_of_delta_moved(patch: pytest.MonkeyPatch) -> None:

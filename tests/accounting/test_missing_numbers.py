@@ -15,8 +15,9 @@ import shoal.mechanisms.pairs.model as model
 import shoal.noise.response
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import round_up_scale
+from shoal.privacy import OverspendError
 
-from .accounting import Account, accounts, concentrated, total
+from .accounting import Account, accounts, concentrated, total, unpaid
 from .test_accounting import assert_the_same_release
 
 SCHEMA = shoal.Schema.from_dict(
@@ -186,8 +187,8 @@ def gaps_are_counted_for_nothing(patch: pytest.MonkeyPatch) -> None:
     ("method", "plant", "settings"),
     [
         ("laplace", answers_with_twice_the_budget, {}),
-        ("tree-dp", gaps_are_counted_for_nothing, {"cuts": 1}),
-        ("tree-dp", gaps_are_counted_for_nothing, {"cuts": 0}),
+        ("tree-dp", unpaid(gaps_are_counted_for_nothing), {"cuts": 1}),
+        ("tree-dp", unpaid(gaps_are_counted_for_nothing), {"cuts": 0}),
     ],
 )
 def test_a_planted_fault_is_found(
@@ -196,3 +197,12 @@ def test_a_planted_fault_is_found(
     plant(monkeypatch)
     with pytest.raises(AssertionError):
         worst(method, {"b": None}, ["b"], **settings)
+
+
+@pytest.mark.parametrize("cuts", [0, 1])
+def test_gaps_that_are_counted_for_nothing_are_not_counted(
+    cuts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gaps_are_counted_for_nothing(monkeypatch)
+    with pytest.raises(OverspendError, match="the plan reserves"):
+        worst("tree-dp", {"b": None}, ["b"], cuts=cuts)

@@ -10,14 +10,14 @@ import shoal
 from shoal.errors import InputError, OptionError
 from shoal.io import read
 from shoal.mechanisms.tree.intervals import ends_of
-from shoal.method.presets import PRESETS
+from shoal.method.registry import names
 from shoal.noise import Seeded
 from shoal.release.protect import prepare
 
 from .transcript import recording
 from .worlds import world
 
-every_preset = pytest.mark.parametrize("preset", PRESETS)
+every_preset = pytest.mark.parametrize("preset", names())
 
 
 def carried_out(preset: str, wanted: int, first: int = 0) -> int:
@@ -51,15 +51,15 @@ def test_nothing_fails_in_hundreds_of_worlds(preset: str) -> None:
 
 def test_an_empty_interval_behind_the_last_name_is_no_failure() -> None:
     """Cut points that leave nothing to their right, at the end of a domain of names: six runs in a hundred did that."""
-    names = [f"name {number:02}" for number in range(10)]
+    towns = [f"name {number:02}" for number in range(10)]
     schema = shoal.Schema.from_dict(
-        {"attribute": [{"name": "a", "kind": "nominal", "values": names}, {"name": "b", "lo": 0, "hi": 100}]}
+        {"attribute": [{"name": "a", "kind": "nominal", "values": towns}, {"name": "b", "lo": 0, "hi": 100}]}
     )
     for seed in range(60):
         random = np.random.default_rng(seed)
-        table = pd.DataFrame({"a": random.choice(names, 20), "b": random.integers(0, 101, 20)})
+        table = pd.DataFrame({"a": random.choice(towns, 20), "b": random.integers(0, 101, 20)})
         released = shoal.protect(table, schema, "tree-dp", 1, seed=seed, cuts=3, depth=4).data
-        assert set(released["a"]) <= set(names)
+        assert set(released["a"]) <= set(towns)
 
 
 def test_ends_of_intervals_stay_inside_the_domain() -> None:

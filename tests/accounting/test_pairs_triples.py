@@ -11,8 +11,9 @@ import pytest
 import shoal.mechanisms.pairs.drawing as drawing
 import shoal.mechanisms.pairs.mechanism as mechanism
 import shoal.mechanisms.pairs.triples as triples
+from shoal.privacy import OverspendError
 
-from .accounting import Account, concentrated, total
+from .accounting import Account, concentrated, no_accountant, total
 from .laws import Selection
 from .test_pairs import account
 from .test_renyi import over_rho
@@ -117,8 +118,8 @@ def expected_from_records(patch: pytest.MonkeyPatch) -> None:
 def sums_without_noise(patch: pytest.MonkeyPatch) -> None:
     honest = drawing.measure_triples
 
-    def dishonest(exact: Any, expected: Any, layout: Any, currency: Any, rows: Any, source: Any) -> Any:
-        numbers, _ = honest(exact, expected, layout, currency, rows, source)
+    def dishonest(exact: Any, expected: Any, layout: Any, currency: Any, rows: Any, account: Any) -> Any:
+        numbers, _ = honest(exact, expected, layout, currency, rows, account)
         # in halves of a row, so that one record shows
         return numbers, exact[numbers] / 2
 
@@ -131,6 +132,7 @@ def test_a_fault_in_triples_is_found(
     plant: Callable[[pytest.MonkeyPatch], None], delta: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
+    no_accountant(monkeypatch)
     extra = {"delta": delta} if delta else {}
     found = account("add-remove", 0, 5, 0, triples=True, epsilon=2, rows=MANY, **extra)
     statement = found[0].results[0].statement
@@ -138,6 +140,16 @@ def test_a_fault_in_triples_is_found(
         assert max(one.bound for one in found) > statement.epsilon
     else:
         assert max(total(*one.draws, concentrated) for one in found) > statement.rho
+
+
+@pytest.mark.parametrize("delta", [None, DELTA])
+def test_triples_that_are_not_paid_for_are_not_drawn(
+    delta: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    triples_not_paid_for(monkeypatch)
+    extra = {"delta": delta} if delta else {}
+    with pytest.raises(OverspendError, match="the plan reserves"):
+        account("add-remove", 0, 5, 0, triples=True, epsilon=2, rows=MANY, **extra)
 
 
 def test_exact_sums_of_triples_after_the_gate_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

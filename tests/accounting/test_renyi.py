@@ -15,10 +15,11 @@ import shoal.mechanisms.pairs.mechanism as pairs
 import shoal.mechanisms.pairs.oneway as oneway
 from shoal.mechanisms.pairs.currency import Concentrated
 from shoal.noise import epsilon_from, rho_from
+from shoal.privacy import Spend
 
 from .accounting import concentrated, total
 from .renyi import _of_gaussians, divergence, enumerated, gaussian_masses, mixed, together
-from .test_pairs import account, table
+from .test_pairs import LessNoise, account, table
 from .transcript import recording, replaying
 
 ORDERS = tuple(map(Fraction, ("1.25", "2", "5", "20")))
@@ -137,8 +138,8 @@ def test_the_statement_of_a_person_with_several_rows_is_converted_once() -> None
 def half_the_noise_of_pairs(patch: pytest.MonkeyPatch) -> None:
     honest = Concentrated.measure
 
-    def dishonest(self: Concentrated, exact: Any, shape: Any, share: Fraction, source: Any) -> Any:
-        return honest(self, exact, shape, share * (4 if exact.size == 1 else 1), source)
+    def dishonest(self: Concentrated, exact: Any, shape: Any, spend: Spend) -> Any:
+        return honest(self, exact, shape, LessNoise(spend, 4 if exact.size == 1 else 1))
 
     patch.setattr(Concentrated, "measure", dishonest)
 
@@ -146,8 +147,8 @@ def half_the_noise_of_pairs(patch: pytest.MonkeyPatch) -> None:
 def cuts_not_paid_for(patch: pytest.MonkeyPatch) -> None:
     honest = oneway.draw_edges
 
-    def dishonest(ordered: Any, ends: Any, rates: Any, source: Any, counts: Any = None) -> Any:
-        return honest(ordered, ends, [12 * rate for rate in rates], source, counts)
+    def dishonest(ordered: Any, ends: Any, spends: Any, rate_of: Any, counts: Any = None) -> Any:
+        return honest(ordered, ends, spends, lambda share: 12 * rate_of(share), counts)
 
     patch.setattr(oneway, "draw_edges", dishonest)
 

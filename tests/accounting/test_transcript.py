@@ -98,8 +98,8 @@ def test_a_release_that_depends_on_more_than_the_draws_is_a_divergence(
 ) -> None:
     honest = shoal.mechanisms.mask.mask_group
 
-    def leaking(group, clusters, shares, source, method):  # type: ignore[no-untyped-def]
-        masked = honest(group, clusters, shares, source, method)
+    def leaking(group, *rest):  # type: ignore[no-untyped-def]
+        masked = honest(group, *rest)
         masked.summaries[0][0] += int(group.positions[0].sum())
         return masked
 

@@ -224,7 +224,7 @@ class Run:
 
     def orders(self, method: Any, rebuilt: Any, source: Source) -> dict[str, Integers]:
         """Row orders that release the prescribed rows: a shuffle gives any order of the same rows the same odds."""
-        together = [list(rebuilt.values)] if method.link else [[column] for column in rebuilt.values]
+        together = [list(rebuilt.values)] if method.output.linked else [[column] for column in rebuilt.values]
         _check_shuffles(method, rebuilt, together)
         found: dict[str, Integers] = {}
         for columns in together:

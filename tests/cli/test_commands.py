@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ from samples import ODD_NAMES
 
 import shoal
 from shoal.cli import run
+from shoal.cli.command import Flag, sorted_words
+from shoal.method.registry import claim_words, method_class, parameters
 
 BUNDLE = {"statement.json", "method.toml", "log.toml", "report.html"}
 
@@ -263,3 +266,89 @@ def test_commands_are_built_once_a_process(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr("typer.main.get_command", built)
     assert run(["--version"]) == 0
+
+
+@pytest.mark.parametrize("command", ["protect", "rehearse", "audit"])
+@pytest.mark.parametrize("method", ["pairs-dp", "mdav-dp", "suppress", "xm-6"])
+def test_help_about_a_method_shows_its_options_and_no_others(
+    command: str, method: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([command, "--method", method, "--help"]) == 0
+    shown = capsys.readouterr().out
+    typed = set(re.findall(r"--[a-z][a-z-]*", shown))
+    own = method_class(method).parameters()
+    assert {f"--{name.replace('_', '-')}" for name in own} <= typed
+    others = {f"--{name.replace('_', '-')}" for name in parameters() if name not in own}
+    assert not others & set(re.findall(r"^  (--[a-z][a-z-]*)", shown, re.MULTILINE))
+    assert f"Method {method}: " in shown
+    assert " ".join(f"Claim: {claim_words(method_class(method))}.".split()) in " ".join(shown.split())
+    assert {"--schema", "--method"} <= typed
+    for known in own.values():
+        if known.usual and known.form.typed is not bool:
+            assert f"[default: {known.usual}]" in " ".join(shown.split())
+
+
+def test_help_about_a_method_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["protect", "--method", "pairs-d", "--help"]) == 2
+    assert "Did you mean 'pairs-dp'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["protect", "a.csv", "--epsilno", "1"], "there is no option '--epsilno'. Did you mean '--epsilon'?"),
+        (["hold-out", "a.csv", "--shar", "1"], "there is no option '--shar'. Did you mean '--share'?"),
+        (["protect", "a.csv", "-z"], "there is no option '-z'."),
+        (["protect"], "Missing argument 'DATA'."),
+        (["serve"], "Missing option '--data'."),
+        (["protect", "a.csv", "b.csv"], "Got unexpected extra argument(s) (b.csv)"),
+        (["protect", "a.csv", "--k"], "Option '--k' requires an argument."),
+        (["protect", "a.csv", "--json=1"], "Option '--json' does not take a value."),
+        (
+            ["protect", "a.csv", "--k", "2.5"],
+            "Invalid value for '--k' / '-k': Input should be a valid integer, unable to parse string as an integer",
+        ),
+        (
+            ["risk", "a.csv", "--alpha", "x"],
+            "Invalid value for '--alpha': Input should be a valid number, unable to parse string as a number",
+        ),
+        (
+            ["serve", "--data", "x", "--port", "99999"],
+            "Invalid value for '--port': Input should be less than or equal to 65535",
+        ),
+        (
+            ["serve", "--data", "x", "--patience", "0"],
+            "Invalid value for '--patience': Input should be greater than or equal to 0.1",
+        ),
+    ],
+)
+def test_what_cannot_be_typed_is_answered(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    assert capsys.readouterr().err == f"shoal: {said}\n"
+
+
+def test_words_are_read_as_they_are_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    flags = (
+        Flag("data", "", type=Path, argument=True),
+        Flag("k", "", type=int, flags=("--k", "-k")),
+        Flag("share", "", type=float, default=0.5, variable="SHOAL_SHARE"),
+        Flag("clip", "", type=bool, flags=("--clip/--no-clip",)),
+        Flag("na", "", many=True),
+    )
+
+    def read(*words: str) -> dict[str, object]:
+        given, left, _ = sorted_words(flags, words)
+        return {flag.name: flag.value(given[flag.name]) for flag in flags} | {"left": left}
+
+    usual = {"data": Path("a"), "k": None, "share": 0.5, "clip": None, "na": None, "left": []}
+    assert read("a") == usual
+    assert read("-k5", "a") == usual | {"k": 5}
+    assert read("--k", "5.0", "a", "--k=7") == usual | {"k": 7}
+    assert read("--no-clip", "--clip", "a", "--no-clip") == usual | {"clip": False}
+    # a value may look like a flag, and a table, too
+    assert read("--na", "--", "--na=", "--", "a", "--k") == usual | {"na": ["--", ""], "left": ["--k"]}
+    monkeypatch.setenv("SHOAL_SHARE", "0.25")
+    assert read("a") == usual | {"share": 0.25}
+    assert read("a", "--share", "1e-1") == usual | {"share": 0.1}

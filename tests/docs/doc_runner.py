@@ -29,8 +29,8 @@ from doc_shell import Shell
 import shoal
 from shoal.io import read
 from shoal.io.toml import load
-from shoal.method.presets import PRESETS
 from shoal.method.recipe import load_recipe
+from shoal.method.registry import PLUGINS, method_class
 from shoal.query.server.folder import Settings
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -67,7 +67,7 @@ def same(shown: str, printed: str) -> bool:
 def _python(page: PageRun, block: Block, where: str) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(block.text, where, "exec"), page.namespace)
+        exec(compile(block.text, where, "exec", dont_inherit=True), page.namespace)
     page.printed = printed.getvalue()
 
 
@@ -123,8 +123,9 @@ def _file(page: PageRun, block: Block) -> Path:
 
 # what a TOML file is for, told by a key that only this kind of file has
 _TOML_FILES: dict[str, Callable[[Path], object]] = {
-    "method": lambda path: PRESETS[load_recipe(path)["method"]],
+    "method": lambda path: method_class(load_recipe(path)["method"]),
     "attribute": shoal.Schema.load,
+    "project": lambda path: tomllib.loads(path.read_text("utf-8"))["project"]["entry-points"][PLUGINS],
     "ceiling": lambda path: Settings.from_dict(load(path, "toml-data-set")),
 }
 

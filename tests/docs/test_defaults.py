@@ -12,8 +12,7 @@ import shoal
 from shoal.columns.attribute import Attribute
 from shoal.errors import ShoalError
 from shoal.method.models import MODELS
-from shoal.method.presets import DEFAULT_METHOD, PRESETS
-from shoal.method.settings import SETTINGS
+from shoal.method.registry import DEFAULT_METHOD, method_class, names, parameters
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = {"add-remove": "number of records private", "replace-one": "number of records public"}
@@ -43,8 +42,8 @@ def test_the_default_method_is_the_stated_one() -> None:
 
 def test_adjacency_and_what_it_makes_of_the_number_of_records_are_the_stated_ones() -> None:
     told = stated()
-    chosen = {name: PRESETS[name].neighbours for name in budgeted()}
-    either = {name for name in chosen if "neighbours" in PRESETS[name].adjustable}
+    chosen = {name: method_class(name).neighbours for name in budgeted()}
+    either = {name for name in chosen if "neighbours" in method_class(name).parameters()}
     assert {f"adjacency of `{name}`" for name in either} == {what for what in told if "of `" in what}
     for name in either:
         (other,) = set(PUBLIC) - {chosen[name]}
@@ -55,8 +54,8 @@ def test_adjacency_and_what_it_makes_of_the_number_of_records_are_the_stated_one
 
 def test_delta_missing_values_ranges_and_weights_are_the_stated_ones() -> None:
     told = stated()
-    assert told["δ"][0] == str(SETTINGS["delta"].default)
-    takes = [name for name, preset in PRESETS.items() if "delta" in preset.adjustable]
+    assert told["δ"][0] == str(parameters()["delta"].default)
+    takes = [name for name in names() if "delta" in method_class(name).parameters()]
     assert told["δ"][1] == f"{', '.join(f'`{name}`' for name in takes)} takes `delta`"
     assert told["survey weights"][0] == "`dropped`"
     assert Attribute("w", kind="numeric", role="weight").dropped

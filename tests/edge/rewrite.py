@@ -18,6 +18,8 @@ import pyarrow as pa
 from shoal.columns.schema import Attribute
 from shoal.io import Table, format_of, read, table_name
 from shoal.io.column_types import arrow_type
+from shoal.mechanisms.pairs.mechanism import told
+from shoal.mechanisms.pairs.method import PairsDP
 from shoal.method.recipe import load_recipe
 from shoal.release.bundle import write_documents
 from shoal.release.protect import prepare
@@ -62,7 +64,7 @@ def rewrite(bundle: Path, out: Path) -> None:
     table = Table(nw.from_native(pa.table(columns), eager_only=True), kind, inferred=frozenset(untyped))
     labels = np.zeros(released.n, dtype=np.int64) if recipe.get("partition") == "given" else None
     prepared = prepare(table, **recipe, labels=labels)
-    if (told := prepared.mechanism.told) is not None:
+    if isinstance(prepared.method, PairsDP):
         # it follows from the number of rows that were released, noisy or not
         prepared = prepared.drawn(told(prepared.method, prepared.described, released.n), released.n)
     release = prepared.release(

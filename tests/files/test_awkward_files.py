@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
 
-from shoal.cli.flags import flag
+from shoal.cli.command import flag
 from shoal.errors import InputError
 from shoal.io import read
 

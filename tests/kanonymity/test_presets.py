@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ import shoal
 from shoal import ClaimError, OptionError, Schema, Taxonomy
 from shoal.cli import run
 from shoal.evaluation.distributions import count_groups, ratio_distances
+from shoal.io import read
 from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
 from shoal.partition import mdav, ranking
 from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.privacy import OverspendError
+from shoal.progress import silent
+from shoal.release.protect import finished, prepare
 
 FAMILY = ("k-anonymity", "swap-mdav", "swap-ranking", "t-closeness", "anatomy")
 
@@ -213,6 +218,19 @@ def test_odds_of_a_bucket_change_by_t_at_most(t: int, others: tuple[str, ...]) -
 def test_an_ordinal_attribute_has_buckets_too() -> None:
     schema = mixed_schema(grade="confidential", income="other", illness="other")
     assert release("t-closeness", schema=schema).internal["t_reached"] <= 2
+
+
+@pytest.mark.parametrize("method", [*FAMILY, "suppress"])
+def test_randomness_of_a_method_without_a_budget_is_accounted_as_free(method: str) -> None:
+    ready = prepare(read(mixed()), mixed_schema(), method, k=3, seed=1)
+    account = ready.account()
+    made = finished(ready, ready.method.run(ready.described, ready.plan, account, silent), account)
+    assert (account.reserved, account.charges) == ({}, [])
+    swaps = ["values swapped inside groups"] if "swap" in method or method == "t-closeness" else []
+    assert account.uses == [*swaps, "order of the released rows"]
+    assert made.data.equals(shoal.protect(mixed(), mixed_schema(), method, k=3, seed=1).data)
+    with pytest.raises(OverspendError, match="nothing is reserved"):
+        account.spend("counts", Fraction(1))
 
 
 @pytest.mark.parametrize("method", FAMILY)

@@ -21,14 +21,14 @@ from shoal.io import read
 from shoal.mechanisms.moments import masking
 from shoal.mechanisms.moments.budget import MomentPlan
 from shoal.mechanisms.moments.spectra import Spectra, lattice_step
-from shoal.method.presets import PRESETS
+from shoal.method.registry import method_class, names
 from shoal.noise import Seeded, round_up_scale
 from shoal.release.protect import Preparation, prepare
 from shoal.report.subject import of_bundle
 
 NAMES = ("income", "tax", "rent")
 DOMAINS = {"income": (0.0, 1000.0), "tax": (0.0, 400.0), "rent": (-50.0, 50.0)}
-XM = tuple(name for name in PRESETS if name.startswith("xm-"))
+XM = tuple(name for name in names() if name.startswith("xm-"))
 # false alarms: once in a thousand million runs
 ALARM = 1e-9
 
@@ -94,14 +94,15 @@ WEIGHTS = {
 @pytest.mark.parametrize("number", range(1, 27))
 def test_presets_are_the_columns_of_figure_4(number: int) -> None:
     line = {what: text.split()[number - 1] for what, text in GRID.items()}
-    method = PRESETS[f"xm-{number}"]
+    method: Any = method_class(f"xm-{number}")
     assert method.moments == int(line["m"])
     assert method.partition == {"M": "mdav", "I": "ranking"}[line["partition"]]
     assert (method.form == "eigen") is (line["form"] == "E")
     assert (method.weights is not None) is (line["masking"] == "S")
     if method.moments:
         assert method.covariance == {"P": "all", "V": "variances"}[line["entries"]]
-        assert method.rebuild == ("normal", "skew-normal")[method.moments - 1]
+    # rows that are drawn from moments can be matched with records
+    assert ("match" in method.parameters()) is (method.moments > 0)
     if method.weights is not None:
         assert tuple(map(float, method.weights)) == WEIGHTS[line["m"], line["strategy"]]
 
@@ -112,7 +113,7 @@ BASELINES = {"m": "0 1 1 2 2 0 1 2", "partition": "M M M M M I I I", "entries": 
 @pytest.mark.parametrize("number", range(1, 9))
 def test_baselines_are_the_columns_of_figure_5(number: int) -> None:
     line = {what: text.split()[number - 1] for what, text in BASELINES.items()}
-    method = PRESETS[f"xm-b{number}"]
+    method: Any = method_class(f"xm-b{number}")
     assert method.moments == int(line["m"])
     assert method.partition == {"M": "mdav", "I": "ranking"}[line["partition"]]
     if method.moments:
@@ -182,14 +183,13 @@ def test_order_0_is_the_older_method_in_distribution(name: str, other: str) -> N
 
     def sample(method: str, epsilon: str) -> NDArray[np.float64]:
         prepared = ready(method, epsilon=epsilon, clip=False, split="equal")
-        run = prepared.mechanism
-        held = run.freeze(prepared.method, prepared.described, prepared.plan, lambda *_: None, None)
+        run = prepared.method
+        held = run.freeze(prepared.described, prepared.plan, lambda *_: None)
         source = Seeded(int(float(epsilon) * 100) + len(method))
         found = []
         for _ in range(100):
-            made = run.run_frozen(
-                prepared.method, prepared.described, prepared.plan, source, lambda *_: None, held
-            )
+            account = run.account(prepared.plan, source)
+            made = run.run_frozen(prepared.described, prepared.plan, account, lambda *_: None, held)
             found.append([made.values[column][::7] for column in NAMES])
         return np.array(found)
 
@@ -202,10 +202,7 @@ def test_order_0_is_the_older_method_in_distribution(name: str, other: str) -> N
     assert abs(spread[0] / spread[1] - 1) < 0.1 < spread[1] / spread[2] - 1
     prepared = [ready(method, split="equal") for method in (name, other)]
     labels = [
-        [
-            held.partition.labels
-            for held in one.mechanism.freeze(one.method, one.described, one.plan, lambda *_: None, None)
-        ]
+        [held.partition.labels for held in one.method.freeze(one.described, one.plan, lambda *_: None)]
         for one in prepared
     ]
     assert all(np.array_equal(x, y) for x, y in zip(*labels, strict=True))
@@ -220,9 +217,7 @@ def test_coefficients_carry_the_stated_noise(monkeypatch: pytest.MonkeyPatch, br
         )
     data = table(3_000)
     prepared = ready("xm-10", data, k=3, epsilon=2)
-    (fixed,) = prepared.mechanism.freeze(
-        prepared.method, prepared.described, prepared.plan, lambda *_: None, None
-    )
+    (fixed,) = prepared.method.freeze(prepared.described, prepared.plan, lambda *_: None)
     (budget,) = prepared.plan.budgets.values()  # type: ignore[union-attr, attr-defined]
     group = next(
         iter(
@@ -232,7 +227,8 @@ def test_coefficients_carry_the_stated_noise(monkeypatch: pytest.MonkeyPatch, br
         )
     )
     summary = budget.summary
-    noisy = masking.mask(group, fixed, budget, summary, Seeded(3), prepared.method)
+    account = prepared.method.account(prepared.plan, Seeded(3))
+    noisy = masking.mask(group, fixed, budget, summary, account, prepared.method)
     exact = masking.exact_statistics(group, masking.Centred.of(group.positions, fixed.partition), summary)
     sizes = fixed.partition.sizes[:, np.newaxis]
     assert set(sizes.ravel()) >= {3}
@@ -263,9 +259,7 @@ def test_noise_of_the_eigen_form_follows_the_gaps() -> None:
             seed=1,
             domains={c: DOMAINS[c] for c in ("income", "tax")},
         )
-        (held,) = prepared.mechanism.freeze(
-            prepared.method, prepared.described, prepared.plan, lambda *_: None, None
-        )
+        (held,) = prepared.method.freeze(prepared.described, prepared.plan, lambda *_: None)
         bounds.append(held.spectra.covariance.vectors.max())
     assert bounds[0] < bounds[1]
 
@@ -278,7 +272,7 @@ def test_scales_of_sums_masked_with_spectra_are_rounded_up_one_by_one(
     """Against fractions; the same whole numbers however they were found."""
     sizes = np.array([3, 20, 171])
     total = np.array([0.7, 1e-3, 4.25])
-    spectra = Spectra(None, (), total, 6, Fraction(epsilon))  # type: ignore[arg-type]
+    spectra = Spectra(None, (), total, 6)  # type: ignore[arg-type]
     rounding = 6 * lattice_step(18, Fraction(epsilon))
     expected = [
         [
@@ -287,7 +281,7 @@ def test_scales_of_sums_masked_with_spectra_are_rounded_up_one_by_one(
         ]
         for one, size in zip(total.tolist(), sizes, strict=True)
     ]
-    found = spectra.sum_scales(widths, sizes)
+    found = spectra.sum_scales(widths, sizes, Fraction(epsilon))
     assert found.tolist() == expected
     assert (found.dtype == np.int64) is (widths[0] > 2**20)
 
@@ -344,7 +338,7 @@ def test_statistics_are_possible_and_in_the_columns_units(name: str) -> None:
         means = found[f"mean of {column}"].to_numpy()
         assert np.nanmin(means) >= lo
         assert np.nanmax(means) <= hi
-        if PRESETS[name].moments:
+        if method_class(name).moments:  # type: ignore[attr-defined]
             variances = found[f"variance of {column}"].to_numpy()
             assert np.nanmin(variances) >= 0
             # at most 6 records: 6/5 of a quarter of the width squared
@@ -414,7 +408,7 @@ def test_rows_have_the_moments_of_their_cluster(name: str) -> None:
     deviation = original.std(axis=0)
     assert np.abs((drawn.mean(axis=0) - original.mean(axis=0)) / deviation).max() < 6 / np.sqrt(n)
     assert np.abs(drawn.var(axis=0) / original.var(axis=0) - 1).max() < 9 / np.sqrt(n)
-    together = PRESETS[name].covariance == "all"
+    together = method_class(name).covariance == "all"  # type: ignore[attr-defined]
     correlation = np.corrcoef(original.T)[0, 1] if together else 0.0
     assert abs(np.corrcoef(drawn.T)[0, 1] - correlation) < 6 / np.sqrt(n)
 

@@ -20,7 +20,7 @@ from shoal.io import read
 from shoal.mechanisms.moments.statistics import coefficients
 from shoal.mechanisms.moments.statistics import sensitivity as bounds
 from shoal.mechanisms.moments.statistics.eigen import Spectrum
-from shoal.method.presets import PRESETS
+from shoal.method.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.release.protect import Preparation, prepare
 from tests.conftest import examples, slow_ones
@@ -59,9 +59,9 @@ class Recorder:
 def recorded(recorder: Recorder) -> Iterator[None]:
     """Masked numbers are taken down where they meet their noise."""
 
-    def noisy(steps: NDArray[np.int64], fine: int, share: Fraction, source: Any, method: Any) -> Any:
+    def noisy(steps: NDArray[np.int64], fine: int, spend: Any, method: Any) -> Any:
         recorder.exact.append(steps.astype(np.float64))
-        return original_noisy(steps, fine, share, source, method)
+        return original_noisy(steps, fine, spend, method)
 
     def sums(*arguments: Any) -> Any:
         found = original_sums(*arguments)
@@ -120,7 +120,7 @@ def losses(
     for _ in range(tries):
         records = table(rng, size, columns)
         ready = prepared(name, records, **options)
-        held = ready.mechanism.freeze(ready.method, ready.described, ready.plan, lambda *_: None, None)
+        held = ready.method.freeze(ready.described, ready.plan, lambda *_: None)
         changed = records.copy()
         row = rng.integers(len(records))
         changed[row] = [rng.choice([0, width, rng.integers(width + 1)]) for width in WIDTHS[:columns]]
@@ -129,9 +129,10 @@ def losses(
         for world in (records, changed):
             recorder.scales, recorder.exact, recorder.seen = [], [], 0
             described = with_records(ready.described, world)
-            plan = ready.mechanism.plan(ready.method, described)
+            plan = ready.method.plan(described)
+            account = ready.method.account(plan, Seeded(1))
             with recorded(recorder):
-                ready.mechanism.run_frozen(ready.method, described, plan, Seeded(1), lambda *_: None, held)
+                ready.method.run_frozen(described, plan, account, lambda *_: None, held)
             runs.append((recorder.exact, recorder.scales))
         (before, scales), (after, again) = runs
         assert len(before) == len(scales) > 0
@@ -175,16 +176,15 @@ def three_records(rng: np.random.Generator, tries: int) -> float:
         changed = records.copy()
         changed[0] = 100.0 - changed[0]
         ready = prepared("xm-24", records, weights=None)
-        held = ready.mechanism.freeze(ready.method, ready.described, ready.plan, lambda *_: None, None)
+        held = ready.method.freeze(ready.described, ready.plan, lambda *_: None)
         recorder, runs = Recorder(), []
         for world in (records, changed):
             recorder.scales, recorder.exact = [], []
             with recorded(recorder):
-                ready.mechanism.run_frozen(
-                    ready.method,
+                ready.method.run_frozen(
                     with_records(ready.described, world),
                     ready.plan,
-                    Seeded(1),
+                    ready.account(),
                     lambda *_: None,
                     held,
                 )
@@ -211,16 +211,15 @@ def test_the_printed_eigenvector_bound_would_cost_more_than_epsilon(monkeypatch:
 
     def vector_loss() -> float:
         ready = prepared("xm-15", records, k=1000)
-        held = ready.mechanism.freeze(ready.method, ready.described, ready.plan, lambda *_: None, None)
+        held = ready.method.freeze(ready.described, ready.plan, lambda *_: None)
         recorder, runs = Recorder(), []
         for world in (records, changed):
             recorder.scales, recorder.exact, recorder.seen = [], [], 0
             with recorded(recorder):
-                ready.mechanism.run_frozen(
-                    ready.method,
+                ready.method.run_frozen(
                     with_records(ready.described, world),
                     ready.plan,
-                    Seeded(1),
+                    ready.account(),
                     lambda *_: None,
                     held,
                 )
@@ -242,7 +241,7 @@ def test_the_printed_eigenvector_bound_would_cost_more_than_epsilon(monkeypatch:
 @pytest.mark.parametrize("coskewness", ["marginal", "full"])
 def test_the_lattice_of_a_spectrum_says_nothing_about_the_records(name: str, coskewness: str) -> None:
     """Whoever sees multiples of a step can find the step: bounds taken from the records may not be in it."""
-    options = {"coskewness": coskewness} if PRESETS[name].moments == 2 else {}
+    options = {"coskewness": coskewness} if "coskewness" in method_class(name).parameters() else {}
     original, made = spectra.lattice_step, list[Fraction]()
 
     def step(most: int, share: Fraction) -> Fraction:
@@ -255,7 +254,7 @@ def test_the_lattice_of_a_spectrum_says_nothing_about_the_records(name: str, cos
         ready = prepared(name, np.rint(rng.random((30, 3)) ** power * WIDTHS), k=15, **options)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(spectra, "lattice_step", step)
-            ready.mechanism.run(ready.method, ready.described, ready.plan, Seeded(1), lambda *_: None, None)
+            ready.method.run(ready.described, ready.plan, ready.account(), lambda *_: None)
         seen.append(list(made))
     assert seen[0] == seen[1] == seen[2] != []
     # powers of 2: dividing by them and multiplying again loses nothing
@@ -287,11 +286,11 @@ def test_every_number_has_its_own_epsilon_under_staircase_noise(name: str) -> No
     ready = prepared(name, table(np.random.default_rng(2), 9, 3), noise="staircase")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("shoal.noise.families.discrete_staircase", staircase)
-        ready.mechanism.run(ready.method, ready.described, ready.plan, Seeded(1), lambda *_: None, None)
+        ready.method.run(ready.described, ready.plan, ready.account(), lambda *_: None)
     assert sum(spent) == Fraction(4, 5)
 
 
 def test_every_masked_preset_is_searched() -> None:
-    names = {name for name in PRESETS if name.startswith("xm-") and not name.startswith("xm-b")}
+    masked = {name for name in names() if name.startswith("xm-") and not name.startswith("xm-b")}
     # 6, 11, 13, 22 and 25 differ from their neighbours in the grid by their weights only
-    assert names - {*COEFFICIENTS, *EIGEN} == {"xm-6", "xm-11", "xm-13", "xm-22", "xm-25"}
+    assert masked - {*COEFFICIENTS, *EIGEN} == {"xm-6", "xm-11", "xm-13", "xm-22", "xm-25"}

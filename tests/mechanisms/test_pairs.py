@@ -27,10 +27,15 @@ from shoal.mechanisms.pairs.tables import Block, pair_tables
 from shoal.mechanisms.pairs.tails import with_tails
 from shoal.mechanisms.pairs.thresholds import places, settled
 from shoal.noise import Seeded
+from shoal.privacy import Accountant, Spend
 from shoal.taxonomy import Taxonomy
 
 CURRENCIES: list[Currency] = [PureEpsilon(1), PureEpsilon(2), Concentrated(1), Concentrated(2)]
 every_currency = pytest.mark.parametrize("currency", CURRENCIES, ids=str)
+
+
+def spend(share: Fraction, seed: int) -> Spend:
+    return Accountant.of({"sums": share}, share, Seeded(seed)).spend("sums", share)
 
 
 class TestSizes:
@@ -84,7 +89,7 @@ class TestSizes:
         exact = np.full((shape.cells, shape.blocks, shape.size), 1000)
         share = Fraction(1, 5)
         runs = range(2000 // exact.size)
-        drawn = [currency.measure(exact, shape, share, Seeded(seed)) - 1000 for seed in runs]
+        drawn = [currency.measure(exact, shape, spend(share, seed)) - 1000 for seed in runs]
         assert np.std(drawn) == pytest.approx(currency.deviation(shape, share), rel=0.1)
 
     def test_noise_of_signs_is_as_large_as_is_said(self) -> None:
@@ -92,7 +97,7 @@ class TestSizes:
         shape = currency.sign_shape(7)
         below = np.tril_indices(7, -1)
         drawn = [
-            currency.measure(np.zeros((7, 7), dtype=np.int64), shape, Fraction(1, 5), Seeded(seed))[below]
+            currency.measure(np.zeros((7, 7), dtype=np.int64), shape, spend(Fraction(1, 5), seed))[below]
             for seed in range(150)
         ]
         assert np.std(drawn) == pytest.approx(currency.deviation(shape, Fraction(1, 5)), rel=0.1)

@@ -30,9 +30,10 @@ from shoal.mechanisms.pairs.triples import (
     predicted,
     to_follow,
 )
-from shoal.method.presets import PRESETS
+from shoal.method.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.noise.concentrated import rho_from
+from shoal.privacy import Accountant
 
 CURRENCIES: list[Currency] = [PureEpsilon(1), PureEpsilon(2), Concentrated(1), Concentrated(2)]
 every_currency = pytest.mark.parametrize("currency", CURRENCIES, ids=str)
@@ -46,6 +47,11 @@ def marginal(levels: int) -> Marginal:
 
 def layout(columns: int, rounds: int = 3) -> Triples:
     return Triples(tuple(range(columns)), rounds, Fraction(1), Fraction(1), 1.0)
+
+
+def account(found: Triples, seed: int) -> Accountant:
+    """An account with the share of triples, and nothing else."""
+    return Accountant.of({"triples of attributes": found.share}, found.share, Seeded(seed))
 
 
 @lru_cache(maxsize=1000)
@@ -110,7 +116,9 @@ class TestSizes:
         exact = np.zeros(120, dtype=np.int64)
         exact[77] = -rows // 5
         for seed in range(80):
-            numbers, means = measure_triples(exact, np.zeros(120), found, currency, rows, Seeded(seed))
+            paid = account(found, seed)
+            numbers, means = measure_triples(exact, np.zeros(120), found, currency, rows, paid)
+            assert paid.unspent() == {}
             missed += numbers[0] != 77
             assert numbers[0] != 77 or abs(means[0] + 0.2) < 0.2
         # one in e^3 at most, and as chance has it
@@ -174,13 +182,13 @@ class TestChoices:
         exact = np.zeros(20, dtype=np.int64)
         for three, size in (((0, 1, 2), 900), ((0, 1, 3), 800), ((2, 3, 4), 700), ((0, 3, 5), 600)):
             exact[places.index(list(three))] = size
-        numbers, _ = measure_triples(exact, np.zeros(20), found, PureEpsilon(1), 1_000, Seeded(1))
+        numbers, _ = measure_triples(exact, np.zeros(20), found, PureEpsilon(1), 1_000, account(found, 1))
         assert [places[number] for number in numbers] == [[0, 1, 2], [2, 3, 4], [0, 3, 5]]
 
     def test_where_all_have_two_columns_in_common_others_are_chosen_all_the_same(self) -> None:
         found = Triples(tuple(range(4)), 3, Fraction(1), Fraction(1), 1.0)
         numbers, means = measure_triples(
-            np.array([9, 3, 5, 7]), np.zeros(4), found, PureEpsilon(1), 10, Seeded(1)
+            np.array([9, 3, 5, 7]), np.zeros(4), found, PureEpsilon(1), 10, account(found, 1)
         )
         assert len(set(numbers.tolist())) == means.size == 3
 
@@ -303,9 +311,9 @@ class TestReleases:
         assert any("Triples of columns are not measured" in one for one in made.statement.conditions)
 
     def test_every_other_method_refuses_them_in_one_line(self) -> None:
-        for name, method in PRESETS.items():
+        for name in names():
             if name == "pairs-dp":
                 continue
             with pytest.raises(OptionError, match="has no option 'triples'") as found:
-                method.configure(triples=True)
+                method_class(name).configure(triples=True)
             assert "\n" not in str(found.value)

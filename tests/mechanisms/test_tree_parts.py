@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,16 +17,24 @@ from shoal.mechanisms.tree.counts import Level, consistent_counts, nearest_count
 from shoal.mechanisms.tree.cuts import draw_edges, rank_intervals
 from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out
+from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.rows import draw_positions
+from shoal.mechanisms.tree.spending import Purposes, Purse
 from shoal.mechanisms.tree.values import halved, measure_values
-from shoal.method.method import Method
-from shoal.method.presets import preset
 from shoal.noise import Seeded
+from shoal.privacy import Accountant
 from tests.conftest import examples
 
 
-def method(**options: object) -> Method:
-    return preset("tree-dp").configure(epsilon="1", **options)
+def method(**options: Any) -> TreeDP:
+    return TreeDP(**{"epsilon": "1", **options})
+
+
+def purse(layout: Layout, seed: int, **ways: int) -> Purse:
+    """The account of a table of one attribute, with all that its layout reserves."""
+    purposes = Purposes(layout, 1, **ways)
+    reserved = purposes.reserved()
+    return Purse(Accountant.of(reserved, sum(reserved.values(), Fraction(0)), Seeded(seed)), purposes, "x")
 
 
 def level(noisy: list[float], variance: float, doubt: float) -> Level:
@@ -153,9 +162,9 @@ def test_leaves_cover_every_combination_of_intervals_once(
 @given(st.lists(st.integers(0, 12), max_size=12), st.integers(0, 3), st.integers(0, 10**6))
 @settings(max_examples=examples(100), deadline=None)
 def test_edges_cover_the_lattice_in_order(values: list[int], levels: int, seed: int) -> None:
-    edges = draw_edges(
-        np.sort(np.array(values, dtype=np.int64)), [0, 13], [Fraction(1)] * levels, Seeded(seed)
-    )
+    account = Accountant.of({"cuts": Fraction(levels)}, Fraction(levels), Seeded(seed))
+    spends = [account.spend("cuts", Fraction(1)) for _ in range(levels)]
+    edges = draw_edges(np.sort(np.array(values, dtype=np.int64)), [0, 13], spends, Fraction)
     assert edges.size == (1 << levels) + 1
     assert (edges[0], edges[-1]) == (0, 13)
     assert (np.diff(edges) >= 0).all()
@@ -175,7 +184,9 @@ def test_strong_signals_give_the_true_intervals() -> None:
     huge = Fraction(10**6)
     layout = Layout((huge, huge), (huge, huge), (), huge, huge, adding=False)
     positions = np.repeat(np.array([0, 10, 20, 1000]), 50)
-    found, codes = measure_intervals(positions, 2000, 200.0, layout, Seeded(1))
+    spent = purse(layout, 1)
+    found, codes = measure_intervals(positions, 2000, 200.0, layout, spent)
+    assert spent.account.unspent() == {}
     assert found.counts[-1] == pytest.approx([50, 50, 50, 50])
     assert found.means == pytest.approx([0, 10, 20, 1000], abs=0.01)
     assert np.bincount(codes).tolist() == [50, 50, 50, 50]
@@ -219,7 +230,9 @@ def test_values_counted_one_by_one_come_back_as_often() -> None:
     huge = Fraction(10**6)
     layout = Layout((huge, huge), (huge, huge), (), huge, Fraction(0), adding=False)
     positions = np.repeat(np.array([0, 2, 3, 4]), [10, 50, 30, 10])
-    found, codes = measure_values(positions, 6, 100.0, layout, Seeded(1))
+    spent = purse(layout, 1, counted=1)
+    found, codes = measure_values(positions, 6, 100.0, layout, spent)
+    assert spent.account.unspent() == {}
     assert found.points == pytest.approx([10, 0, 50, 30, 10, 0])
     assert found.counts[-1].sum() == pytest.approx(100)
     assert np.bincount(codes, minlength=4) == pytest.approx(found.counts[-1])
@@ -332,18 +345,19 @@ def test_impossible_shapes_are_errors(options: dict[str, int], words: str) -> No
 def test_a_place_for_gaps_costs_an_attribute_nothing_more(cuts: int, rebuild: str, adding: bool) -> None:
     neighbours = "add-remove" if adding else "replace-one"
     rows = {"rows": 100} if adding else {}
-    method = preset("tree-dp").configure(epsilon=1, cuts=cuts, rebuild=rebuild, neighbours=neighbours, **rows)
-    layout = lay_out(method, 3, 100, Fraction(1))
+    own = method(cuts=cuts, rebuild=rebuild, neighbours=neighbours, **rows)
+    layout = lay_out(own, 3, 100, Fraction(1))
     assert layout.for_gaps.attribute == layout.attribute
     assert layout.for_gaps.gap > 0
     assert layout.gap == 0
 
 
 def test_missing_values_are_cut_off_first_and_nothing_else_stands_for_them() -> None:
-    method = preset("tree-dp").configure(epsilon=200, cuts=2)
-    layout = lay_out(method, 1, 1000, Fraction(200)).for_gaps
+    plain = lay_out(method(epsilon=200, cuts=2), 1, 1000, Fraction(200))
+    layout, spent = plain.for_gaps, purse(plain, 2, gaps=1)
     positions = np.repeat([0, 3, 9, 10], [400, 200, 200, 200])
-    found, codes = measure_intervals(positions, 10, 1000.0, layout, Seeded(2))
+    found, codes = measure_intervals(positions, 10, 1000.0, layout, spent)
+    assert spent.account.unspent() == {}
     assert found.gap
     # four intervals of values and as many for the one place behind them
     assert found.edges[4:].tolist() == [10, 11, 11, 11, 11]

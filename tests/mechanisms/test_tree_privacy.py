@@ -20,6 +20,7 @@ from shoal.mechanisms.tree import cuts, gate, intervals, mechanism, values
 from shoal.mechanisms.tree.cuts import draw_cut, rank_intervals
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import Seeded, exponential
+from shoal.privacy import Accountant, Spend
 from shoal.progress import silent
 from shoal.release.protect import prepare
 from tests.conftest import examples, slow_ones
@@ -76,7 +77,7 @@ def level_loss(records: tuple[int, ...], other: tuple[int, ...], layout: Layout)
     """
     scale = layout.count_scale(layout.intervals[0])
     ratios = []
-    mine, theirs = (cut_bounds(one, layout.cut_rates[0]) for one in (records, other))
+    mine, theirs = (cut_bounds(one, layout.cut_rate(layout.cuts[0])) for one in (records, other))
     for number, ((_, most), (least, _)) in enumerate(zip(mine, theirs, strict=True)):
         cut = number + 1
         sides = [sum(x < cut for x in one) for one in (records, other)]
@@ -147,8 +148,10 @@ class Transcript:
         self.random = np.random.default_rng(self.seed)
         self.losses: list[tuple[str, Any, Any]] = []
 
-    def noisy(self, values: NDArray[np.int64], scale: Any, source: Any) -> NDArray[np.float64]:
-        scales = list(scale) if isinstance(scale, list) else [scale] * values.size
+    def noisy(self, values: NDArray[np.int64], moves: Any, spend: Spend) -> NDArray[np.float64]:
+        amount, _ = spend.take()
+        each = moves if isinstance(moves, list) else [moves] * values.size
+        scales = [gate.scale_of(one, amount) for one in each]
         self.losses.append(("noise", values.tolist(), [each / self.factor for each in scales]))
         return self.random.integers(-3, 9, values.size).astype(np.float64)
 
@@ -187,7 +190,9 @@ def run_with(
     table = pa.table({"a": [a for a, _ in records], "b": [b for _, b in records]})
     domains = {"a": (0, 6), "b": (0, 9)} | options.pop("domains", {})
     prepared = prepare(shoal.io.read(table), method="tree-dp", seed=1, domains=domains, **options)
-    prepared.mechanism.run(prepared.method, prepared.described, prepared.plan, Seeded(1), silent, None)
+    account = prepared.method.account(prepared.plan, Seeded(1))
+    prepared.method.run(prepared.described, prepared.plan, account, silent)
+    assert account.unspent() == {}
     return transcript
 
 
@@ -280,10 +285,14 @@ def test_what_is_spent_on_what_adds_up_to_epsilon(options: dict[str, Any], count
         assert number == 0 or str(words[number]) in parts[part]
 
 
-def test_the_gate_adds_noise_of_the_scale_it_is_given() -> None:
+def spend_of(amount: Fraction) -> Spend:
+    return Accountant.of({"counts": amount}, amount, Seeded(3)).spend("counts", amount)
+
+
+def test_the_gate_adds_noise_of_the_scale_that_is_paid_for() -> None:
     values = np.zeros(20_000, dtype=np.int64)
-    noise = gate.noisy(values, Fraction(7, 2), Seeded(3))
+    noise = gate.noisy(values, 7, spend_of(Fraction(2)))
     q = math.exp(-2 / 7)
     expected = 2 * q / (1 - q) ** 2
     assert abs(noise.var() / expected - 1) < 0.1
-    assert gate.noisy(np.array([5, 6]), [Fraction(0), Fraction(0)], Seeded(3)).tolist() == [5.0, 6.0]
+    assert gate.noisy(np.array([5, 6]), [0, 0], spend_of(Fraction(2))).tolist() == [5.0, 6.0]

@@ -39,7 +39,7 @@ from papers.cross_moment.measure import (
 )
 from papers.cross_moment.printed import K_MIN
 from shoal.mechanisms.moments.statistics.repair import variance_caps
-from shoal.method.presets import PRESETS
+from shoal.method.registry import names
 from tests.conftest import data_file
 from tests.papers.quick import only
 
@@ -237,7 +237,7 @@ def made_up(value: Callable[[Cell], float]) -> Curves:
 
 def closing_section(found: Curves) -> Section:
     """With releases as drawn in which moments help, which they do not in truth."""
-    drawn = {name: (36.0 if name == "xm-1" else 35.0, 35.0, "none") for name in PRESETS}
+    drawn = {name: (36.0 if name == "xm-1" else 35.0, 35.0, "none") for name in names()}
     return closing.section(found, drawn)
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from shoal.columns.schema import Attribute, Schema
+from shoal.noise import Source
 from shoal.query.facts import Neighbours, QueryTable, prepare
+from shoal.query.offer import Offer
 
 # a value and a group; None is a missing value
 Row = tuple[Any, ...]
@@ -66,3 +68,12 @@ def neighbours_of(
             for row in rows:
                 if row != records[place]:
                     yield (*records[:place], row, *records[place + 1 :])
+
+
+def drawn(offer: Offer, rows: QueryTable, source: Source) -> Any:
+    """One answer, for which all is spent that is reserved."""
+    account = offer.account(rows.facts, source)
+    found = offer.run(rows, account)
+    assert account.unspent() == {}
+    assert account.spent() == offer.epsilon
+    return found

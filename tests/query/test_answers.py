@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +13,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from query_worlds import neighbours_of, rows_of, schema, table, tables_of
+from query_worlds import drawn, neighbours_of, rows_of, schema, table, tables_of
 from scipy.stats import chi2
 
 from shoal.errors import OptionError
 from shoal.noise import Seeded, discrete_laplace
 from shoal.partition import ranking
+from shoal.privacy import Accountant, OverspendError
 from shoal.query.answers import count, histogram, mean, present_values, total
 from shoal.query.blur import Blur
 from shoal.query.cells import Cells, cells_of
@@ -136,7 +138,7 @@ def test_the_number_of_records_is_free_where_it_is_public() -> None:
     offer = count(facts, epsilon=Fraction(1))
     rows = table(((0, "a"), (1, None)), facts.schema, "replace-one")
     assert offer.epsilon == 0
-    assert offer.run(rows, Seeded(1)) == 2
+    assert drawn(offer, rows, Seeded(1)) == 2
     assert count(facts_of(schema(0, 2), "add-remove"), epsilon=Fraction(1)).epsilon == 1
 
 
@@ -196,14 +198,14 @@ def test_answers_are_near_the_truth_when_the_budget_is_large(relation: Neighbour
         chosen.append(4.0)  # the middle of the domain for the missing value
     for noise in ("laplace", "staircase"):
         options = {"epsilon": epsilon, "where": where, "noise": noise}
-        assert total(facts, column="value", **options).run(rows, Seeded(3)) == pytest.approx(
+        assert drawn(total(facts, column="value", **options), rows, Seeded(3)) == pytest.approx(
             sum(chosen), abs=1e-2
         )
-        assert mean(facts, column="value", **options).run(rows, Seeded(3)) == pytest.approx(
+        assert drawn(mean(facts, column="value", **options), rows, Seeded(3)) == pytest.approx(
             np.mean(chosen), abs=1e-2
         )
         counted = 6 if raw is None else 3
-        assert count(facts, **options).run(rows, Seeded(3)) == counted
+        assert drawn(count(facts, **options), rows, Seeded(3)) == counted
 
 
 def test_a_domain_that_does_not_end_on_the_lattice_keeps_its_upper_end() -> None:
@@ -214,7 +216,31 @@ def test_a_domain_that_does_not_end_on_the_lattice_keeps_its_upper_end() -> None
     top = cells_of(facts, {"column": "value", "edges": ["9", "10"]})
     assert top.counts(rows, None) == [2]
     where = parse_where({"column": "value", "op": "<=", "value": 10}, facts)
-    assert count(facts, where=where, epsilon=Fraction(10**6)).run(rows, Seeded(1)) == 4
+    assert drawn(count(facts, where=where, epsilon=Fraction(10**6)), rows, Seeded(1)) == 4
+
+
+class Untouched(Seeded):
+    """Bits that nobody may take."""
+
+    def words(self, n: int) -> Any:
+        raise AssertionError("noise was drawn")
+
+
+def test_noise_that_is_not_paid_for_is_not_drawn() -> None:
+    """More reserved than an answer costs, more spent than is reserved, a reservation spent twice."""
+    rows = table(((0, "a"), (2, "b")), schema(0, 2), "add-remove")
+    offer = mean(rows.facts, column="value", epsilon=Fraction(1))
+    assert offer.reserved == {"count": Fraction(1, 2), "sum": Fraction(1, 2)}
+    with pytest.raises(OverspendError, match="reserves"):
+        replace(offer, epsilon=Fraction(1, 2)).account(rows.facts, Untouched(1))
+    poorer = replace(offer, reserved={"count": Fraction(1, 3)}).account(rows.facts, Untouched(1))
+    with pytest.raises(OverspendError, match="left of 'count'"):
+        offer.run(rows, poorer)
+    account = offer.account(rows.facts, Seeded(1))
+    offer.run(rows, account)
+    account.source = Untouched(1)
+    with pytest.raises(OverspendError, match="0 is left"):
+        offer.run(rows, account)
 
 
 def p_value(counts: Counter[int], law: Any, draws: int) -> float:
@@ -246,9 +272,9 @@ def test_noise_follows_the_stated_law_and_twice_the_scale_is_noticed(
     added = total(facts, column="value", epsilon=epsilon)
     spread = histogram(facts, cells=cells, epsilon=epsilon)
     cases = [
-        (lambda s: counted.run(rows, s) - 2, 1),
-        (lambda s: round(added.run(rows, s)) - 3, 2),
-        (lambda s: spread.run(rows, s)["b"] - 1, 2 if relation == "replace-one" else 1),
+        (lambda s: drawn(counted, rows, s) - 2, 1),
+        (lambda s: round(drawn(added, rows, s)) - 3, 2),
+        (lambda s: drawn(spread, rows, s)["b"] - 1, 2 if relation == "replace-one" else 1),
     ]
     for run, sensitivity in cases:
         source = Seeded(21)
@@ -263,7 +289,8 @@ def test_noise_follows_the_stated_law_and_twice_the_scale_is_noticed(
 def test_announced_errors_are_those_of_the_noise(noise: str, sensitivity: int, epsilon: str) -> None:
     unit = Fraction(1, 4)
     blur = Blur.single(noise, sensitivity, unit, Fraction(epsilon))
-    draws = np.array(blur.draw(200_000, Seeded(8))) * 0.25
+    account = Accountant.of(blur.reserved("numbers"), blur.epsilon, Seeded(8))
+    draws = np.array(blur.draw(200_000, account, "numbers")) * 0.25
     assert np.std(draws) == pytest.approx(blur.deviation, rel=0.03)
     inside = np.mean(np.abs(draws) <= blur.interval)
     assert inside >= 0.95 - 0.003
@@ -366,20 +393,20 @@ def test_quantiles_follow_the_law_and_half_the_rate_is_noticed() -> None:
     rows = table(tuple((v, "a") for v in values), schema(0, 9), "replace-one")
     offer = quantile(rows.facts, column="value", q=Fraction(1, 2), epsilon=Fraction(2))
     source, draws = Seeded(4), 6000
-    drawn = Counter(offer.run(rows, source) for _ in range(draws))
+    found = Counter(drawn(offer, rows, source) for _ in range(draws))
 
     def expected(rate: float) -> np.ndarray:
         weights = np.exp([-rate * slow_penalty(list(values), p, 1, 2) for p in range(10)])
         return weights / weights.sum() * draws
 
     def p(wanted: np.ndarray) -> float:
-        observed = np.array([drawn[float(point)] for point in range(10)])
+        observed = np.array([found[float(point)] for point in range(10)])
         return float(chi2.sf(((observed - wanted) ** 2 / wanted).sum(), 9))
 
     assert p(expected(0.5)) > THRESHOLD
     assert p(expected(0.25)) < THRESHOLD
     announced = offer.error["rank_error_95"]
-    far = sum(n for point, n in drawn.items() if slow_penalty(list(values), int(point), 1, 2) > 2 * announced)
+    far = sum(n for point, n in found.items() if slow_penalty(list(values), int(point), 1, 2) > 2 * announced)
     assert far <= 0.05 * draws
 
 
@@ -420,7 +447,7 @@ def test_ranking_means_need_a_public_number_of_records() -> None:
             ranking_means(facts_of(schema(0, 2), "replace-one", 2), column="value", k=k, epsilon=Fraction(1))
     rows = table(((0, "a"), (2, "a"), (1, "b"), (None, "b")), schema(0, 2), "replace-one")
     offer = ranking_means(rows.facts, column="value", k=2, epsilon=Fraction(10**6))
-    assert offer.run(rows, Seeded(1)) == pytest.approx([0.5, 1.5], abs=1e-3)
+    assert drawn(offer, rows, Seeded(1)) == pytest.approx([0.5, 1.5], abs=1e-3)
 
 
 def test_staircase_noise_is_for_single_numbers() -> None:

@@ -16,8 +16,10 @@ from hypothesis import strategies as st
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
 from shoal.noise import Seeded
+from shoal.privacy import Accountant
 from shoal.query import refined
 from shoal.query.facts import Facts, Neighbours, QueryTable, prepare
+from shoal.query.offer import Offer
 from shoal.query.refinement import Refined
 from shoal.query.spec import KINDS, answer, canonical, cost, delta, parse, preview
 from shoal.taxonomy import Taxonomy
@@ -222,6 +224,29 @@ def test_queries_are_checked_priced_and_written_back(raw: dict[str, Any], replac
         assert shown["statement"]["neighbours"].startswith(
             "replace-one" if relation == "replace-one" else "one record added"
         )
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_every_answer_spends_exactly_what_one_row_is_charged(
+    relation: Neighbours, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accounts: list[Accountant] = []
+    honest = Offer.account
+
+    def kept(self: Offer, facts: Facts, source: Any) -> Accountant:
+        accounts.append(honest(self, facts, source))
+        return accounts[-1]
+
+    monkeypatch.setattr(Offer, "account", kept)
+    table = people(relation)
+    for raw in [raw for raw, _, _ in VALID] + (ONLY_REPLACE_ONE if relation == "replace-one" else []):
+        query = parse(raw, table.facts)
+        found = answer(query, table, Seeded(3))
+        account = accounts.pop()
+        assert account.spent() * table.facts.rows_per_unit == found.cost
+        assert account.unspent() == {}
+        assert account.uses == []
+        assert account.adjacency == relation
 
 
 @pytest.mark.parametrize("relation", RELATIONS)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 import zipfile
-from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +16,12 @@ from registries import forgotten_afterwards
 
 import shoal
 from shoal.evaluation.verdict import verdict
+from shoal.extend import register_method, shared
 from shoal.io import read
 from shoal.journal import Journal
 from shoal.method.models import MODELS
-from shoal.method.presets import PRESETS
 from shoal.method.recipe import load_recipe
-from shoal.method.settings import SETTINGS
+from shoal.method.registry import names
 from shoal.studio.person import exposed, pairs, person
 from shoal.studio.promises import BY_NAME, CARDS, offers
 from shoal.studio.runs import Run
@@ -32,11 +31,11 @@ from shoal.studio.worker import buy, compare
 from .studio_client import Tab, finished, job_of
 
 
-def test_every_model_has_a_card_and_every_preset_is_offered_somewhere() -> None:
+def test_every_model_has_a_card_and_every_method_is_offered_somewhere() -> None:
     assert {model for card in CARDS for model in card.models} == set(MODELS)
     for columns in (1, 4):
         found = {offer.name for card in CARDS for offer in offers(card, columns, 0, 1000)}
-        assert found == set(PRESETS)
+        assert found == set(names())
 
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
@@ -51,9 +50,17 @@ def test_what_a_card_offers_has_its_claim(card: object, settled: Tab) -> None:
         assert "73.2% sure" in ahead.explained.sentence
 
 
-def test_a_new_preset_appears_on_the_page_by_its_preset_alone(settled: Tab) -> None:
+class MdavNew(shoal.MdavDP):
+    """A method of tomorrow."""
+
+    name: ClassVar[str] = "mdav-new"
+    about: ClassVar[str] = "a method of tomorrow"
+    k: int = shared("k", default=30)
+
+
+def test_a_new_method_appears_on_the_page_by_its_class_alone(settled: Tab) -> None:
     with forgotten_afterwards():
-        PRESETS["mdav-new"] = replace(PRESETS["mdav-dp"], name="mdav-new", about="a method of tomorrow", k=30)
+        register_method(MdavNew, who="the tests")
         settled.promise("card", "given-partition")
         page = settled.post("step/promise")
         assert "mdav-new: a method of tomorrow" in page
@@ -64,8 +71,8 @@ def test_a_new_preset_appears_on_the_page_by_its_preset_alone(settled: Tab) -> N
 
 def test_every_option_of_a_method_is_on_the_page_with_its_sentence(settled: Tab) -> None:
     page = settled.post("step/promise")
-    for name in PRESETS["mdav-dp"].adjustable:
-        assert SETTINGS[name].about.format(on="on", off="off")[1:] in page
+    for known in shoal.MdavDP.parameters().values():
+        assert known.about.format(on="on", off="off")[1:] in page
 
 
 def test_a_slider_gets_back_what_depends_on_it_and_not_itself(settled: Tab) -> None:

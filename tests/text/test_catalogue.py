@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import shoal
-from shoal.cli.flags import flag
+from shoal.cli.command import flag
 from shoal.errors import ShoalError, ShoalWarning
 from shoal.text import Message, catalogue, render, way_out
 

@@ -43,21 +43,20 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 def settled(method: str, **options: Any) -> tuple[Preparation, tuple[Clusters, ...]]:
     arguments = {"epsilon": "1", "columns": ["age", "income", "tax"], **options}
     prepared = prepare(read(survey(200)), survey_schema(), method, **arguments)
-    assert prepared.mechanism.freeze is not None
-    frozen = prepared.mechanism.freeze(prepared.method, prepared.described, prepared.plan, silent, None)
+    assert prepared.method.freezes
+    frozen = prepared.method.freeze(prepared.described, prepared.plan, silent)
     return prepared, frozen
 
 
 def sampled(prepared: Preparation, frozen: tuple[Clusters, ...], runs: int) -> dict[str, np.ndarray]:
     """Squared errors of each column in so many seeded runs."""
     described = prepared.described
-    assert prepared.mechanism.run_frozen is not None
     errors = {name: np.empty(runs) for name in described.columns}
     truth = {name: described.original(name) for name in described.columns}
     for seed in range(runs):
-        made = prepared.mechanism.run_frozen(
-            prepared.method, described, prepared.plan, Seeded(seed), silent, frozen
-        )
+        account = prepared.method.account(prepared.plan, Seeded(seed))
+        made = prepared.method.run_frozen(described, prepared.plan, account, silent, frozen)
+        assert account.unspent() == {}
         for name, values in made.values.items():
             errors[name][seed] = ((values - truth[name]) ** 2).sum()
     return errors
@@ -117,8 +116,8 @@ def test_coarse_lattices_agree_with_enumeration(
 ) -> None:
     schema = shoal.Schema.from_dict({"attribute": [{"name": "x", "lo": lo, "hi": hi, "step": step}]})
     prepared = prepare(read(pa.table({"x": values})), schema, "ranking-dp", epsilon, 2)
-    assert prepared.mechanism.freeze is not None
-    (made,) = prepared.mechanism.freeze(prepared.method, prepared.described, prepared.plan, silent, None)
+    assert prepared.method.freezes
+    (made,) = prepared.method.freeze(prepared.described, prepared.plan, silent)
     found = expected_errors(prepared, (made,))["x"]
     assert found == pytest.approx(enumerated(prepared, made, "x"), rel=1e-9)
 
@@ -140,8 +139,8 @@ def test_measures_are_those_of_an_evaluation() -> None:
         missing="separate",
         groups=[[c] for c in columns],
     )
-    assert prepared.mechanism.freeze is not None
-    frozen = prepared.mechanism.freeze(prepared.method, prepared.described, prepared.plan, silent, None)
+    assert prepared.method.freezes
+    frozen = prepared.method.freeze(prepared.described, prepared.plan, silent)
     expected = expected_measures(prepared, frozen)
     measured = evaluate(table, carry_out(replace(prepared, source=Seeded(1)), frozen=frozen)).utility
     for name in ("sse", "normalised_sse", "scaled_sse"):
@@ -167,8 +166,8 @@ def test_no_closed_form_is_claimed_where_there_is_none(method: str, options: dic
 def test_values_outside_the_domain_count_with_their_own_value() -> None:
     data = pa.table({"x": [0.0, 5.0, 50.0, 60.0]})
     prepared = prepare(read(data), None, "ranking-dp", "1e6", 2, domains={"x": (0, 10)}, outside="clip")
-    assert prepared.mechanism.freeze is not None
-    frozen = prepared.mechanism.freeze(prepared.method, prepared.described, prepared.plan, silent, None)
+    assert prepared.method.freezes
+    frozen = prepared.method.freeze(prepared.described, prepared.plan, silent)
     # clusters {0, 5} around 2.5 and {50, 60}, both clipped to 10
     assert expected_errors(prepared, frozen)["x"] == pytest.approx(2 * 2.5**2 + 40**2 + 50**2, rel=1e-4)
 
@@ -179,8 +178,8 @@ def test_census_agrees_within_two_percent(method: str, k: int) -> None:
     table = csv.read_csv(data_file("census.csv"))
     columns = ["FEDTAX", "POTHVAL", "INTVAL", "FICA"]
     prepared = prepare(read(table), None, method, "1", k, columns=columns, domain_from_data=1.5)
-    assert prepared.mechanism.freeze is not None
-    frozen = prepared.mechanism.freeze(prepared.method, prepared.described, prepared.plan, silent, None)
+    assert prepared.method.freezes
+    frozen = prepared.method.freeze(prepared.described, prepared.plan, silent)
     expected = sum(expected_errors(prepared, frozen).values())
     found = sum(sampled(prepared, frozen, 2000).values())
     error = found.std() / np.sqrt(found.size)

@@ -18,9 +18,10 @@ import shoal
 from shoal.errors import ClaimError, OptionError, OutputError
 from shoal.io import read
 from shoal.method.recipe import load_recipe
-from shoal.noise import Seeded
+from shoal.noise import Seeded, Source
 from shoal.partition import ranking
 from shoal.partition.ranking import group_sizes
+from shoal.privacy import Accountant, OverspendError
 from shoal.release.protect import Preparation, prepare
 from shoal.survey import survey, survey_schema
 from shoal.tuning.grid import Setting
@@ -141,12 +142,20 @@ def chi_square(drawn: list[int], weights: np.ndarray) -> float:
     return float(chi2.sf(((counts - wanted) ** 2 / wanted).sum(), weights.size - 1))
 
 
+def choose(found: dict[Setting, Preparation], epsilon: Fraction, source: Source) -> Setting:
+    """One choice, for which all is spent that is reserved."""
+    account = Accountant.of({"choice": epsilon}, epsilon, source)
+    best = choose_privately(found, account.spend("choice", epsilon))
+    assert account.unspent() == {}
+    return best
+
+
 def test_draws_follow_the_exponential_weights_and_the_whole_budget_at_once_is_noticed() -> None:
     found = candidates([15, 40, 100])
     penalties = np.array(rank_fixed_penalties(list(found.values())))
     places = {setting: place for place, setting in enumerate(found)}
     source = Seeded(3)
-    drawn = [places[choose_privately(found, Fraction(1, 5), source)] for _ in range(1500)]
+    drawn = [places[choose(found, Fraction(1, 5), source)] for _ in range(1500)]
     excess = (penalties - penalties.min()) / UNITS
     assert chi_square(drawn, np.exp(-0.1 * excess)) > THRESHOLD
     assert chi_square(drawn, np.exp(-0.2 * excess)) < THRESHOLD
@@ -157,7 +166,15 @@ def test_a_large_budget_finds_the_least_penalty() -> None:
     penalties = rank_fixed_penalties(list(found.values()))
     best = list(found)[int(np.argmin(penalties))]
     assert best not in (next(iter(found)), list(found)[-1])
-    assert all(choose_privately(found, Fraction(10**6), Seeded(seed)) == best for seed in range(5))
+    assert all(choose(found, Fraction(10**6), Seeded(seed)) == best for seed in range(5))
+
+
+def test_a_choice_that_was_paid_for_once_is_made_once() -> None:
+    found = candidates([5, 10])
+    spend = Accountant.of({"choice": Fraction(1)}, Fraction(1), Seeded(1)).spend("choice", Fraction(1))
+    choose_privately(found, spend)
+    with pytest.raises(OverspendError, match="drawn twice"):
+        choose_privately(found, spend)
 
 
 BOUGHT = [{"setting": "k", "chosen": 5, "candidates": [5, 10]}]

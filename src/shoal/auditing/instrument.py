@@ -1,4 +1,4 @@
-"""The audit: a table and a method come in, a lower bound on the method's real ε leaves.
+"""The audit: a lower bound on the real ε of a method, from many releases of two neighbouring tables.
 
 Search runs choose a pair of neighbouring data sets and a few events; test runs, made afterwards, count the events.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
@@ -24,14 +24,12 @@ from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import OptionError, closest
-from shoal.mechanisms import MECHANISMS
-from shoal.mechanisms.base import Progress
-from shoal.method.presets import DEFAULT_METHOD, preset
+from shoal.method.registry import DEFAULT_METHOD, method_class
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
+from shoal.progress import Progress, silent
 from shoal.release.protect import Preparation, prepare
-from shoal.release.request import Options
 from shoal.workers import Run, available_cores, pool
 
 VIEWS: Mapping[str, str] = {
@@ -71,7 +69,7 @@ def audit(
     seed: int | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Audit:
     """Try to refute a privacy claim: a lower bound on the real ε of a method, from running it many times.
 
@@ -112,7 +110,7 @@ def audit(
     if options.get("partition") == "given" or options.get("labels") is not None:
         raise OptionError("audit-makes-own-clusters")
     table = read_as_asked(data, {"schema": schema, **options})
-    budget = epsilon if "epsilon" in preset(method).adjustable else None
+    budget = epsilon if "epsilon" in method_class(method).parameters() else None
     prepared = prepare(table, schema, method, budget, k, **options)
     return audit_prepared(prepared, view, runs, confidence, seed, workers, progress, yardstick=epsilon)
 
@@ -144,7 +142,7 @@ def audit_prepared(
         raise OptionError("confidence-least-0-5-below-1", option="confidence", found=confidence)
     if runs is not None and runs < FEWEST_RUNS:
         raise OptionError("too-few-runs", option="runs", fewest_runs=FEWEST_RUNS, found=runs)
-    report = progress or (lambda what, done, total: None)
+    report = progress or silent
     report("preparing the audit", 0, 1)
     stage = make_stage(method, described, view, run)
     cores = available_cores() if workers is None else workers
@@ -322,11 +320,10 @@ def _affordable(stage: Stage, cores: int) -> int:
 def _clusters(stage: Stage) -> Sequence[Partition]:
     if stage.frozen is not None:
         return tuple(held.partition for held in stage.frozen)
-    freeze = MECHANISMS[stage.method.mechanism].freeze
-    if freeze is None:
+    if not stage.method.freezes:
         return ()
     world = stage.world(stage.records)
-    held = freeze(stage.method, world.described, world.plan, lambda *_: None, None)
+    held = stage.method.freeze(world.described, world.plan, silent)
     return tuple(fixed.partition for fixed in held)
 
 

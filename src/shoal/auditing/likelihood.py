@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from shoal.auditing.trial import World
 from shoal.display import internal
-from shoal.mechanisms import MECHANISMS
-from shoal.noise.families import NOISES
-from shoal.sensitivity.local import CALIBRATIONS
+from shoal.mechanisms.cluster_methods import ClusterMethod
+from shoal.progress import silent
 from shoal.sensitivity.sums import cluster_sum_scale
 
 Matrix = NDArray[np.float64]
@@ -57,9 +56,7 @@ class LikelihoodRatio:
 
 def likelihood_ratio(left: World, right: World) -> LikelihoodRatio | None:
     """The ratio for two worlds, or None where their distribution is not known or the tables are large."""
-    method = left.method
-    known = NOISES[method.noise].closed_form and method.rebuild == "centroid" and method.clip
-    if not MECHANISMS[method.mechanism].likelihood or not known:
+    if not isinstance(left.method, ClusterMethod) or not left.method.likelihood:
         return None
     if left.described.n != right.described.n:
         return None
@@ -73,14 +70,12 @@ def likelihood_ratio(left: World, right: World) -> LikelihoodRatio | None:
 
 
 def _blocks(world: World) -> tuple[Blocks, ...]:
-    described = world.described
-    clusters = world.frozen
+    described, method, clusters = world.described, world.method, world.frozen
+    assert isinstance(method, ClusterMethod)
     if clusters is None:
-        freeze = MECHANISMS[world.method.mechanism].freeze
-        assert freeze is not None
-        clusters = freeze(world.method, described, world.plan, lambda *_: None, None)
+        clusters = method.freeze(described, world.plan, silent)
     found = []
-    sums_of = CALIBRATIONS[world.method.sensitivity].sums
+    sums_of = method.calibration.sums
     for made in clusters:
         partition = made.partition
         means, scales = [], []

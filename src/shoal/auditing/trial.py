@@ -1,4 +1,4 @@
-"""A data set and a method come in, released tables leave, as many as are asked for, without frames in between.
+"""Repeated releases of one data set by one method, for an audit, without frames in between.
 
 A run here is a run of `shoal.protect`: the same mechanism, the same shuffling and rounding, the same noise.
 """
@@ -17,11 +17,12 @@ from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms import MECHANISMS
 from shoal.mechanisms.base import Rebuilt
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
+from shoal.privacy import Accountant
+from shoal.progress import silent
 from shoal.release.leaving import published_columns
 
 Columns = Mapping[str, NDArray[Any]]
@@ -67,7 +68,7 @@ class World:
     """One data set and all that is needed to release it again and again.
 
     Attributes:
-        frozen: what the view holds fixed, made by the mechanism on the actual data set; None re-runs everything.
+        frozen: what the view holds fixed, made by the method on the actual data set; None re-runs everything.
         run: makes one release; the broken mechanisms of `tools.broken_mechanisms` put theirs here.
     """
 
@@ -113,17 +114,13 @@ def _place(value: Any, place: Mapping[str, float]) -> float:
     return place[str(value)] if str(value) in place else float(value)
 
 
-def release(world: World, source: Source) -> Released:
-    """One release, as `shoal.protect` makes it."""
-    mechanism = MECHANISMS[world.method.mechanism]
-    if world.frozen is None:
-        rebuilt = mechanism.run(world.method, world.described, world.plan, source, _silent, None)
-    else:
-        assert mechanism.run_frozen is not None
-        rebuilt = mechanism.run_frozen(
-            world.method, world.described, world.plan, source, _silent, world.frozen
-        )
-    return published(world, rebuilt, source)
+def release(world: World, source: Source, account: Accountant | None = None) -> Released:
+    """One release, as `shoal.protect` makes it, paid from what its plan reserves; a broken one has another account."""
+    method = world.method
+    account = account or method.account(world.plan, source)
+    settled = (world.described, world.plan, account, silent)
+    rebuilt = method.run(*settled) if world.frozen is None else method.run_frozen(*settled, world.frozen)
+    return published(world, rebuilt, account.free("order of the released rows"))
 
 
 def published(world: World, rebuilt: Rebuilt, source: Source) -> Released:
@@ -151,8 +148,7 @@ class Stage:
     def world(self, records: Matrix) -> World:
         """The world in which these are the records."""
         described = with_records(self.described, records)
-        plan = MECHANISMS[self.method.mechanism].plan(self.method, described)
-        return World(self.method, described, plan, self.frozen, self.run)
+        return World(self.method, described, self.method.plan(described), self.frozen, self.run)
 
 
 def make_stage(
@@ -167,10 +163,9 @@ def make_stage(
     settled = with_records(described, records)
     frozen = None
     if view != "original":
-        mechanism = MECHANISMS[method.mechanism]
-        if mechanism.freeze is None:
+        if not method.freezes:
             raise OptionError("method-no-clusters-hold-fixed", method=method.name)
-        frozen = mechanism.freeze(method, settled, mechanism.plan(method, settled), _silent, None)
+        frozen = method.freeze(settled, method.plan(settled), silent)
     return Stage(method, settled, records, frozen, run)
 
 
@@ -194,7 +189,3 @@ def with_records(described: Described, records: Matrix) -> Settled:
         outside="clip",
         settled=settled,
     )
-
-
-def _silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""

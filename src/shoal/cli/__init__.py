@@ -23,6 +23,7 @@ from shoal.cli import (
     journal,
     ledger,
     listing,
+    options,
     protect,
     redo,
     registry,
@@ -36,7 +37,7 @@ from shoal.cli import (
     token,
     tune,
 )
-from shoal.cli.command import Commands, add_table_command
+from shoal.cli.command import Commands, add_table_command, unknown_flag
 from shoal.cli.output import complain
 from shoal.errors import ShoalError, ShoalWarning
 
@@ -98,7 +99,7 @@ for _command in (
     if isinstance(_command, ModuleType):
         # its options are records
         _function = vars(_command)[_command.__name__.rpartition(".")[2]]
-        add_table_command(app, _interruptible(_function), _command.flags)
+        add_table_command(app, _interruptible(_function), _command.flags, options.OF_METHODS)
     else:
         app.command()(_interruptible(_command))
 for _group in (ledger.ledger, token.token):
@@ -134,7 +135,10 @@ def run(arguments: list[str] | None = None) -> int:
     except typer.Exit as stop:
         return int(stop.exit_code)
     except _UsageError as error:
-        complain(getattr(error, "format_message", error.__str__)())
+        # an unknown option of a plain command
+        word, near = getattr(error, "option_name", None), getattr(error, "possibilities", None)
+        said = None if word is None or near is None else unknown_flag(word, near)
+        complain(said or getattr(error, "format_message", error.__str__)())
         return 2
     except ShoalError as error:
         for problem in error.problems:

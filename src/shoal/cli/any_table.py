@@ -62,7 +62,7 @@ def table_and_columns(
 def say_if_synthetic(table: Path) -> None:
     """Say what classical risk means where the rows of a release were drawn and belong to nobody."""
     from shoal.errors import ShoalError
-    from shoal.method.presets import PRESETS
+    from shoal.method.registry import method_class, names
     from shoal.release.saved import Bundle
 
     folder = next((place for place in (table, table.parent) if (place / "statement.json").is_file()), None)
@@ -70,7 +70,7 @@ def say_if_synthetic(table: Path) -> None:
         method = None if folder is None else Bundle.load(folder).statement.method
     except ShoalError:
         return
-    if method in PRESETS and PRESETS[method].stability == "private":
+    if method in names() and method_class(str(method)).synthetic:
         messages().print(
             "note: the rows of this release are synthetic and belong to nobody: how many are alike is not the "
             "risk that a person is found; the statement says what is guaranteed.",

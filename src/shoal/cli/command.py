@@ -1,23 +1,51 @@
 """Commands whose options are records: flags come in, a command that asks for them leaves.
 
-Options made from the table of settings need the library. They are made when such a command is called, so that listing
-the commands stays quick.
+Options made from the parameters of methods need the library. They are made when such a command is called, so that
+listing the commands stays quick. Words are read here and not by typer, which would want a function with as many
+parameters: what a method that somebody brings has is known only when it is named.
 """
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from shoal.errors import OptionError, closest
+from shoal.text import Message
+
 # the sections of a help text, in their order
 GROUPS = ("input", "promise", "method", "odd values", "output", "run")
 _EVERYTHING = "--help-all"
+_HELP = ("--help", "-h", _EVERYTHING)
+# under which a command that is being called notes the method that was named, and its flags
+METHOD, _FLAGS = "shoal.method", "shoal.flags"
+# flags whose name is that of an option of queries and other calls, too: sentences name these as the library does
+_SPELLED_ALIKE = (
+    "claim",
+    "conf",
+    "confidence",
+    "header_row",
+    "people",
+    "port",
+    "range",
+    "runs",
+    "tolerance",
+    "utility",
+    "view",
+    "workers",
+)
+# the flags of every table command
+_table_flags: list[Callable[[], Sequence[Flag]]] = []
+# a whole number, also as somebody's program wrote it who has no others: 5.0
+_WHOLE = re.compile(r"\s*([+-]?\d+(?:_\d+)*)(?:\.0*)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +53,7 @@ class Flag:
     """One option of a command.
 
     Attributes:
-        name: under which the command finds what was typed.
+        name: under which the command finds what was typed: that of the library's option.
         group: the section of the help text, one of `GROUPS`.
         type: what the text is read as; bool for a switch.
         flags: how it is typed; `--name` by default.
@@ -34,7 +62,10 @@ class Flag:
         common: shown by `--help`; the others by `--help-all`.
         placeholder: what stands for the value in the help text.
         required: the command cannot do without it.
-        checks: what typer is told besides: min, max, envvar.
+        least, most: ends of the range of a number, themselves included.
+        variable: of the environment, where nothing is typed.
+        of_methods: it is a parameter of methods, and read as the one that is named has it.
+        usual: what holds where nothing is typed, for a help text; `default` where that is passed on.
     """
 
     name: str
@@ -48,29 +79,24 @@ class Flag:
     common: bool = False
     placeholder: str = ""
     required: bool = False
-    checks: Mapping[str, Any] = field(default_factory=dict)
+    least: float | None = None
+    most: float | None = None
+    variable: str = ""
+    of_methods: bool = False
+    usual: str = ""
 
     @property
     def typed(self) -> tuple[str, ...]:
         return self.flags or (f"--{self.name.replace('_', '-')}",)
 
     @property
-    def parameter(self) -> inspect.Parameter:
-        """The parameter of a function that typer makes this option of."""
-        kept = self.default is not None
-        annotation: Any = list[self.type] if self.many else self.type  # type: ignore[name-defined]
-        if self.argument:
-            how = typer.Argument(help=self.help, metavar=self.name.upper(), show_default=False)
-            return self._parameter(Annotated[annotation, how], inspect.Parameter.empty)
-        how = typer.Option(*self.typed, help=self.help, show_default=kept, **self.checks)
-        if self.required:
-            return self._parameter(Annotated[annotation, how], inspect.Parameter.empty)
-        return self._parameter(Annotated[annotation if kept else annotation | None, how], self.default)
-
-    def _parameter(self, annotation: Any, default: Any) -> inspect.Parameter:
-        return inspect.Parameter(
-            self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-        )
+    def spellings(self) -> Mapping[str, bool]:
+        """Every word that it is typed with, and whether that turns a switch on."""
+        found: dict[str, bool] = {}
+        for typed in () if self.argument else self.typed:
+            on, _, off = typed.partition("/")
+            found |= {on: True, **({off: False} if off else {})}
+        return found
 
     @property
     def row(self) -> tuple[str, str]:
@@ -79,8 +105,65 @@ class Flag:
             return self.name.upper(), self.help
         word = "" if self.type is bool else self.placeholder or self.name.upper().replace("_", "-")
         typed = ", ".join(flag.replace("/", " / ") for flag in self.typed)
-        default = f" [default: {self.default}]" if self.default not in (None, False) else ""
-        return f"{typed} {word}".rstrip(), self.help + default
+        usual = self.usual or ("" if self.default in (None, False) else self.default)
+        return f"{typed} {word}".rstrip(), self.help + (f" [default: {usual}]" if usual != "" else "")
+
+    def read(self, text: str) -> Any:
+        """The value that a text means.
+
+        Raises:
+            OptionError: it means none.
+        """
+        if self.type is int:
+            found = _WHOLE.fullmatch(text)
+            return self._within(None if found is None else int(found[1]), "flag-not-whole")
+        if self.type is float:
+            try:
+                number = float(text)
+            except ValueError:
+                number = None
+            return self._within(number, "flag-not-number")
+        return self.type(text)
+
+    def _within(self, number: float | None, otherwise: str) -> float:
+        named = " / ".join(f"'{flag}'" for flag in self.typed)
+        if number is None:
+            raise OptionError(otherwise, named=named)
+        if self.least is not None and not number >= self.least:
+            raise OptionError("flag-below", named=named, least=f"{self.least:g}")
+        if self.most is not None and not number <= self.most:
+            raise OptionError("flag-above", named=named, most=f"{self.most:g}")
+        return number
+
+    def value(self, given: Sequence[Any]) -> Any:
+        """What the command is told, for the texts and switches that were given, the last one first to count.
+
+        Raises:
+            OptionError: something has to be given, or cannot be read.
+        """
+        texts = given or [text for text in [os.environ.get(self.variable, "")] if text]
+        if not texts:
+            if self.argument or self.required:
+                code = "argument-missing" if self.argument else "flag-missing"
+                raise OptionError(code, named=self.name.upper() if self.argument else self.typed[0])
+            return self.default
+        values = [text if isinstance(text, bool) else self.read(text) for text in texts]
+        return values if self.many else values[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class MethodFlags:
+    """What a command asks about the method that is named.
+
+    Attributes:
+        fitted: flags, what was typed and the notes of a call come in, the flags as the method has them leave.
+        shown: the flags that matter with a method.
+        about: what a method does and claims.
+    """
+
+    fitted: Callable[[Sequence[Flag], Sequence[str], MutableMapping[str, Any]], Sequence[Flag]]
+    shown: Callable[[Sequence[Flag], str], Sequence[Flag]]
+    about: Callable[[str], Message]
 
 
 class Commands(TyperGroup):
@@ -103,40 +186,42 @@ class TableCommand(TyperCommand):
 
     function: Callable[[Mapping[str, Any]], None]
     flags: Callable[[], Sequence[Flag]]
+    of_methods: MethodFlags
 
-    @functools.cached_property
-    def made(self) -> TyperCommand:
-        """The command that typer makes of a function with these parameters."""
-
-        def call(**typed: Any) -> None:
-            type(self).function({name: value for name, value in typed.items() if name != "help_all"})
-
-        parameters = [flag.parameter for flag in type(self).flags()]
-        call.__signature__ = inspect.Signature([*parameters, _HELP_ALL])  # type: ignore[attr-defined]
-        call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(self.name)(call)
-        made = typer.main.get_command(app)
-        assert isinstance(made, TyperCommand)
-        return made
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        return [*self.made.params, *super().get_params(ctx)]
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        flags = ctx.meta[_FLAGS] = type(self).flags()
+        if any(flag.of_methods for flag in flags):
+            flags = type(self).of_methods.fitted(flags, args, ctx.meta)
+        given, left, help_word = sorted_words(flags, args)
+        if help_word:
+            ctx.meta[_EVERYTHING] = help_word == _EVERYTHING
+            typer.echo(ctx.get_help())
+            raise typer.Exit
+        ctx.params = {flag.name: flag.value(given[flag.name]) for flag in flags}
+        if left:
+            raise OptionError("words-too-many", words=" ".join(left))
+        ctx.args = []
+        return []
 
     def invoke(self, ctx: Any) -> Any:
-        return self.made.invoke(ctx)
+        return type(self).function(ctx.params)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         everything = bool(ctx.meta.get(_EVERYTHING))
         text = inspect.cleandoc(self.help or "")
         first, _, more = text.partition("\n\n")
-        words = [flag.name.upper() for flag in type(self).flags() if flag.argument]
+        known: Sequence[Flag] = ctx.meta[_FLAGS]
+        words = [flag.name.upper() for flag in known if flag.argument]
         formatter.write_usage(ctx.command_path, " ".join([*words, "[OPTIONS]"]))
         formatter.write_paragraph()
         formatter.write_text(first)
+        flags = tuple(flag for flag in known if everything or flag.common)
         if everything:
             formatter.write("\n" + more + "\n")
-        flags = [flag for flag in type(self).flags() if everything or flag.common]
+        elif (method := ctx.meta.get(METHOD)) is not None:
+            formatter.write_paragraph()
+            formatter.write_text(str(type(self).of_methods.about(method)))
+            flags = tuple(type(self).of_methods.shown(known, method))
         for group in GROUPS:
             rows = [flag.row for flag in flags if flag.group == group]
             if rows:
@@ -149,25 +234,99 @@ class TableCommand(TyperCommand):
             formatter.write_text(f"All options, and more examples: {ctx.command_path} {_EVERYTHING}")
 
 
-def _show_everything(ctx: typer.Context, value: bool) -> None:
-    if value:
-        ctx.meta[_EVERYTHING] = True
-        typer.echo(ctx.get_help())
-        raise typer.Exit
+def sorted_words(
+    flags: Sequence[Flag], words: Sequence[str]
+) -> tuple[dict[str, list[str | bool]], list[str], str]:
+    """What was typed for each flag, words that are too many, and the first that asks for help; empty where none does.
+
+    >>> flags = (Flag("data", "", argument=True), Flag("k", "", flags=("--k", "-k")), Flag("json", "", type=bool))
+    >>> sorted_words(flags, ["a.csv", "--json", "-k5", "--k=7", "--help"])
+    ({'data': ['a.csv'], 'k': ['5', '7'], 'json': [True]}, [], '--help')
+
+    Raises:
+        OptionError: there is no such flag, or its value is missing or too much.
+    """
+    known = {word: flag for flag in flags for word in flag.spellings}
+    given: dict[str, list[str | bool]] = {flag.name: [] for flag in flags}
+    plain: list[str] = []
+    help_word = ""
+    rest = iter(words)
+    for word in rest:
+        if word == "--":
+            plain += rest
+        elif len(word) < 2 or word[0] != "-":
+            plain.append(word)
+        elif word in _HELP:
+            help_word = help_word or word
+        else:
+            spelled, value = _taken_apart(word, known)
+            flag = known[spelled]
+            if flag.type is not bool:
+                text = next(rest, None) if value is None else value
+                if text is None:
+                    raise OptionError("flag-needs-value", flag=spelled)
+                given[flag.name].append(text)
+            elif value is not None:
+                raise OptionError("flag-takes-no-value", flag=spelled)
+            else:
+                given[flag.name].append(flag.spellings[spelled])
+    for flag in flags:
+        if flag.argument and plain:
+            given[flag.name].append(plain.pop(0))
+    return given, plain, help_word
 
 
-_HELP_ALL = inspect.Parameter(
-    "help_all",
-    inspect.Parameter.KEYWORD_ONLY,
-    default=False,
-    annotation=Annotated[bool, typer.Option(_EVERYTHING, is_eager=True, callback=_show_everything)],
-)
+def _taken_apart(word: str, known: Mapping[str, Flag]) -> tuple[str, str | None]:
+    """The flag that a word has, and the value that stands in it, None for none."""
+    if word.startswith("--"):
+        spelled, equals, value = word.partition("=")
+    else:
+        spelled, equals, value = word[:2], word[2:], word[2:]
+    if spelled not in known:
+        raise unknown_flag(spelled, [*known, *_HELP])
+    return spelled, value if equals else None
+
+
+def unknown_flag(word: str, known: Iterable[str]) -> OptionError:
+    """That no flag is called so, with the one that was probably meant."""
+    # the signs before a word are alike, so that those of a letter or two look like many others
+    hint = closest(word, known) if len(word.lstrip("-")) > 2 else None
+    return OptionError("there-no-option", name=word, hint=hint)
+
+
+def flag(option: str) -> str | None:
+    """The flag of an option of the library, in which the command line has its sentences spelled; None for none.
+
+    >>> flag("spreadsheet_safe"), flag("domains"), flag("work")
+    ('--spreadsheet-safe', '--domain', None)
+    """
+    from shoal.method.parameters import DECLARATIONS
+    from shoal.method.registry import parameters
+
+    if option in _SPELLED_ALIKE:
+        return None
+    found = _flags_of_commands().get(option)
+    if found is None and (option in DECLARATIONS or option in parameters()):
+        return f"--{option.replace('_', '-')}"
+    return found
+
+
+@cache
+def _flags_of_commands() -> Mapping[str, str]:
+    """The flag of every option that a table command has, whatever methods there are."""
+    return {
+        one.name: one.typed[0].partition("/")[0]
+        for flags in _table_flags
+        for one in flags()
+        if not (one.argument or one.of_methods)
+    }
 
 
 def add_table_command(
     app: typer.Typer,
     function: Callable[[Mapping[str, Any]], None],
     flags: Callable[[], Sequence[Flag]],
+    of_methods: MethodFlags,
 ) -> None:
     """Add a command to the program: its name and help text are those of the function."""
 
@@ -175,6 +334,7 @@ def add_table_command(
         """What the list of commands shows; the options come when the command is called."""
 
     listed.__doc__ = function.__doc__
-    body = {"function": staticmethod(function), "flags": staticmethod(functools.cache(flags))}
+    body = {"function": staticmethod(function), "flags": staticmethod(flags), "of_methods": of_methods}
+    _table_flags.append(flags)
     made = type(TableCommand.__name__, (TableCommand,), body)
     app.command(function.__name__, cls=made)(listed)

@@ -17,11 +17,11 @@ def methods(
 
     Example: shoal methods ranking-dp
     """
-    from shoal.mechanisms.promises import methods as known
-    from shoal.method.presets import preset
+    from shoal.method.registry import method_class
+    from shoal.method.registry import methods as known
 
     if name is not None:
-        preset(name)
+        method_class(name)
     chosen = [info for info in known() if name in (None, info.name)]
     if json:
         print_json([info.to_dict() for info in chosen])

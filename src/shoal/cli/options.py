@@ -1,23 +1,24 @@
 """Options that several commands share: what the caller typed comes in, arguments of the library leave.
 
-Options of methods are made from the table of settings (`shoal.method.settings`); a new setting needs no line here.
+Options of methods are made from the parameters that their classes declare; a new one needs no line here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.cli.command import Flag
-from shoal.errors import OptionError
-from shoal.text import capital
+from shoal.cli.command import METHOD as NAMED
+from shoal.cli.command import Flag, MethodFlags
+from shoal.errors import OptionError, ShoalError
+from shoal.text import Message, capital
 
 if TYPE_CHECKING:
     from shoal.io import Table
     from shoal.journal import Kind
-    from shoal.method.settings import Setting
+    from shoal.method.parameters import Parameter
     from shoal.release.engines.stages import Runner
     from shoal.release.measuring.opened import Where
 
@@ -119,7 +120,11 @@ ENGINE = (
 
 # what has another name, or more to say, on the command line than in the library
 _TYPED: Mapping[str, Mapping[str, Any]] = {
-    "domains": {"name": "domain", "help": "Public range, column=lo:hi; repeat it.", "placeholder": "C=LO:HI"},
+    "domains": {
+        "flags": ("--domain",),
+        "help": "Public range, column=lo:hi; repeat it.",
+        "placeholder": "C=LO:HI",
+    },
     "columns": {"help": "Columns to release, a,b,c; repeat it for odd names."},
     "na": {"help": "Text that stands for a missing value; repeat it.", "placeholder": "TEXT"},
     "tuned": {},
@@ -158,9 +163,9 @@ def data(name: str = "data") -> Flag:
 
 def about_the_table() -> tuple[Flag, ...]:
     """What a caller says about a table."""
-    from shoal.method.settings import DECLARATIONS
+    from shoal.method.parameters import DECLARATIONS
 
-    found = {name: _of_declaration(setting) for name, setting in DECLARATIONS.items()}
+    found = {name: _of_declaration(known) for name, known in DECLARATIONS.items()}
     # what a private choice cost and bought stands in a recipe only
     for name in ("tuned_epsilon", "tuned_choice", *VERDICT):
         del found[name]
@@ -169,47 +174,120 @@ def about_the_table() -> tuple[Flag, ...]:
 
 def about_the_verdict() -> tuple[Flag, ...]:
     """What a caller says about whether a release may be published."""
-    from shoal.method.settings import DECLARATIONS
+    from shoal.method.parameters import DECLARATIONS
 
     return tuple(_of_declaration(DECLARATIONS[name]) for name in VERDICT)
 
 
 def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
-    """The settings of all methods."""
-    from shoal.method.settings import SETTINGS
+    """The parameters of all methods."""
+    from shoal.method.registry import parameters, taken_by
 
-    return tuple(_of_setting(setting) for name, setting in SETTINGS.items() if name not in leave_out)
+    found = []
+    for name, known in parameters().items():
+        if name not in leave_out:
+            some = taken_by(name)
+            flag = _of_parameter(known)
+            found.append(replace(flag, help=f"{flag.help} ({', '.join(some)})") if some else flag)
+    return tuple(found)
 
 
-def _of_declaration(setting: Setting) -> Flag:
+def as_named_method_has_them(
+    flags: Sequence[Flag], words: Sequence[str], notes: MutableMapping[str, Any]
+) -> tuple[Flag, ...]:
+    """The flags of a command, parameters of methods in the form of the method that is named among the words.
+
+    The name is noted for the help text.
+    """
+    from shoal.method.recipe import load_recipe
+    from shoal.method.registry import DEFAULT_METHOD, method_class
+
+    name = _word_after("--method", words)
+    if name is not None:
+        notes[NAMED] = name
+    recipe = _word_after("--config", words)
+    try:
+        if name is None:
+            name = DEFAULT_METHOD if recipe is None else load_recipe(recipe).get("method", DEFAULT_METHOD)
+        own = method_class(name).parameters()
+    except ShoalError:
+        # what is wrong is said when the command asks for it
+        return tuple(flags)
+    return tuple(
+        _of_parameter(own[flag.name]) if flag.of_methods and flag.name in own else flag for flag in flags
+    )
+
+
+def _word_after(flag: str, words: Sequence[str]) -> str | None:
+    """What was typed for a flag, the last time; None where it was not typed."""
+    found = None
+    for place, word in enumerate(words):
+        if word.startswith(f"{flag}="):
+            found = word.partition("=")[2]
+        elif word == flag and place + 1 < len(words):
+            found = words[place + 1]
+    return found
+
+
+def of_method(flags: Sequence[Flag], name: str) -> tuple[Flag, ...]:
+    """The flags that matter with a method: its parameters with its defaults, and what is common of the rest.
+
+    Raises:
+        OptionError: there is no such method.
+    """
+    from shoal.method.registry import method_class
+
+    own = method_class(name).parameters()
+    return tuple(
+        _of_parameter(own[flag.name], usual=True) if flag.of_methods else flag
+        for flag in flags
+        if flag.name in own or (flag.common and not flag.of_methods)
+    )
+
+
+def about_method(name: str) -> Message:
+    """What a method does and claims.
+
+    Raises:
+        OptionError: there is no such method.
+    """
+    from shoal.method.registry import claim_words, method_class
+
+    cls = method_class(name)
+    return Message.of("about-method", name=name, about=cls.about, claim=claim_words(cls))
+
+
+OF_METHODS = MethodFlags(as_named_method_has_them, of_method, about_method)
+
+
+def _of_declaration(known: Parameter) -> Flag:
     named = {
-        "help": _sentence(setting.sentence()),
-        "name": setting.name,
-        "placeholder": setting.form.placeholder,
+        "help": _sentence(known.sentence()),
+        "name": known.name,
+        "placeholder": known.form.placeholder,
     }
-    many = setting.name in _TYPED
-    typed = setting.form.typed if setting.name != "domain_from_data" else float
-    kept: dict[str, Any] = {"group": setting.group, "type": typed, "many": many, "common": setting.common}
-    return Flag(**kept, **{**named, **_TYPED.get(setting.name, {})})
+    many = known.name in _TYPED
+    typed = known.form.typed if known.name != "domain_from_data" else float
+    kept: dict[str, Any] = {"group": known.group, "type": typed, "many": many, "common": known.common}
+    return Flag(**kept, **{**named, **_TYPED.get(known.name, {})})
 
 
-def _of_setting(setting: Setting) -> Flag:
-    from shoal.method.presets import taken_by
-
-    flag = f"--{setting.name.replace('_', '-')}"
-    flags = (flag, "-k") if setting.name == "k" else (flag,)
-    off = flag.replace("--", "--no-", 1)
-    if setting.form.typed is bool:
-        flags = (f"{flag}/{off}",)
-    some = taken_by(setting.name)
+def _of_parameter(known: Parameter, *, usual: bool = False) -> Flag:
+    typed = f"--{known.name.replace('_', '-')}"
+    flags = (typed, "-k") if known.name == "k" else (typed,)
+    off = typed.replace("--", "--no-", 1)
+    if known.form.typed is bool:
+        flags = (f"{typed}/{off}",)
     return Flag(
-        setting.name,
-        _sentence(setting.sentence(flag, off)) + (f" ({', '.join(some)})" if some else ""),
-        setting.group,
-        setting.form.typed,
+        known.name,
+        _sentence(known.sentence(typed, off)),
+        known.group,
+        known.form.typed,
         flags,
-        common=setting.common,
-        placeholder=setting.form.placeholder,
+        common=known.common,
+        placeholder=known.form.placeholder,
+        of_methods=True,
+        usual={"True": typed, "False": off}.get(known.usual, known.usual) if usual else "",
     )
 
 
@@ -222,9 +300,8 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     from shoal.cli.declared import parse_domains, parse_types
     from shoal.columns.schema import Schema
     from shoal.method.forms import names_in
-    from shoal.method.presets import DEFAULT_METHOD
     from shoal.method.recipe import load_recipe
-    from shoal.method.settings import SETTINGS
+    from shoal.method.registry import DEFAULT_METHOD, method_class, names, parameters
 
     recipe = typed.get("config")
     arguments: dict[str, Any] = load_recipe(recipe) if recipe is not None else {}
@@ -233,11 +310,13 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("method", "outside", "missing", "domain_from_data", *VERDICT):
         if typed.get(name) is not None:
             arguments[name] = typed[name]
-    for name, setting in SETTINGS.items():
-        value = typed.get(name)
+    name = arguments.setdefault("method", DEFAULT_METHOD)
+    # of one name, the method that is named knows the form
+    own = method_class(name).parameters() if name in names() else {}
+    for option, known in {**parameters(), **own}.items():
+        value = typed.get(option)
         if value is not None:
-            arguments[name] = setting.parse(value) if isinstance(value, str) else value
-    arguments.setdefault("method", DEFAULT_METHOD)
+            arguments[option] = known.parse(value) if isinstance(value, str) else value
     if typed.get("na"):
         arguments["na"] = typed["na"]
     about_file = file_arguments(typed)
@@ -248,10 +327,10 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     if typed.get("tuned"):
         # on top of what the recipe says: a line typed later does not undo a look at the records
         before = arguments.get("tuned", [])
-        names = names_in(before) if isinstance(before, str) else list(before)
-        arguments["tuned"] = names + [name for text in typed["tuned"] for name in names_in(text)]
-    if typed["domain"]:
-        arguments["domains"] = parse_domains(typed["domain"])
+        looked = names_in(before) if isinstance(before, str) else list(before)
+        arguments["tuned"] = looked + [name for text in typed["tuned"] for name in names_in(text)]
+    if typed.get("domains"):
+        arguments["domains"] = parse_domains(typed["domains"])
     if typed.get("taxonomy"):
         arguments["domains"] = {**arguments.get("domains", {}), **_taxonomies(typed["taxonomy"])}
     return arguments

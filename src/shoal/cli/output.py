@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from shoal.cli.flags import flag
+from shoal.cli.command import flag
 
 if TYPE_CHECKING:
     from rich.console import Console

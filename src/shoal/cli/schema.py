@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shoal.cli import options
-from shoal.cli.command import Flag
-from shoal.cli.flags import flag
+from shoal.cli.command import Flag, flag
 from shoal.cli.output import complain, messages
 from shoal.errors import OptionError, OutputError
 

@@ -32,7 +32,7 @@ def flags() -> tuple[Flag, ...]:
             "input",
             common=True,
             placeholder="ADDRESS",
-            checks={"envvar": "SHOAL_LEDGER"},
+            variable="SHOAL_LEDGER",
         ),
         Flag(
             "heads",
@@ -68,9 +68,9 @@ def flags() -> tuple[Flag, ...]:
 def _number(
     name: str, help: str, default: float, least: float, most: float | None = None, *, common: bool = False
 ) -> Flag:
-    checks = {"min": least} if most is None else {"min": least, "max": most}
+    kind = type(default)
     return Flag(
-        name, help, type=type(default), default=default, common=common, placeholder="N", checks=checks
+        name, help, type=kind, default=default, common=common, placeholder="N", least=least, most=most
     )
 
 

@@ -66,9 +66,9 @@ def flags() -> tuple[Flag, ...]:
     """The options of `shoal tune`: what is compared, and the settings that all compared methods share."""
     from shoal.evaluation.measures import ranked_by
     from shoal.method.models import MODELS
-    from shoal.method.settings import SETTINGS
+    from shoal.method.parameters import SHARED
 
-    splits, noises = (", ".join(SETTINGS[name].choices) for name in ("split", "noise"))
+    splits, noises = (", ".join(SHARED[name].choices) for name in ("split", "noise"))
     return (
         options.data(),
         *options.about_the_table(),

@@ -85,7 +85,7 @@ def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
     if aligned.n != before.n:
         raise InputError("release-rows-original-table", n=aligned.n, n_2=before.n)
     method = getattr(released, "method", None)
-    matching = method.match if method is not None and method.moments else None
+    matching = None if method is None else method.matching
     return replace(bare, before=before, after=aligned, matched=True, matching=matching)
 
 

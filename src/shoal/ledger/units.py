@@ -14,7 +14,7 @@ from shoal.ledger.account import Standing, Terms
 from shoal.ledger.errors import LedgerError
 from shoal.ledger.ledger import Ledger
 from shoal.ledger.operations import Currency, Register
-from shoal.method.settings import SETTINGS
+from shoal.method.parameters import SHARED
 from shoal.noise import parse_delta, parse_epsilon, rho_from
 
 
@@ -49,7 +49,7 @@ def opened_budget(
     >>> float(opened_budget("people", "add-remove", "1", "1e-6", None).ceiling)
     0.0243559703595
     """
-    setting = SETTINGS["neighbours"]
+    setting = SHARED["neighbours"]
     if (epsilon is None) == (rho is None):
         raise OptionError("budget-opened-epsilon-rho")
     if unit is None and max_rows is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,20 +11,27 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
-from shoal.mechanisms.mask import Clusters, calibrate, check_floor, check_noise, mask_group
-from shoal.mechanisms.promises import privacy_model
+from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.cluster_methods import PartitionMethod
+from shoal.mechanisms.mask import (
+    Clusters,
+    calibrate,
+    check_floor,
+    check_noise,
+    concepts_of,
+    gaps_of,
+    mask_group,
+    sums_of,
+)
 from shoal.mechanisms.rebuild import centroids
 from shoal.mechanisms.strata import check_strata, strata_of, strata_terms
 from shoal.method.budget import Plan, split_budget
-from shoal.method.method import Method
 from shoal.method.stages import Group, check_group, partition_group
-from shoal.noise import Source
 from shoal.noise.families import NOISES
 from shoal.noise.response import check_response, randomised_response, reversal_probability
 from shoal.partition import Partition
 from shoal.partition.base import check_k
-from shoal.sensitivity.local import CALIBRATIONS
+from shoal.privacy import Accountant
 from shoal.text import Message
 
 # of a column's ε, for whether its value is missing
@@ -32,13 +39,13 @@ _FLAG_SHARE = Fraction(1, 2)
 _TOGETHER = Message("grouped-share-epsilon")
 
 
-def plan(method: Method, described: Described) -> Plan:
+def plan(method: PartitionMethod, described: Described) -> Plan:
     """Share ε over the attributes by their public widths."""
     found = _shared_out(method, described)
     return replace(found, conditions=(*found.conditions, *strata_conditions(method, described)))
 
 
-def strata_conditions(method: Method, described: Described) -> tuple[Message, ...]:
+def strata_conditions(method: PartitionMethod, described: Described) -> tuple[Message, ...]:
     """What a statement says about strata.
 
     Raises:
@@ -46,19 +53,19 @@ def strata_conditions(method: Method, described: Described) -> tuple[Message, ..
     """
     if not method.strata:
         return ()
-    model = privacy_model(method, len(described.columns), len(described.nominal))
+    model = method.model(len(described.columns), len(described.nominal))
     if model in ("dp", "approximate-dp"):
         raise OptionError("strata-cannot-used-where-claim-here", option="strata", found=model)
     return (*strata_terms(method), Message("strata-known"))
 
 
-def _shared_out(method: Method, described: Described) -> Plan:
+def _shared_out(method: PartitionMethod, described: Described) -> Plan:
     names = described.columns
     check_floor(method, names)
     widths = [None if name in described.nominal else described.lattices[name].width for name in names]
     split = method.split if isinstance(method.split, str) else dict(method.split)
     shares = dict(zip(names, split_budget(method.budget, names, widths, split), strict=True))
-    what = {name: "concepts" if name in described.nominal else "sums" for name in names}
+    what = {name: concepts_of(name) if name in described.nominal else sums_of([name]) for name in names}
     if NOISES[method.noise].joint:
         if described.nominal:
             raise OptionError(
@@ -67,9 +74,9 @@ def _shared_out(method: Method, described: Described) -> Plan:
         return _joint_plan(method.resolve_groups(names), shares)
     if described.flagged:
         return _with_flags(shares, what, described.flagged)
-    spending = {f"cluster {what[name]} of {name}": share for name, share in shares.items()}
+    spending = {what[name]: share for name, share in shares.items()}
     groups = method.resolve_groups(names)
-    if CALIBRATIONS[method.sensitivity].changes is None or max(map(len, groups)) == 1:
+    if method.calibration.changes is None or max(map(len, groups)) == 1:
         return Plan(spending, shares)
     # scales follow the record that moves all sums most: one that moves a single sum can cost as much
     return Plan(spending, shares, (_TOGETHER,), _totals(groups, shares))
@@ -82,8 +89,8 @@ def _with_flags(shares: dict[str, Fraction], what: dict[str, str], flagged: tupl
     spending: dict[str, Fraction] = {}
     for name, share in values.items():
         if name in flags:
-            spending[f"whether {name} is missing"] = flags[name]
-        spending[f"cluster {what[name]} of {name}"] = share
+            spending[gaps_of(name)] = flags[name]
+        spending[what[name]] = share
     conditions = tuple(
         Message.of("gaps-by-randomised-response", column=name, reversed=float(reversal_probability(share)))
         for name, share in flags.items()
@@ -94,7 +101,7 @@ def _with_flags(shares: dict[str, Fraction], what: dict[str, str], flagged: tupl
 def _joint_plan(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) -> Plan:
     """All sums of a group share the group's ε, so each attribute by itself is protected by that ε and no less."""
     totals = _totals(groups, shares)
-    spending = {f"cluster sums of {', '.join(group)} together": totals[group[0]] for group in groups}
+    spending = {sums_of(group, together=True): totals[group[0]] for group in groups}
     return Plan(spending, totals, (_TOGETHER,))
 
 
@@ -109,30 +116,35 @@ def _totals(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) ->
 
 
 def run(
-    method: Method,
+    method: PartitionMethod,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
+    touched: int = 1,
 ) -> Rebuilt:
     """Partition, sum, add noise and divide, group by group.
 
+    Args:
+        touched: how many clusters one record can change, where the plan's shares are those of one of them.
+
     Guarantee:
-        `shoal.method.statement.privacy_model` says which claim holds and why.
+        `method.case` says which claim holds and why.
     """
     return _spend(
         method,
         described,
         plan,
-        source,
+        account,
         progress,
         labels,
         lambda number, group: _clusters(group, method, plan),
+        touched,
     )
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: PartitionMethod, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
     check_strata(method, described, method.size)
     for group in outlines(method, described, plan, labels):
@@ -142,7 +154,9 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
         check_response(share, column)
 
 
-def outlines(method: Method, described: Described, plan: Plan, labels: ArrayLike | None) -> Iterator[Group]:
+def outlines(
+    method: PartitionMethod, described: Described, plan: Plan, labels: ArrayLike | None
+) -> Iterator[Group]:
     """The attribute groups without their values: enough to see whether they can be clustered and masked."""
     blank = np.broadcast_to(np.int64(0), (described.n,))
     given, strata = labels_in_use(labels, described), rows_by_stratum(method, described)
@@ -159,7 +173,11 @@ def outlines(method: Method, described: Described, plan: Plan, labels: ArrayLike
 
 
 def freeze(
-    method: Method, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None
+    method: PartitionMethod,
+    described: Described,
+    plan: Plan,
+    progress: Progress,
+    labels: ArrayLike | None = None,
 ) -> tuple[Clusters, ...]:
     """The clusters of every attribute group and their own noise scales, to be held fixed while records change."""
     check_k(method.size, described.n)
@@ -174,25 +192,29 @@ def freeze(
 
 
 def run_frozen(
-    method: Method,
+    method: PartitionMethod,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     frozen: tuple[Clusters, ...],
+    touched: int = 1,
 ) -> Rebuilt:
     """Like `run`, with clusters made before, perhaps on a neighbouring table."""
-    return _spend(method, described, plan, source, progress, None, lambda number, group: frozen[number])
+    return _spend(
+        method, described, plan, account, progress, None, lambda number, group: frozen[number], touched
+    )
 
 
 def _spend(
-    method: Method,
+    method: PartitionMethod,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None,
     clusters_of: Callable[[int, Group], Clusters],
+    touched: int,
 ) -> Rebuilt:
     check_k(method.size, described.n)
     groups = method.resolve_groups(described.columns)
@@ -207,7 +229,7 @@ def _spend(
     ):
         clusters = clusters_of(place, group)
         made = clusters.partition
-        masked = mask_group(group, clusters, plan.shares, source, method)
+        masked = mask_group(group, clusters, plan.shares, account, method, touched)
         for number, (column, found) in enumerate(zip(group.columns, masked.summaries, strict=True)):
             by_cluster = found.astype(np.float64)
             if group.tree(number) is None:
@@ -217,7 +239,8 @@ def _spend(
         exact.update(_released_exactly(group, clusters))
         progress("protecting", len(values), len(described.columns))
     for column, share in plan.flags.items():
-        missing = randomised_response(described.absent(column), share, source)
+        spend = account.spend(gaps_of(column), share, over="rows")
+        missing = randomised_response(described.absent(column), *spend.take())
         values[column] = np.where(missing, np.nan, values[column])
     internal: dict[str, object] = {
         "values_clipped": clipped,
@@ -274,12 +297,12 @@ def attribute_groups(
         )
 
 
-def rows_by_stratum(method: Method, described: Described) -> tuple[NDArray[np.int64], ...]:
+def rows_by_stratum(method: PartitionMethod, described: Described) -> tuple[NDArray[np.int64], ...]:
     """The rows of each stratum; nothing where no column divides the table."""
     return tuple(stratum.rows for stratum in strata_of(method, described)) if method.strata else ()
 
 
-def _clusters(group: Group, method: Method, plan: Plan) -> Clusters:
+def _clusters(group: Group, method: PartitionMethod, plan: Plan) -> Clusters:
     return calibrate(group, partition_group(group, method), plan.shares, method)
 
 
@@ -301,18 +324,3 @@ def cluster_facts(made: Partition) -> dict[str, object]:
         "smallest": int(made.sizes.min()),
         "largest": int(made.sizes.max()),
     }
-
-
-def _shares(method: Method, n: int, plan: Plan) -> Mapping[str, Fraction]:
-    return plan.shares
-
-
-CLUSTERS = Mechanism(
-    plan,
-    run,
-    freeze,
-    run_frozen,
-    check=check,
-    shares=_shares,
-    likelihood=True,
-)

@@ -49,22 +49,57 @@ class Claim:
         cases: the first that holds settles the model; the last one always holds.
         shows_gaps: released values stay in the rows of their records, so that they can stay missing there without
             saying more than the claim allows.
-        blocks: a record touches this many of the blocks (sums of one cluster) that share an ε; None where that
-            follows from the stability of the clusters.
         proofs: pages of docs/proofs.
         free: values are released as they are or not at all, so no domain needs to be declared, whatever the claim.
     """
 
     cases: tuple[Case, ...]
     shows_gaps: bool = False
-    blocks: Message | str | None = None
     proofs: tuple[str, ...] = ()
     free: bool = False
 
-    def case(self, method: Method, attributes: int, nominal: int = 0) -> Case:
-        """The case that holds for a method on this many attributes, so many of which are nominal."""
-        linked = attributes > 1 and method.link
-        return next(case for case in self.cases if case.holds(method, linked=linked, nominal=nominal > 0))
+    def case(self, method: Method, *, linked: bool, nominal: bool) -> Case:
+        """The case that holds for a method with these columns."""
+        return next(case for case in self.cases if case.holds(method, linked=linked, nominal=nominal))
+
+
+# noise on sums of clusters, by what one replaced record does to the clusters
+BY_STABILITY = (
+    Case(
+        "idp-given-partition",
+        Message("because-fitted-to-records"),
+        {"sensitivity": ("local", "cluster")},
+    ),
+    Case("dp", Message("because-own-cluster"), {"stability": ("record", "private")}),
+    # sums of ranks telescope, choices of concepts do not: each of the moved clusters would cost the whole ε
+    Case(
+        "dp",
+        Message("because-fixed-ranks"),
+        {"stability": ("rank",), "linked": (False,), "nominal": (False,)},
+    ),
+    Case("dp-given-partition", Message("because-clusters-fixed")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MethodTerms:
+    """What a statement says about how a method groups records and calibrates its noise.
+
+    Attributes:
+        clusters: where the clusters come from, for a claim that takes them as fixed.
+        noise: what noise that is fitted to the actual records needs, and what it can let through.
+        not_promised: what a reader might wrongly take the promise for.
+        data_dependent: settings that looked at the records.
+        noise_can_vanish: some records may get no noise at all.
+        shares_follow_widths: how ε is shared tells the ratio of the domains' widths.
+    """
+
+    clusters: Message | None = None
+    noise: tuple[Message, ...] = ()
+    not_promised: tuple[Message, ...] = ()
+    data_dependent: tuple[Message, ...] = ()
+    noise_can_vanish: bool = False
+    shares_follow_widths: bool = False
 
 
 @dataclass(frozen=True, slots=True)

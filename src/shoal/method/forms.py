@@ -19,9 +19,10 @@ from shoal.noise.epsilon import parse_epsilon
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.method.settings import Setting
+    from shoal.method.parameters import Parameter
 
 ByColumn = tuple[tuple[str, Fraction], ...]
+NOTHING = Fraction(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,44 +37,46 @@ class Form:
         typed: what a command line makes of the text by itself: str, int or bool.
         besides: what else than a choice it can be.
         keyed: the choices are keys, each of which gets a value.
+        by_name: a value can be a mapping, which a method keeps as pairs.
     """
 
     words: str
     placeholder: str
-    read: Callable[[Setting, Any], Any]
+    read: Callable[[Parameter, Any], Any]
     parse: Callable[[str, str], Any] = lambda name, text: text
     typed: type = str
     besides: tuple[str, ...] = ()
     keyed: bool = False
+    by_name: bool = False
 
 
 def _text(name: str, text: str) -> str:
     return text
 
 
-def _budget(setting: Setting, value: Any) -> Fraction:
+def _budget(setting: Parameter, value: Any) -> Fraction:
     return parse_epsilon(value)
 
 
-def _delta(setting: Setting, value: Any) -> Fraction:
+def _delta(setting: Parameter, value: Any) -> Fraction:
     return parse_delta(value)
 
 
-def _choice(setting: Setting, value: Any) -> str:
+def _choice(setting: Parameter, value: Any) -> str:
     return setting.choose(value)
 
 
-def _name(setting: Setting, value: Any) -> str:
+def _name(setting: Parameter, value: Any) -> str:
     return str(value)
 
 
-def _switch(setting: Setting, value: Any) -> bool:
+def _switch(setting: Parameter, value: Any) -> bool:
     if not isinstance(value, bool):
         raise OptionError("option-true-false", option=setting.name, found=value)
     return value
 
 
-def _whole(setting: Setting, value: Any) -> int:
+def _whole(setting: Parameter, value: Any) -> int:
     return whole(setting.name, value, int(setting.least or 0))
 
 
@@ -88,11 +91,11 @@ def whole(what: What, value: Any, least: int) -> int:
     return number
 
 
-def _number(setting: Setting, value: Any) -> Fraction:
+def _number(setting: Parameter, value: Any) -> Fraction:
     return _in_range(setting, setting.name, value)
 
 
-def _in_range(setting: Setting, what: What, value: Any) -> Fraction:
+def _in_range(setting: Parameter, what: What, value: Any) -> Fraction:
     number = exact(value, what)
     low, high = setting.least, setting.most
     if (low is not None and number < low) or (high is not None and number > high):
@@ -101,7 +104,7 @@ def _in_range(setting: Setting, what: What, value: Any) -> Fraction:
     return number
 
 
-def _split(setting: Setting, value: Any) -> str | ByColumn:
+def _split(setting: Parameter, value: Any) -> str | ByColumn:
     if isinstance(value, str):
         return setting.choose(value)
     if not isinstance(value, Mapping):
@@ -114,7 +117,7 @@ def _split(setting: Setting, value: Any) -> str | ByColumn:
     )
 
 
-def _shares(setting: Setting, value: Any) -> ByColumn:
+def _shares(setting: Parameter, value: Any) -> ByColumn:
     parts, name = tuple(setting.choices), setting.name
     if not isinstance(value, Mapping) or set(value) != set(parts):
         raise OptionError("option-give-weight-each", option=name, parts=tuple(parts), found=value)
@@ -124,7 +127,7 @@ def _shares(setting: Setting, value: Any) -> ByColumn:
     return weights
 
 
-def _groups(setting: Setting, value: Any) -> tuple[tuple[str, ...], ...]:
+def _groups(setting: Parameter, value: Any) -> tuple[tuple[str, ...], ...]:
     if not isinstance(value, list | tuple) or not all(
         isinstance(group, list | tuple) and group for group in value
     ):
@@ -132,7 +135,7 @@ def _groups(setting: Setting, value: Any) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(str(column) for column in group) for group in value)
 
 
-def _weights(setting: Setting, value: Any) -> tuple[Fraction, ...]:
+def _weights(setting: Parameter, value: Any) -> tuple[Fraction, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise OptionError("option-list-numbers-such-0-5", option=setting.name, found=value)
     weights = tuple(exact(weight, Message("a-weight")) for weight in value)
@@ -141,7 +144,7 @@ def _weights(setting: Setting, value: Any) -> tuple[Fraction, ...]:
     return weights
 
 
-def _sizes(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
+def _sizes(setting: Parameter, value: Any) -> tuple[tuple[str, int], ...]:
     if not isinstance(value, Mapping) or not value:
         raise OptionError("option-give-group-size-column-such", option=setting.name, found=value)
     return tuple(
@@ -150,7 +153,7 @@ def _sizes(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _floor(setting: Setting, value: Any) -> Fraction | ByColumn:
+def _floor(setting: Parameter, value: Any) -> Fraction | ByColumn:
     if not isinstance(value, Mapping):
         return _number(setting, value)
     return tuple(
@@ -162,7 +165,7 @@ def _floor(setting: Setting, value: Any) -> Fraction | ByColumn:
     )
 
 
-def _columns(setting: Setting, value: Any) -> tuple[str, ...]:
+def _columns(setting: Parameter, value: Any) -> tuple[str, ...]:
     names = tuple(str(name) for name in value) if isinstance(value, list | tuple) else (str(value),)
     if not names:
         raise OptionError("option-name-column", option=setting.name, found=value)
@@ -172,7 +175,7 @@ def _columns(setting: Setting, value: Any) -> tuple[str, ...]:
     return names
 
 
-def _combinations(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
+def _combinations(setting: Parameter, value: Any) -> tuple[tuple[str, int], ...]:
     if not isinstance(value, Mapping) or not value:
         raise OptionError("option-give-k-columns-such-age", option=setting.name, found=value)
     return tuple(
@@ -181,7 +184,7 @@ def _combinations(setting: Setting, value: Any) -> tuple[tuple[str, int], ...]:
     )
 
 
-def _importance(setting: Setting, value: Any) -> ByColumn:
+def _importance(setting: Parameter, value: Any) -> ByColumn:
     if not isinstance(value, Mapping) or not value:
         raise OptionError("option-give-weight-column-such-sex", option=setting.name, found=value)
     found = tuple(
@@ -264,13 +267,18 @@ SWITCH = Form("True or False", "", _switch, typed=bool)
 NAME = Form("a name", "NAME", _name)
 NAMES = Form("names", "NAMES", _name, _listed)
 SPLIT = Form(
-    "a word, or weights by column", "WORD|a=2,b=1", _split, _by_column, besides=("or weights by column",)
+    "a word, or weights by column",
+    "WORD|a=2,b=1",
+    _split,
+    _by_column,
+    besides=("or weights by column",),
+    by_name=True,
 )
-SHARES = Form("a weight for each part", "a=2,b=1", _shares, _by_column, keyed=True)
-FLOOR = Form("a number, or one by column", "X|a=2,b=1", _floor, _by_column)
-SIZES = Form("a whole number by column", "a=50,b=20", _sizes, _sizes_by_column)
+SHARES = Form("a weight for each part", "a=2,b=1", _shares, _by_column, keyed=True, by_name=True)
+FLOOR = Form("a number, or one by column", "X|a=2,b=1", _floor, _by_column, by_name=True)
+SIZES = Form("a whole number by column", "a=50,b=20", _sizes, _sizes_by_column, by_name=True)
 COLUMNS = Form("names of columns", "a,b", _columns, _listed)
-COMBINATIONS = Form("a whole number by columns", "'a,b=10;c=5'", _combinations, _combined)
-IMPORTANCE = Form("a number by column", "a=5,b=2", _importance, _by_column)
+COMBINATIONS = Form("a whole number by columns", "'a,b=10;c=5'", _combinations, _combined, by_name=True)
+IMPORTANCE = Form("a number by column", "a=5,b=2", _importance, _by_column, by_name=True)
 GROUPS = Form("lists of columns", "'a,b;c'", _groups, _grouped)
 WEIGHTS = Form("a list of numbers", "X,X,...", _weights, _listed)

@@ -1,102 +1,231 @@
-"""A method is data: which partition, noise, budget split and rebuild, with which settings. No behaviour here."""
+"""A method: a class whose fields are its parameters, and which says what it claims, what it spends and how it runs.
+
+A subclass is a method, an instance is a configured one. Subclasses become frozen keyword-only dataclasses by
+themselves; `shoal.method.registry` knows them by name. What rooms ask of every method is what this base class has;
+parameters of its own a method reads itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field
 from fractions import Fraction
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 
 from shoal import summaries
 from shoal.display import displayed
-from shoal.errors import OptionError, closest
-from shoal.method.models import Adjacency
-from shoal.method.settings import SETTINGS, known_setting
-from shoal.method.stages import PARTITIONS, Stability
-from shoal.noise.concentrated import rho_from
-from shoal.noise.families import NOISES
-from shoal.noise.staircase_shape import OPTIMISE
-from shoal.sensitivity.local import CALIBRATIONS
+from shoal.errors import OptionError
+from shoal.method.claims import Case, Claim, MethodTerms, Promise
+from shoal.method.models import Model
+from shoal.method.parameters import Exact, Parameter, parameter, parameters_of, shared
+from shoal.method.stages import PARTITIONS, PartitionStage, Stability
+from shoal.method.verdict import NO_NOISE
+from shoal.noise.concentrated import parse_delta, rho_from
+from shoal.origin import Outside
+from shoal.partition.base import check_k
+from shoal.privacy import Accountant, Adjacency, Currency
 from shoal.text import Message
 
-_DEFAULTS: Mapping[str, Any] = {name: setting.default for name, setting in SETTINGS.items()}
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from shoal.columns.describe import Described
+    from shoal.io import Table
+    from shoal.mechanisms.base import Rebuilt
+    from shoal.method.budget import Plan
+    from shoal.noise import Source
+    from shoal.progress import Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How released values are stored.
+
+    Attributes:
+        linked: the columns of a row belong together; otherwise every column is shuffled by itself.
+        clip: values outside the public domain are moved to its ends.
+        generalise: groups of values (inner concepts of a taxonomy) can stand for values.
+    """
+
+    linked: bool = True
+    clip: bool = True
+    generalise: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShareNoise:
+    """The noise to expect on shares of the rows, in parts of them, where rows are drawn anew from noisy counts.
+
+    Attributes:
+        alone: by column: standard deviation of the share of rows below a typical threshold, or with one name.
+        pairs: by two columns, as they are ordered in the table: of the share of rows in like halves of both (with a
+            name in place of a half where a column has names). Pairs that are not measured are left out.
+    """
+
+    alone: Mapping[str, float]
+    pairs: Mapping[tuple[str, str], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The noise to expect, from public facts.
+
+    Attributes:
+        deviations: standard deviation of the noise on the mean of a smallest cluster, by column, in its own units.
+        shares: the noise on shares of the rows, where these are drawn from noisy counts.
+        unknown: why neither is known, as a code; empty where it is.
+        facts: for the sentence of that code.
+    """
+
+    deviations: Mapping[str, float] = field(default_factory=dict)
+    shares: ShareNoise | None = None
+    unknown: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
 
 @displayed(summaries.of_method)
-@dataclass(frozen=True, slots=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(parameter, shared))
 class Method:
-    """The recipe of all stages. Presets are values of this class; `configure` fills in the settings.
+    """Base of all methods.
 
     Attributes:
-        mechanism: an entry of `shoal.mechanisms.MECHANISMS`.
-        partition: a stage of `shoal.method.stages.PARTITIONS`.
-        grouping: `joint` partitions all attributes together, `each` one attribute at a time.
-        sensitivity: what the noise is calibrated to: `global` (the public width), `local` (the change one record
-            of the actual table can make), `cluster` (the same, for cluster means without their extremes) or `none`
-            (no noise at all).
-        partitions: the stages that the caller may choose from, where `partition` is adjustable.
-        as_tree: partition=tree stands for `tree-dp`, which keeps noisy means and variances too.
-        moments: how many central moments of a cluster are kept besides its mean: 0, 1 (covariance), 2 (coskewness).
-        covariance: `all` entries or the `variances` only.
-        form: moments as `coefficients`, or as eigenvalues and eigenvectors (`eigen`).
-        adjustable: the settings a caller may change; everything else belongs to the method.
+        name: by which `protect`, recipes and the command line know it.
+        paper: where it is from.
+        about: what it does, in one line.
+        mechanism: the word for what it does to the records, as a statement has it.
+        work: the module with the functions of a method of the package (`plan`, `run`, `check` and what else it has,
+            each with the method as its first argument), which is loaded when it is first needed. A method from outside
+            overrides the methods of this class instead.
+        kinds: of columns that it takes.
+        claims: what it claims, case by case.
+        partition: the stage that groups records, of `shoal.method.stages.PARTITIONS`.
+        outside: whose it is, None for the package's own; set when it is registered.
+        synthetic: its rows are drawn and belong to nobody.
+        freezes: it makes clusters that a claim "given the partition" takes as fixed (`freeze`, `run_frozen`).
+        statistics: masked statistics of every cluster can be published, too.
+        by_frequency: what is done follows from how many rows are alike, which a small table says little about.
     """
 
-    name: str
-    paper: str
-    about: str
-    partition: str
-    grouping: str
-    adjustable: tuple[str, ...]
-    split: str | tuple[tuple[str, Fraction], ...] = _DEFAULTS["split"]
-    normalise: str = _DEFAULTS["normalise"]
-    gamma: Fraction = _DEFAULTS["gamma"]
-    remainder: str = _DEFAULTS["remainder"]
-    mechanism: str = "clusters"
-    summary: str = "mean"
-    sensitivity: str = "global"
-    floor: Fraction | tuple[tuple[str, Fraction], ...] | None = None
-    composition: str = _DEFAULTS["composition"]
-    order: str = _DEFAULTS["order"]
-    corners: str = _DEFAULTS["corners"]
-    partitions: tuple[str, ...] = ("mdav", "vmdav", "given")
-    as_tree: bool = False
-    moments: int = 0
-    covariance: str = "all"
-    coskewness: str = _DEFAULTS["coskewness"]
-    form: str = "coefficients"
-    weights: tuple[Fraction, ...] | None = None
-    match: str = _DEFAULTS["match"]
-    noise: str = _DEFAULTS["noise"]
-    optimise: str | None = None
-    rebuild: str = _DEFAULTS["rebuild"]
-    link: bool = _DEFAULTS["link"]
-    clip: bool = _DEFAULTS["clip"]
-    generalise: bool = _DEFAULTS["generalise"]
-    groups: tuple[tuple[str, ...], ...] | None = None
-    k: int | None = None
-    epsilon: Fraction | None = None
-    delta: Fraction = _DEFAULTS["delta"]
-    cuts: int | None = None
-    depth: int | None = None
-    shares: tuple[tuple[str, Fraction], ...] | None = None
-    neighbours: str = _DEFAULTS["neighbours"]
-    rows: int | None = None
-    target: str | None = None
-    triples: bool = _DEFAULTS["triples"]
-    sizes: tuple[tuple[str, int], ...] | None = None
-    l: int | None = None  # noqa: E741
-    t_emd: Fraction | None = None
-    t: int | None = None
-    intruder: str = _DEFAULTS["intruder"]
-    group_by: str = _DEFAULTS["group_by"]
-    strata: tuple[str, ...] | None = None
-    risk: Fraction | None = None
-    combinations: tuple[tuple[str, int], ...] | None = None
-    importance: tuple[tuple[str, Fraction], ...] | None = None
-    missing_as: str = _DEFAULTS["missing_as"]
-    alpha: Fraction = _DEFAULTS["alpha"]
-    kinds: tuple[str, ...] = ("numeric",)
+    # made for every subclass
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    paper: ClassVar[str] = ""
+    mechanism: ClassVar[str] = ""
+    work: ClassVar[str] = ""
+    kinds: ClassVar[tuple[str, ...]] = ("numeric",)
+    claims: ClassVar[Claim] = Claim((Case("none", Message("because-no-noise")),))
+    outside: ClassVar[Outside | None] = None
+    synthetic: ClassVar[bool] = False
+    freezes: ClassVar[bool] = False
+    statistics: ClassVar[bool] = False
+    by_frequency: ClassVar[bool] = False
+
+    # what a method that has no such parameter has all the same
+    partition = "given"
+    epsilon = cast("Exact", None)
+    delta = cast("Exact", Fraction(0))
+    neighbours = "replace-one"
+    rows = cast("int | None", None)
+    k = cast("int | None", None)
+    strata = cast("tuple[str, ...] | None", None)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        dataclass(frozen=True, kw_only=True, repr=False)(cls)
+        if not cls.__module__.startswith("shoal."):
+            # nobody vouches for it, unless it is registered with an accounting
+            cls.outside = Outside(cls.__module__)
+        own = cls.__dict__.get("__doc__")
+        if "name" in cls.__dict__ and own is not None and not own.startswith(f"{cls.__name__}("):
+            cls.__doc__ = _documented(cls, own)
+
+    # --- parameters
+
+    def __post_init__(self) -> None:
+        for name, known in self.parameters().items():
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, known.read(value))
+            elif known.required:
+                if name == "epsilon":
+                    raise OptionError("epsilon-is-missing", option=name)
+                raise OptionError(
+                    "parameter-is-missing", option=name, method=self.name, about=known.sentence()
+                )
+        self.check()
+
+    def check(self) -> None:
+        """Refuse combinations of parameters; ranges are checked from their declarations.
+
+        Raises:
+            OptionError: with what fits.
+        """
+
+    @classmethod
+    def parameters(cls) -> dict[str, Parameter]:
+        """What a caller may set, by name."""
+        return parameters_of(cls)
+
+    @classmethod
+    def configure(cls, **options: Any) -> Method:
+        """The method from what a caller, a command line or a recipe gave; None means: not given.
+
+        Raises:
+            OptionError: an option is unknown, missing or out of range; the message says what fits.
+        """
+        known = cls.parameters()
+        given = {name: value for name, value in options.items() if value is not None}
+        for name in [name for name in given if name not in known]:
+            cls.refuse_option(name, given.pop(name))
+        return cls(**given)
+
+    @classmethod
+    def refuse_option(cls, name: str, value: Any) -> None:
+        """Say why a method has no such option; a value that means the same as none is passed over."""
+        known = cls.parameters()
+        if name == "delta" and "epsilon" in known:
+            if parse_delta(value) == 0:
+                return
+            raise OptionError("method-makes-pure-claim-without-delta", name=cls.name)
+        if name == "k":
+            raise OptionError("method-no-groups-so-no-k", name=cls.name)
+        if name == "strata" and "epsilon" in known:
+            raise OptionError("strata-not-method-whose-promise-does", option="strata", name=cls.name)
+        raise OptionError("method-no-option-takes", name=cls.name, name_2=name, adjustable=tuple(known))
+
+    @classmethod
+    def example(cls, **settings: Any) -> Self:
+        """The method with some value of each parameter that has to be given, for questions that do not depend on it."""
+        some = {name: known.example for name, known in cls.parameters().items() if known.required}
+        return cls(**{**some, **settings})
+
+    def settings(self) -> dict[str, Any]:
+        """Plain values for a recipe: `configure` makes the same method of them."""
+        found = {name: known.plain(getattr(self, name)) for name, known in self.parameters().items()}
+        return {name: value for name, value in found.items() if value is not None}
+
+    # --- what it promises
+
+    @property
+    def budget(self) -> Fraction:
+        """The privacy budget."""
+        if self.epsilon is None:
+            raise OptionError("epsilon-is-missing", option="epsilon")
+        return cast("Fraction", self.epsilon)
+
+    @property
+    def pure(self) -> bool:
+        """Whether the claim has no δ."""
+        return bool(self.delta == 0)
+
+    @property
+    def rho(self) -> Fraction | None:
+        """The budget of a row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
+        return None if self.pure else rho_from(self.budget, self.delta)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -104,149 +233,235 @@ class Method:
         return Adjacency(self.neighbours)
 
     @property
-    def stability(self) -> Stability:
-        """What one replaced record does to the clusters. Clusters of one never involve another record."""
-        stage = PARTITIONS[self.partition]
-        return "record" if self.k == 1 and not stage.unbounded else stage.stability
+    def additive(self) -> bool:
+        """What replacing several rows costs is at most the sum of what each costs, so that a person can own several."""
+        return True
+
+    def case(self, attributes: int, nominal: int = 0) -> Case:
+        """Why it claims what it claims on this many attributes, so many of which are nominal."""
+        linked = attributes > 1 and self.output.linked
+        return self.claims.case(self, linked=linked, nominal=nominal > 0)
+
+    def model(self, attributes: int, nominal: int = 0) -> Model:
+        """The claim that holds on this many attributes, so many of which are nominal.
+
+        A stage from outside the package without accounting that passed claims nothing.
+        """
+        if not all(stage.accounted for _, stage in self.stages_from_outside()):
+            return "none"
+        return self.case(attributes, nominal).model
+
+    def promise(self, attributes: int, nominal: int = 0) -> Promise:
+        """What the statement of a release is computed from."""
+        outside = list(self.stages_from_outside())
+        conditions = tuple(
+            Message.of("stage-from-outside", stage=what, who=stage.who, pairs=stage.pairs)
+            for what, stage in outside
+            if stage.accounted
+        )
+        return Promise(self.model(attributes, nominal), self.claims.shows_gaps, conditions, not outside)
+
+    def stages_from_outside(self) -> Iterator[tuple[Message, Outside]]:
+        """The parts of a method that are no part of the package."""
+        if self.outside is not None:
+            yield Message.of("the-mechanism", name=self.name), self.outside
+        if self.stage.outside is not None:
+            yield Message.of("the-partition", name=self.partition), self.stage.outside
+
+    def terms(self, attributes: int) -> MethodTerms:
+        """What a statement has to say about how records are grouped and noise is calibrated."""
+        return MethodTerms()
 
     @property
-    def columnwise(self) -> bool:
-        """Every attribute is treated by itself, so one column in memory is enough."""
-        return self.groups is None and not self.strata and PARTITIONS[self.partition].columnwise
+    def output(self) -> Output:
+        """How released values are stored."""
+        return Output()
+
+    # --- how records are grouped
+
+    @property
+    def stage(self) -> PartitionStage:
+        """The stage that groups records."""
+        return PARTITIONS[self.partition]
+
+    @property
+    def stability(self) -> Stability:
+        """What one replaced record does to the clusters. Clusters of one never involve another record."""
+        return "record" if self.k == 1 and not self.stage.unbounded else self.stage.stability
 
     @property
     def size(self) -> int:
-        """The minimum cluster size, once configured."""
+        """The least number of records that share one released value."""
         return 1 if self.k is None else self.k
 
     @property
     def smallest(self) -> int:
-        """The smallest cluster that has the statistics of this method at all."""
-        return max(CALIBRATIONS[self.sensitivity].smallest, self.moments + 1)
+        """The smallest group of records that has what is kept of a group at all."""
+        return 1
+
+    def allow_noise(self, attributes: int) -> None:
+        """Refuse noise that would not keep the claim on this many attributes.
+
+        Raises:
+            OptionError: with the reason.
+        """
+
+    # --- what it does
 
     @property
-    def budget(self) -> Fraction:
-        """The privacy budget, once configured."""
-        if self.epsilon is None:
-            raise OptionError("epsilon-is-missing", option="epsilon")
-        return self.epsilon
+    def in_parts(self) -> str:
+        """How an engine does it, a function of `shoal.release.engines.methods`; empty where none can."""
+        return ""
 
     @property
-    def pure(self) -> bool:
-        """Whether the claim has no δ."""
-        return self.delta == 0
+    def not_in_parts(self) -> str:
+        """Why an engine that could do it cannot with these parameters, the code of a message; empty where it can."""
+        return ""
+
+    def _function(self, name: str) -> Callable[..., Any] | None:
+        """What the module of a method of the package has for it, None where it has nothing of that name."""
+        found: Callable[..., Any] | None = (
+            getattr(import_module(self.work), name, None) if self.work else None
+        )
+        return found
+
+    def _do(self, name: str, *arguments: Any) -> Any:
+        function = self._function(name)
+        if function is None:
+            raise NotImplementedError(f"{type(self).__name__}.{name}")
+        return function(self, *arguments)
+
+    def settle(self, described: Described) -> tuple[Self, tuple[Message, ...]]:
+        """Fill in what follows from the public number of rows, and say what the custodian should know about it."""
+        function = self._function("settle")
+        return (self, ()) if function is None else function(self, described)
+
+    def plan(self, described: Described) -> Plan:
+        """Reserve the budget by purpose, from public facts.
+
+        Raises:
+            OptionError: the parameters do not fit the columns.
+        """
+        return cast("Plan", self._do("plan", described))
+
+    def refuse(self, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+        """Raise now whatever a run would raise for these records and labels.
+
+        Once the budget is spent nothing may fail depending on records or draws, because a rerun until it succeeds is
+        another mechanism.
+        """
+        if not self.adjacency.hides_size:
+            check_k(self.size, described.n)
+        if self._function("check") is not None:
+            self._do("check", described, plan, labels)
+
+    def account(self, plan: Plan, source: Source, unit: str = "row") -> Accountant:
+        """The account of one release, with what its plan reserves and nothing spent.
+
+        Args:
+            unit: what a declared unit of privacy is called.
+        """
+        rho = None if self.epsilon is None else self.rho
+        return Accountant.of(
+            plan.spending,
+            self.epsilon if rho is None else rho,
+            source,
+            currency=Currency.EPSILON if rho is None else Currency.RHO,
+            adjacency=self.adjacency,
+            unit=unit,
+        )
+
+    def run(
+        self,
+        described: Described,
+        plan: Plan,
+        account: Accountant,
+        progress: Progress,
+        labels: ArrayLike | None = None,
+    ) -> Rebuilt:
+        """Spend the budget on the records."""
+        return cast("Rebuilt", self._do("run", described, plan, account, progress, labels))
+
+    def freeze(
+        self, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None
+    ) -> Any:
+        """What a claim "given the partition" takes as fixed: one object per attribute group, with its `partition`."""
+        return self._do("freeze", described, plan, progress, labels)
+
+    def run_frozen(
+        self, described: Described, plan: Plan, account: Accountant, progress: Progress, frozen: Any
+    ) -> Rebuilt:
+        """Spend the budget on the records with what was frozen, possibly on other records."""
+        return cast("Rebuilt", self._do("run_frozen", described, plan, account, progress, frozen))
+
+    def trial(
+        self,
+        described: Described,
+        plan: Plan,
+        account: Accountant,
+        progress: Progress,
+        labels: ArrayLike | None = None,
+    ) -> tuple[Rebuilt, float]:
+        """A run without some of the work that takes the same time whatever the number of rows, and the processor
+        seconds of what was left out."""
+        if self._function("trial") is None:
+            return self.run(described, plan, account, progress, labels), 0.0
+        return cast("tuple[Rebuilt, float]", self._do("trial", described, plan, account))
+
+    def publish(
+        self, described: Described, rebuilt: Rebuilt, source: Source
+    ) -> tuple[Any, dict[str, Any]] | None:
+        """The released table and further ones by name, where that is more than all columns in one random order."""
+        function = self._function("publish")
+        return None if function is None else function(self, described, rebuilt, source)
+
+    def verify(self, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+        """Raise where tables that were read back do not hold what the statement says."""
+        if self._function("verify") is not None:
+            self._do("verify", described, table, linked)
 
     @property
-    def rho(self) -> Fraction | None:
-        """The budget of a row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
-        return None if self.pure else rho_from(self.budget, self.delta)
+    def verifies(self) -> bool:
+        """Whether a table by itself can show that it holds what the statement says."""
+        return type(self).verify is not Method.verify or self._function("verify") is not None
 
-    def configure(self, **options: Any) -> Method:
-        """The method with settings filled in; unknown or unfitting ones are errors that say what fits."""
-        changes: dict[str, Any] = {}
-        for name, value in options.items():
-            if value is None:
-                continue
-            setting = known_setting(name)
-            if name == "delta" and name not in self.adjustable and "epsilon" in self.adjustable:
-                if setting.read(value) == 0:
-                    continue
-                raise OptionError("method-makes-pure-claim-without-delta", name=self.name)
-            if name == "k" and name not in self.adjustable:
-                raise OptionError("method-no-groups-so-no-k", name=self.name)
-            if name == "strata" and name not in self.adjustable and "epsilon" in self.adjustable:
-                raise OptionError("strata-not-method-whose-promise-does", option="strata", name=self.name)
-            if name == "strata" and name not in self.adjustable and self.t is not None:
-                raise OptionError("strata-not-method-compares-every-group", option="strata", name=self.name)
-            if name not in self.adjustable:
-                raise OptionError(
-                    "method-no-option-takes", name=self.name, name_2=name, adjustable=tuple(self.adjustable)
-                )
-            changes[name] = setting.read(value)
-            if name == "partition":
-                self._check_partition(changes[name])
-        configured = replace(self, **changes)
-        if "epsilon" in self.adjustable:
-            _ = configured.budget
-        configured = configured._with_joint_groups(changes)
-        least = CALIBRATIONS[configured.sensitivity].smallest
-        if configured.size < least:
-            raise OptionError(
-                "method-needs-k-least", option="method", name=self.name, least=least, found=configured.size
-            )
-        if configured.size <= configured.moments:
-            raise OptionError(
-                "k-too-small-for-variance" if configured.moments == 1 else "k-too-small-for-skewness",
-                option="method",
-                method=self.name,
-                least=configured.moments + 1,
-                found=configured.size,
-            )
-        shaped = [family for family, facts in NOISES.items() if facts.shaped]
-        if configured.noise not in shaped and configured.optimise is not None:
-            raise OptionError(
-                "optimise-not-for-noise",
-                option="optimise",
-                allowed=[Message.of("noise-option", noise=family) for family in shaped],
-                found=configured.noise,
-            )
-        if configured.noise in shaped and configured.optimise is None:
-            configured = replace(configured, optimise=OPTIMISE[0])
-        if configured.rows is not None and not configured.adjacency.hides_size:
-            raise OptionError("rows-neighbours-add-remove", option="rows")
-        return configured
+    # --- what is known beforehand
 
-    def _with_joint_groups(self, changes: Mapping[str, Any]) -> Method:
-        """Attribute groups need a partition of several attributes; such a partition takes all of them by default."""
-        if "groups" in changes and PARTITIONS[self.partition].columnwise:
-            return replace(self, partition="mdav")
-        if "partition" in changes:
-            return replace(self, grouping="each" if PARTITIONS[self.partition].columnwise else "joint")
-        return self
+    @property
+    def matching(self) -> str | None:
+        """How drawn rows are matched to records when errors are measured; None where nothing is matched."""
+        return None
 
-    def _check_partition(self, name: str) -> None:
-        # a recipe names the method's own partition too
-        known = tuple(dict.fromkeys((self.partition, *self.partitions)))
-        if name not in known:
-            raise OptionError(
-                "unknown-partition",
-                option="partition",
-                name=name,
-                allowed=tuple(known),
-                hint=closest(name, known),
-            )
+    def expected(self, described: Described, plan: Plan | None) -> Expected:
+        """The noise to expect, from public facts."""
+        return Expected(unknown=NO_NOISE if self.epsilon is None else "drawn-anew")
 
-    def resolve_groups(self, columns: Sequence[str]) -> tuple[tuple[str, ...], ...]:
-        """The attribute groups, in order; together they cover every column once."""
-        if self.groups is None:
-            return (tuple(columns),) if self.grouping == "joint" else tuple((column,) for column in columns)
-        named = [column for group in self.groups for column in group]
-        for column in named:
-            if column not in columns:
-                raise OptionError(
-                    "groups-names-column-not-protected",
-                    column=column,
-                    option="groups",
-                    hint=closest(column, columns),
-                )
-            if named.count(column) > 1:
-                raise OptionError("groups-names-column-twice", column=column, option="groups")
-        left_out = [column for column in columns if column not in named]
-        if left_out:
-            raise OptionError("groups-leaves-out-column", column=left_out[0], option="groups")
-        return self.groups
+    @property
+    def likelihood(self) -> bool:
+        """Whether the noise on a cluster's sum has the share of its column, so that a likelihood ratio is known."""
+        return False
 
-    def settings(self) -> dict[str, Any]:
-        """The adjustable settings as plain values, for a recipe file."""
-        values = {name: getattr(self, name) for name in self.adjustable}
-        if not isinstance(self.split, str) and "split" in values:
-            values["split"] = dict(self.split)
-        if isinstance(self.floor, tuple) and "floor" in values:
-            values["floor"] = dict(self.floor)
-        for name in ("shares", "sizes", "combinations", "importance"):
-            if values.get(name) is not None:
-                values[name] = dict(values[name])
-        return {name: value for name, value in values.items() if value is not None}
+    def sum_shares(self, n: int, plan: Plan) -> Mapping[str, Fraction] | None:
+        """The ε of one cluster's sum by column, where noisy cluster means are released; None elsewhere."""
+        return None
+
+    @property
+    def expects_shares(self) -> bool:
+        """Whether the noise to expect is on shares of the rows, because they are drawn from noisy counts."""
+        return False
+
+    def compares(self) -> bool:
+        """Whether records are compared with each other, so that time may grow with the square of their number."""
+        return False
 
 
-assert set(SETTINGS) <= {field.name for field in fields(Method)}
+def _documented(cls: type[Method], about: str) -> str:
+    """The docstring of a method class, with its parameters."""
+    lines = [about.rstrip(), "", "    Args:"]
+    for name, known in cls.parameters().items():
+        after = " Required." if known.required else f" Default: {known.usual}." if known.usual else ""
+        said = f"{name}: {known.sentence()}.{after}"
+        lines += textwrap.wrap(
+            said, 100, initial_indent=" " * 8, subsequent_indent=" " * 12, break_on_hyphens=False
+        )
+    return "\n".join([*lines, "    "])

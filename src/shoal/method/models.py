@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, Literal
 
 from shoal.text import Message
@@ -19,22 +18,6 @@ Model = Literal[
     "t-closeness",
     "none",
 ]
-
-
-class Adjacency(StrEnum):
-    """Which change of a table a claim hides: what two neighbouring tables differ in."""
-
-    REPLACE_ONE = "replace-one"
-    ADD_REMOVE = "add-remove"
-
-    @property
-    def words(self) -> str:
-        return str(Message(f"adjacency-{self}"))
-
-    @property
-    def hides_size(self) -> bool:
-        """Whether the number of records is private."""
-        return self is Adjacency.ADD_REMOVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import Any
 
 from shoal.decimals import decimal_text
-from shoal.method.models import MODELS, Adjacency
+from shoal.method.models import MODELS
 from shoal.method.odds import budget_words
 from shoal.method.verdict import DATA_DEPENDENT, NO_NOISE, RULES, Reason, other_phrase, unknown_error
+from shoal.privacy import Adjacency
 from shoal.text import Message, capital, catalogue, percent
 
 Facts = Mapping[str, Any]

@@ -13,8 +13,9 @@ from shoal.columns.circumstances import MOST_EPSILON, Declared, Recorded
 from shoal.decimals import exact
 from shoal.errors import InputError
 from shoal.method.claims import StatementTerms
-from shoal.method.models import MODELS, Adjacency
+from shoal.method.models import MODELS
 from shoal.method.verdict import DATA_DEPENDENT, Reason, too_much
+from shoal.privacy import Adjacency
 from shoal.text import Message, catalogue
 
 # denominators that a written number is tried with, the simplest first

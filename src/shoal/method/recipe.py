@@ -13,7 +13,8 @@ from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io.toml import dumps, load
 from shoal.method.method import Method
-from shoal.method.settings import DECLARATIONS, SETTINGS
+from shoal.method.parameters import DECLARATIONS
+from shoal.method.registry import parameters
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
@@ -73,7 +74,7 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     raw = load(path, "toml-recipe")
     # domains stand with their attributes
-    known = {"shoal", "method", _LOGGED, *_SCHEMA, *DECLARATIONS, *SETTINGS} - {"domains"}
+    known = {"shoal", "method", _LOGGED, *_SCHEMA, *DECLARATIONS, *parameters()} - {"domains"}
     for key in raw:
         if key not in known:
             raise OptionError("recipe-unknown-key", path=path, key=key)

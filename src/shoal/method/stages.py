@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,8 @@ class PartitionStage:
     Attributes:
         columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
         unbounded: clusters can be of any size above k, so that k = 1 does not mean every record by itself.
+        run: the clusters of a group; a stage reads its own parameters (`gamma`, `corners`) from the method, which has
+            them where it offers the stage.
         check: raises what `run` would raise for a group.
         flags: "missing" can be a place of its own in columns with an order (docs/missing.md).
         scaled: how columns are scaled before distances can change the clusters.
@@ -129,10 +131,10 @@ class PartitionStage:
 
     stability: Stability
     about: Message | str
-    run: Callable[[Group, Method], Partition]
+    run: Callable[[Group, Any], Partition]
     columnwise: bool = False
     unbounded: bool = False
-    check: Callable[[Group, Method], object] | None = None
+    check: Callable[[Group, Any], object] | None = None
     flags: bool = False
     scaled: bool = True
     outside: Outside | None = None
@@ -146,7 +148,7 @@ def _alone(group: Group, method: Method) -> Partition:
     return Partition(np.arange(group.n, dtype=np.int64), np.ones(group.n, dtype=np.int64))
 
 
-def _ranking(group: Group, method: Method) -> Partition:
+def _ranking(group: Group, method: Any) -> Partition:
     (positions,) = group.positions
     return algorithms.ranking(positions, method.size, method.remainder)
 
@@ -157,7 +159,7 @@ def _optimal(group: Group, method: Method) -> Partition:
     return algorithms.optimal(positions, lattice.steps, share, method.size)
 
 
-def _mdav(group: Group, method: Method) -> Partition:
+def _mdav(group: Group, method: Any) -> Partition:
     nominal = group.nominal()
     if nominal:
         numbers = group.normalised(method.normalise) if group.ordered else None
@@ -173,7 +175,7 @@ def _only_ordered(group: Group, method: Method) -> None:
         raise OptionError("partition-vmdav-columns-order")
 
 
-def _vmdav(group: Group, method: Method) -> Partition:
+def _vmdav(group: Group, method: Any) -> Partition:
     _only_ordered(group, method)
     values = group.normalised(method.normalise)
     return algorithms.vmdav(values, method.size, float(method.gamma), progress=group.progress)
@@ -190,7 +192,7 @@ def _ends(group: Group, number: int) -> Ends:
     return nominal_ends(group.positions[number], to_low, to_high, tree.width)
 
 
-def _insensitive(group: Group, method: Method) -> Partition:
+def _insensitive(group: Group, method: Any) -> Partition:
     ends = [_ends(group, number) for number in range(len(group.columns))]
     return insensitive_mixed(
         ends, method.size, order=method.order, corners=method.corners, progress=group.progress
@@ -269,7 +271,7 @@ def partition_group(group: Group, method: Method) -> Partition:
     Records that miss the same values are grouped among themselves, by the values they have. Where every record is a
     cluster of its own the stage has nothing to decide, and clusters are numbered as the records are.
     """
-    stage = PARTITIONS["alone" if method.stability == "record" else method.partition]
+    stage = PARTITIONS["alone"] if method.stability == "record" else method.stage
     labels = np.empty(group.n, dtype=np.int64)
     clusters = 0
     for which, present in _alike(group, method):
@@ -284,7 +286,7 @@ def partition_group(group: Group, method: Method) -> Partition:
 
 def check_group(group: Group, method: Method) -> None:
     """Raise what `partition_group` would raise, without making clusters."""
-    check = PARTITIONS[method.partition].check
+    check = method.stage.check
     if check is None and not group.gaps:
         return
     for which, present in _alike(group, method):

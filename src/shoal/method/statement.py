@@ -23,11 +23,10 @@ from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.method.budget import Plan
-from shoal.method.claims import Promise, StatementTerms
+from shoal.method.claims import MethodTerms, Promise, StatementTerms
 from shoal.method.method import Method
-from shoal.method.models import MODELS, Adjacency, Model, ModelFacts
+from shoal.method.models import MODELS, Model, ModelFacts
 from shoal.method.parts import CANNOT_CHECK, three_parts
-from shoal.method.stages import PARTITIONS
 from shoal.method.verdict import (
     DATA_DEPENDENT,
     PublicVerdict,
@@ -37,7 +36,7 @@ from shoal.method.verdict import (
     too_much,
 )
 from shoal.noise import epsilon_from
-from shoal.sensitivity.local import CALIBRATIONS
+from shoal.privacy import Adjacency
 from shoal.text import Message, capital
 
 # of what `to_dict` writes; the first had no number
@@ -335,7 +334,7 @@ def state(
     shown = facts.given_partition or promise.shows_gaps or not facts.guarantee
     if circumstances.separated and not shown:
         raise ClaimError("missing-separate-shows-values-missing-claim", method=method.name, model=model)
-    if rows > 1 and not CALIBRATIONS[method.sensitivity].additive:
+    if rows > 1 and not method.additive:
         raise ClaimError(
             "method-protects-row-time-but-declares", method=method.name, unit=circumstances.unit, rows=rows
         )
@@ -353,7 +352,8 @@ def state(
     per_person = circumstances.unit is not None and (circumstances.rows_declared or facts.of_records)
     unit = unit_words(circumstances.unit if per_person or persons else None, None if persons else rows)
     # shares that follow the widths tell the ratio of domains taken from the data
-    private = bool(circumstances.private_domains) and method.split in ("proportional", "optimal")
+    own = method.terms(len(lattices))
+    private = bool(circumstances.private_domains) and own.shares_follow_widths
     spending = plan.spending
     budget, rho = method.epsilon, method.rho
     if bought is not None and bought.epsilon is not None and budget is not None:
@@ -386,15 +386,15 @@ def state(
         unit=unit,
         terms=StatementTerms.of(
             conditions=(
-                *_conditions(method, facts, circumstances, per_person, len(lattices), budget),
+                *_conditions(method, own, facts, circumstances, per_person, len(lattices), budget),
                 *plan.conditions,
                 *promise.conditions,
             ),
-            data_dependent=(*circumstances.data_dependent, *_data_dependent_settings(method)),
-            not_promised=_not_promised(method, facts, adjacency, len(lattices)),
+            data_dependent=(*circumstances.data_dependent, *own.data_dependent),
+            not_promised=_not_promised(own, facts, adjacency),
             steps=_steps(circumstances),
         ),
-        obstacles=_obstacles(method, facts, circumstances)
+        obstacles=_obstacles(method, own, facts, circumstances)
         + ((excess,) if excess is not None and not circumstances.override else ())
         + likely_to_fail(method.delta),
         method=method.name,
@@ -412,7 +412,7 @@ def state(
         override=circumstances.override,
         mechanism=method.mechanism,
         arithmetic="none" if not facts.budgeted else "exact" if promise.own else "not-stated",
-        invariants=_invariants(method, facts, circumstances, adjacency),
+        invariants=_invariants(own, facts, circumstances, adjacency),
         declared=_declared(method, facts, circumstances),
         publication=dict(circumstances.publication),
         recorded=circumstances.recorded,
@@ -460,6 +460,7 @@ def _in_epsilon(
 
 def _conditions(
     method: Method,
+    own: MethodTerms,
     facts: ModelFacts,
     circumstances: Circumstances,
     per_person: bool,
@@ -469,20 +470,18 @@ def _conditions(
     if not facts.guarantee:
         return
     if not facts.of_the_table:
-        dependent = circumstances.data_dependent or _data_dependent_settings(method)
+        dependent = circumstances.data_dependent or own.data_dependent
         yield Message("recorded-would-be-fixed" if dependent else "rests-on-declarations")
     if facts.given_partition:
-        if method.stability == "caller":
-            yield Message("clusters-from-caller")
-        else:
-            yield Message.of("clusters-from-records", how=PARTITIONS[method.partition].about)
+        if own.clusters is not None:
+            yield own.clusters
         yield Message("neighbours-have-same-clusters")
     if circumstances.bought is not None:
         yield circumstances.bought.condition
     if circumstances.separated:
         yield Message("gaps-known")
-    yield from _local_conditions(method)
-    if not method.link and attributes > 1:
+    yield from own.noise
+    if not method.output.linked and attributes > 1:
         yield Message("columns-shuffled-alone")
     if circumstances.unit is not None and facts.of_the_table:
         yield Message.of("persons-counted", unit=circumstances.unit)
@@ -499,47 +498,28 @@ def _conditions(
     yield Message("random-order-with-weights" if circumstances.weighted else "random-order")
 
 
-def _local_conditions(method: Method) -> Iterable[Message]:
-    """What noise that is fitted to the actual records needs, and what it can let through."""
-    calibration = CALIBRATIONS[method.sensitivity]
-    if calibration.public:
-        return
-    yield Message("noise-from-records")
-    if method.floor:
-        yield Message("noise-has-floor")
-    elif calibration.can_vanish:
-        yield Message("no-spread-no-noise")
-
-
-def _not_promised(
-    method: Method, facts: ModelFacts, adjacency: Adjacency, attributes: int
-) -> Iterable[Message]:
+def _not_promised(own: MethodTerms, facts: ModelFacts, adjacency: Adjacency) -> Iterable[Message]:
     yield from map(Message, facts.not_promised)
     if facts.budgeted and not adjacency.hides_size:
         yield Message("taking-part-not-hidden")
-    shared = method.rebuild == "centroid" and method.size > 1
-    if shared and PARTITIONS[method.partition].columnwise and attributes > 1:
-        yield Message("no-joint-k")
+    yield from own.not_promised
 
 
-def _data_dependent_settings(method: Method) -> tuple[Message, ...]:
-    scaled = method.normalise == "zscore" and PARTITIONS[method.partition].scaled
-    return (Message("distances-by-records"),) if scaled else ()
-
-
-def _obstacles(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[Reason, ...]:
+def _obstacles(
+    method: Method, own: MethodTerms, facts: ModelFacts, circumstances: Circumstances
+) -> tuple[Reason, ...]:
     found = list(circumstances.experiment)
     if not facts.guarantee:
         found.append("no-guarantee")
-    if not method.clip:
+    if not method.output.clip:
         found.append("not-clipped")
-    if not facts.of_the_table and (circumstances.data_dependent or _data_dependent_settings(method)):
+    if not facts.of_the_table and (circumstances.data_dependent or own.data_dependent):
         found.append(DATA_DEPENDENT)
     return tuple(Reason.of(code) for code in found)
 
 
 def _invariants(
-    method: Method, facts: ModelFacts, circumstances: Circumstances, adjacency: Adjacency
+    own: MethodTerms, facts: ModelFacts, circumstances: Circumstances, adjacency: Adjacency
 ) -> tuple[Declared, ...]:
     """What is released exactly, or taken as fixed and public."""
     found = []
@@ -549,7 +529,7 @@ def _invariants(
         found.append(Declared("number-of-rows"))
     if facts.given_partition:
         found.append(Declared("clusters"))
-    if CALIBRATIONS[method.sensitivity].can_vanish and not method.floor:
+    if own.noise_can_vanish:
         found.append(Declared("clusters-without-spread"))
     if circumstances.separated:
         found.append(Declared("missing-values"))

@@ -17,7 +17,7 @@ from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
 from shoal.method.budget import SPLITS
 from shoal.method.method import Method
-from shoal.method.settings import SETTINGS
+from shoal.method.registry import parameters
 from shoal.noise import parse_epsilon
 from shoal.text import Message, listed
 
@@ -101,7 +101,7 @@ class Tuned:
     def purchase(self, method: Method) -> Tuned | None:
         """The part that was paid for; None where nothing was, or where other values are used than the price bought.
 
-        >>> from shoal.method.presets import configured
+        >>> from shoal.method.registry import configured
         >>> bought = Tuned(("k", "domains"), Fraction(1, 10), (Choice("k", 20, (10, 20)),))
         >>> bought.purchase(configured("ranking-dp", epsilon=1, k=20)).what
         ('k',)
@@ -115,7 +115,7 @@ class Tuned:
     def taints(self, method: Method) -> tuple[Message, ...]:
         """What a statement lists among the choices that looked at the records; nothing for a choice that was paid for.
 
-        >>> from shoal.method.presets import configured
+        >>> from shoal.method.registry import configured
         >>> used = configured("ranking-dp", epsilon=1, k=30)
         >>> print(*Tuned(("k",)).taints(used))
         k was chosen by looking at the records (shoal tune).
@@ -206,7 +206,7 @@ def tuned_settings(
     what = tuple(
         dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
     )
-    known = ("method", *SETTINGS, *_FACTS)
+    known = ("method", *parameters(), *_FACTS)
     for name in what:
         if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
             raise OptionError(

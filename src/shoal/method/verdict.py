@@ -14,8 +14,9 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from shoal.columns.circumstances import MOST_DELTA
-from shoal.method.models import MODELS, Adjacency
+from shoal.method.models import MODELS
 from shoal.method.odds import belief, budget_words, factor
+from shoal.privacy import Adjacency
 from shoal.text import Message, capital, catalogue, listed
 
 Level = Literal["green", "amber", "red"]

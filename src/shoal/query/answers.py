@@ -1,7 +1,7 @@
 """Counts, sums, means, histograms. In: public facts and options. Out: offers, which draw noisy answers.
 
 An offer settles price, noise and error before any record is looked at. Its `run` is the only place where records and
-noise meet. Proofs of all sensitivities: docs/proofs/refinement.md.
+noise meet, and spends what the offer reserves. Proofs of all sensitivities: docs/proofs/refinement.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.noise import Source
+from shoal.privacy import Accountant
 from shoal.query.blur import Blur
 from shoal.query.cells import Cells
 from shoal.query.facts import MISSING, Facts, QueryTable
@@ -36,7 +36,7 @@ def count(
         One record changes a count by at most 1 under either relation. Without conditions it is the public number of
         records under replace-one, and free.
     """
-    return _noisy_sum(facts, counting(facts, where), epsilon, scale, noise, whole=True)
+    return _noisy_sum(facts, counting(facts, where), "count", epsilon, scale, noise, whole=True)
 
 
 def total(
@@ -60,12 +60,13 @@ def total(
         conditions = (Message.of("counts-as-middle", column=column),)
     elif where is None:
         conditions = (Message.of("counts-as-0", column=column),)
-    return _noisy_sum(facts, linear, epsilon, scale, noise, conditions)
+    return _noisy_sum(facts, linear, "sum", epsilon, scale, noise, conditions)
 
 
 def _noisy_sum(
     facts: Facts,
     linear: Linear,
+    purpose: str,
     epsilon: Fraction | None,
     scale: Fraction | None,
     noise: str,
@@ -74,12 +75,18 @@ def _noisy_sum(
 ) -> Offer:
     blur = settle_blur(facts, linear, epsilon, scale, noise)
 
-    def run(table: QueryTable, source: Source) -> Any:
-        noisy = linear.answer(linear.total(table) + blur.draw(1, source)[0])
+    def run(table: QueryTable, account: Accountant) -> Any:
+        noisy = linear.answer(linear.total(table) + blur.draw(1, account, purpose)[0])
         return int(noisy) if whole else float(noisy)
 
     return Offer(
-        blur.epsilon, blur.sensitivity * blur.unit, blur.noise, error_of(blur), run, conditions=conditions
+        blur.epsilon,
+        blur.reserved(purpose),
+        blur.sensitivity * blur.unit,
+        blur.noise,
+        error_of(blur),
+        run,
+        conditions=conditions,
     )
 
 
@@ -119,22 +126,23 @@ def mean(
         blur = settle_blur(facts, linear, epsilon, None, noise)
         per_row = blur.sensitivity * blur.unit / rows
 
-        def run(table: QueryTable, source: Source) -> float:
-            return clipped(linear.answer(linear.total(table) + blur.draw(1, source)[0]) / rows)
+        def run(table: QueryTable, account: Accountant) -> float:
+            return clipped(linear.answer(linear.total(table) + blur.draw(1, account, "sum")[0]) / rows)
 
         conditions = (Message.of("counts-as-middle", column=column),)
         added = Message.of("noise-on-sum", noise=blur.noise)
         error = {name: value / rows for name, value in error_of(blur).items()}
-        return Offer(blur.epsilon, per_row, added, error, run, conditions=conditions)
+        return Offer(blur.epsilon, blur.reserved("sum"), per_row, added, error, run, conditions=conditions)
 
     part, middle = centred(facts, column, where)
     sums = settle_blur(facts, part, epsilon / 2, None, noise)
     # only records with a value count, so that this is private even where the number of records is not
     counts = Blur.single(noise, 1, Fraction(1), epsilon / 2)
 
-    def ratio(table: QueryTable, source: Source) -> float:
-        number = int(np.count_nonzero(present_values(table, column, where))) + counts.draw(1, source)[0]
-        distances = part.total(table) + sums.draw(1, source)[0]
+    def ratio(table: QueryTable, account: Accountant) -> float:
+        present = int(np.count_nonzero(present_values(table, column, where)))
+        number = present + counts.draw(1, account, "count")[0]
+        distances = part.total(table) + sums.draw(1, account, "sum")[0]
         return clipped(middle + part.answer(distances) / max(number, 1))
 
     errors: dict[str, Any] = {
@@ -144,7 +152,8 @@ def mean(
     }
     conditions = (Message.of("without-value-left-out", column=column),)
     added = Message.of("noise-on-sum-and-count", sums=sums.noise, counts=counts.noise)
-    return Offer(epsilon, sums.sensitivity * sums.unit, added, errors, ratio, conditions=conditions)
+    reserved = {**counts.reserved("count"), **sums.reserved("sum")}
+    return Offer(epsilon, reserved, sums.sensitivity * sums.unit, added, errors, ratio, conditions=conditions)
 
 
 def present_values(table: QueryTable, column: str, where: Where | None) -> NDArray[np.bool_]:
@@ -169,10 +178,12 @@ def histogram(
     """
     blur = Blur.laplace(2 if facts.replace_one else 1, Fraction(1), epsilon=epsilon, scale=scale)
 
-    def run(table: QueryTable, source: Source) -> dict[str, int]:
+    def run(table: QueryTable, account: Accountant) -> dict[str, int]:
         counts = cells.counts(table, where)
-        noisy = [one + other for one, other in zip(counts, blur.draw(len(counts), source), strict=True)]
+        drawn = blur.draw(len(counts), account, "counts", "cells")
+        noisy = [one + other for one, other in zip(counts, drawn, strict=True)]
         return dict(zip(cells.names, noisy, strict=True))
 
     added = Message.of("noise-on-each-count", noise=blur.noise)
-    return Offer(blur.epsilon, Fraction(blur.sensitivity), added, error_of(blur), run)
+    reserved = blur.reserved("counts")
+    return Offer(blur.epsilon, reserved, Fraction(blur.sensitivity), added, error_of(blur), run)

@@ -1,4 +1,4 @@
-"""Noise on whole numbers, settled from public facts. In: a sensitivity in units and a budget. Out: draws and errors."""
+"""Noise on whole numbers, settled from public facts: its price, its error, and draws that are paid for."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from fractions import Fraction
 
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
-from shoal.noise import LatticeStaircase, Source, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise import LatticeStaircase, discrete_laplace, discrete_staircase, round_up_scale
 from shoal.noise.single import single_laplace
 from shoal.noise.staircase import check_staircase
+from shoal.privacy import Accountant
 from shoal.text import Message
 
 NOISES = ("laplace", "staircase")
@@ -80,17 +81,33 @@ class Blur:
         check_staircase(sensitivity, epsilon)
         return cls(sensitivity, epsilon, None, unit)
 
-    def draw(self, size: int, source: Source) -> list[int]:
-        """Independent draws, in units."""
+    def reserved(self, purpose: str) -> dict[str, Fraction]:
+        """What a plan reserves for this noise."""
+        return {purpose: self.epsilon} if self.sensitivity else {}
+
+    def draw(self, size: int, account: Accountant, purpose: str, over: str = "") -> list[int]:
+        """Independent draws, in units, charged together.
+
+        Args:
+            size: how many numbers get noise; together one record moves them by at most `sensitivity`.
+            account: what pays.
+            purpose: the reservation that is spent.
+            over: what the numbers are of, where there are several.
+
+        Raises:
+            OverspendError: less is left than the noise costs.
+        """
         if self.sensitivity == 0:
             return [0] * size
+        epsilon, source = account.spend(purpose, self.epsilon, over=over).take()
         if self.scale is None:
-            drawn: list[int] = discrete_staircase(self.sensitivity, self.epsilon, size, source).tolist()
-        elif size == 1:
+            drawn: list[int] = discrete_staircase(self.sensitivity, epsilon, size, source).tolist()
+            return drawn
+        scale = round_up_scale(self.sensitivity / epsilon)
+        if size == 1:
             # one number at a time: an array of one takes far longer
-            drawn = [single_laplace(self.scale.numerator, self.scale.denominator, source)]
-        else:
-            drawn = discrete_laplace(self.scale, size, source).tolist()
+            return [single_laplace(scale.numerator, scale.denominator, source)]
+        drawn = discrete_laplace(scale, size, source).tolist()
         return drawn
 
     @property

@@ -24,7 +24,7 @@ from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, closest
 from shoal.io import Table, check_doubts
-from shoal.method.models import Adjacency
+from shoal.privacy import Adjacency
 from shoal.query.order import Order
 
 Neighbours = Literal["replace-one", "add-remove"]

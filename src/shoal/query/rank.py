@@ -14,7 +14,8 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.noise import Source, exponential_choice
+from shoal.noise import exponential_choice
+from shoal.privacy import Accountant
 from shoal.query.answers import error_of
 from shoal.query.blur import CONFIDENCE, Blur
 from shoal.query.facts import MISSING, Facts, QueryTable
@@ -48,20 +49,24 @@ def quantile(
     above, whole = q.numerator, q.denominator
     # penalties are counted in parts of 1/whole of a record, so that they are whole numbers
     steps = whole if facts.replace_one else max(above, whole - above)
-    rate = epsilon / (2 * steps)
 
-    def run(table: QueryTable, source: Source) -> Any:
+    def rate(spent: Fraction) -> Fraction:
+        return spent / (2 * steps)
+
+    def run(table: QueryTable, account: Accountant) -> Any:
         order, chosen = table.orders[column], matching(where, table)
         lengths, starts, penalties = ranked(order, chosen, lattice.steps, above, whole)
+        spent, source = account.spend("quantile", epsilon).take()
         # the bound does not follow from who was chosen, and neither does the work
-        number = exponential_choice(lengths, penalties, rate, source, largest=whole * table.n)
+        number = exponential_choice(lengths, penalties, rate(spent), source, largest=whole * table.n)
         position = int(starts[number]) + fraction_of(int(lengths[number]), source)
         return written(attribute, lattice, position)
 
     # all points with a penalty above t weigh less than (steps + 1) exp(-rate t) of the best one
-    within = math.log((lattice.steps + 1) / (1 - CONFIDENCE)) / float(rate * whole)
+    within = math.log((lattice.steps + 1) / (1 - CONFIDENCE)) / float(rate(epsilon) * whole)
     return Offer(
         epsilon,
+        {"quantile": epsilon},
         Fraction(steps, whole),
         Message.of("noise-exponential"),
         {"rank_error_95": within},
@@ -132,9 +137,10 @@ def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Of
     common = math.lcm(lattice.lo.denominator, lattice.hi.denominator, lattice.step.denominator)
     lowest, highest, step = (int(value * common) for value in (lattice.lo, lattice.hi, lattice.step))
 
-    def run(table: QueryTable, source: Source) -> list[float]:
+    def run(table: QueryTable, account: Accountant) -> list[float]:
         sums, sizes = group_sums(_filled(table.orders[column].values, middle), k)
-        noisy = [one + other for one, other in zip(sums, blur.draw(len(sums), source), strict=True)]
+        drawn = blur.draw(len(sums), account, "sums", "rank groups")
+        noisy = [one + other for one, other in zip(sums, drawn, strict=True)]
         # whole numbers divide with correct rounding, and without a common divisor to be found
         return [
             min(max(lowest * size + step * one, lowest * size), highest * size) / (common * size)
@@ -143,6 +149,7 @@ def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Of
 
     return Offer(
         blur.epsilon,
+        blur.reserved("sums"),
         blur.sensitivity * blur.unit,
         Message.of("noise-on-sum-of-each-group", noise=blur.noise),
         {name: value / k for name, value in error_of(blur).items()},

@@ -14,7 +14,7 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.noise import Source
+from shoal.privacy import Accountant, Adjacency
 from shoal.query.answers import present_values
 from shoal.query.facts import MISSING, Facts, QueryTable
 from shoal.query.linear import add_up, numeric_lattice
@@ -35,7 +35,10 @@ from shoal.text import Message
 # the number of the true answer, and whether there is one: where there is not, the number of any other, so that the same
 # is done with it
 Truth = Callable[[QueryTable], tuple[int, bool]]
+# what an ε allows: the factors of the prior, and the probability that may be moved for a δ
+Allowed = Callable[[Fraction], tuple[Factors, Fraction]]
 _STATISTICS = ("count", "sum", "mean", "quantile")
+_PURPOSE = "refined answer"
 
 
 def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offer:
@@ -72,14 +75,19 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
         return [(place, there & alone) for place, there in values]
 
     delta = as_delta(options["delta"]) if "delta" in options else Fraction(0)
-    moved = movable(epsilon, delta, individual=True, replace_one=facts.replace_one)
+
+    def allowed(spent: Fraction) -> tuple[Factors, Fraction]:
+        moved = movable(spent, delta, individual=True, replace_one=facts.replace_one)
+        return Factors.individual(spent), moved
+
     return _offer(
         [part for _, part in found],
         options,
-        Factors.individual(epsilon),
-        moved,
+        allowed,
         truths,
-        epsilon=2 * epsilon if facts.replace_one else epsilon,
+        epsilon=epsilon,
+        # a record that is replaced is removed, and another one added
+        touched=Adjacency(facts.neighbours).factor,
         delta=delta,
         conditions=(Message.of("answered-from-prior"),),
         person=(who.name, label),
@@ -106,12 +114,15 @@ def statistical(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Off
     lift = as_number("lift", options["lift"]) if "lift" in options else Fraction(1, 2)
     if not Fraction(1, 100) <= lift <= Fraction(99, 100):
         raise OptionError("lift-between-0-01-0-99", option="lift", found=decimal_text(lift))
-    moved = movable(epsilon, delta, individual=False, replace_one=facts.replace_one)
+
+    def allowed(spent: Fraction) -> tuple[Factors, Fraction]:
+        moved = movable(spent, delta, individual=False, replace_one=facts.replace_one)
+        return Factors.statistical(spent, lift), moved
+
     return _offer(
         [part for _, part in found],
         options,
-        Factors.statistical(epsilon, lift),
-        moved,
+        allowed,
         truths,
         epsilon=epsilon,
         delta=delta,
@@ -140,24 +151,26 @@ def _one_or_more(what: str, options: dict[str, Any]) -> list[Any]:
 def _offer(
     parts: list[Expected],
     options: dict[str, Any],
-    factors: Factors,
-    moved: Fraction,
+    allowed: Allowed,
     truths: Callable[[QueryTable], list[tuple[int, bool]]],
     *,
     epsilon: Fraction,
     delta: Fraction,
+    touched: int = 1,
     conditions: tuple[Message, ...] = (),
     person: tuple[str, str] | None = None,
 ) -> Offer:
     several = "columns" in options or "statistics" in options
     expected = together(parts, options) if several else parts[0]
-    support = expected.support
+    support, (factors, _) = expected.support, allowed(epsilon)
+    over = "changes of one record" if touched > 1 else ""
 
-    def run(table: QueryTable, source: Source) -> Any:
+    def run(table: QueryTable, account: Accountant) -> Any:
         number, known = 0, True
         for part, (place, there) in zip(parts, truths(table), strict=True):
             number, known = number * part.support.size + place, known & there
-        law = refine(expected.prior, expected.distance(support, number), factors, moved)
+        spent, source = account.spend(_PURPOSE, epsilon, over=over, touched=touched).take()
+        law = refine(expected.prior, expected.distance(support, number), *allowed(spent))
         drawn = sample(law, source, known=known)
         answer = support.answer(drawn)
         if not several:
@@ -169,8 +182,10 @@ def _offer(
         "prior_mass_raised": float(factors.mass_up),
         "its_probability": float(factors.chance_up),
     }
+    price = touched * epsilon
     return Offer(
-        epsilon,
+        price,
+        {_PURPOSE: price},
         None,
         Message.of("noise-refined-prior"),
         error,

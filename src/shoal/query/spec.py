@@ -199,9 +199,14 @@ def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[s
 def answer(query: Query, table: QueryTable, source: Source | None = None) -> Answer:
     """Draw the answer. The caller has charged `cost` and `delta` before.
 
+    What it costs one row is reserved, and every draw is paid from that.
+
     Guarantee:
         Together with nothing else it is (`cost`, `delta`)-DP of the original records under the relation of the data
         set, per person.
+
+    Raises:
+        OverspendError: the answer would cost more than its price, which is noticed before anything is drawn.
 
     >>> import pyarrow as pa
     >>> from shoal.query.facts import prepare
@@ -213,7 +218,8 @@ def answer(query: Query, table: QueryTable, source: Source | None = None) -> Ans
     """
     bits = source_for(None) if source is None else source
     facts = table.facts
-    value = _offer(query, facts).run(table, bits)
+    offer = _offer(query, facts)
+    value = offer.run(table, offer.account(facts, bits))
     return Answer(
         query,
         value,

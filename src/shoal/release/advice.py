@@ -48,8 +48,9 @@ def _starved(method: Method, plan: Plan) -> Message | None:
     poor = [name for name, share in plan.shares.items() if share * 20 < fair]
     if not poor:
         return None
-    if isinstance(method.split, str):
-        return Message.of("split-starves", split=method.split, columns=poor)
+    split = method.settings().get("split", "equal")
+    if isinstance(split, str):
+        return Message.of("split-starves", split=split, columns=poor)
     return Message.of("weights-starve", columns=poor)
 
 
@@ -92,7 +93,7 @@ def _about_formulas(method: Method, described: Described) -> list[Message]:
     for attribute in described.attributes:
         names = [
             attribute.name,
-            *map(str, releasable(described.table, attribute, generalise=method.generalise) or ()),
+            *map(str, releasable(described.table, attribute, generalise=method.output.generalise) or ()),
         ]
         formula = first_formula(names)
         if formula is not None and not conventions.spreadsheet_safe:

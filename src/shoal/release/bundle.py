@@ -153,7 +153,7 @@ def public_codebook(release: Release, frame: Any) -> Codebook | None:
     """Codes and labels that may go with a released table: none that neither it nor the schema holds."""
     if release.codebook is None:
         return None
-    declared = {a.name: _listed(a, release.method.generalise) for a in release.schema.attributes}
+    declared = {a.name: _listed(a, release.method.output.generalise) for a in release.schema.attributes}
     return release.codebook.public(frame, declared)
 
 

@@ -10,6 +10,7 @@ import math
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
@@ -22,10 +23,8 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.describe import Described
 from shoal.io import Table, read
 from shoal.io.parquet_files import frozen
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.strata import strata_of
 from shoal.method.method import Method
-from shoal.method.stages import PARTITIONS
 from shoal.noise import Seeded
 from shoal.partition.base import standing_for
 from shoal.progress import silent
@@ -168,18 +167,17 @@ def estimate(prepared: Preparation) -> Estimate:
         if method.strata
         else [n]
     )
-    whole = replace(prepared, method=replace(method, strata=None))
-    stage = PARTITIONS[method.partition]
+    whole = replace(prepared, method=_changed(method, strata=None))
+    stage = method.stage
     if stage.scans and prepared.described.nominal:
         found, seconds, tried = _scanned(whole, sizes)
     else:
         run = _timed(whole, _write)
         first = max(_FIRST, 4 * method.size)
-        if prepared.mechanism.by_frequency:
+        if method.by_frequency:
             first = affordable(run, min(_FREQUENT, n))
-        compares = prepared.mechanism.compares
         laws: Laws = _SORTS if stage.sorts else _SEARCHES
-        if compares is not None and compares(method):
+        if method.compares():
             laws = _LAWS
         found = probed(run, min(first, n), n, laws)
         once, tried = found.law.once, found.rows
@@ -248,8 +246,8 @@ def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float,
     described = _drawing(prepared)(rows).described
 
     def few_clusters(share: int) -> Preparation:
-        larger = replace(prepared, method=replace(prepared.method, k=max(round(k * rows / share), k)))
-        return _of(larger, described)
+        larger = _changed(prepared.method, k=max(round(k * rows / share), k))
+        return _of(replace(prepared, method=larger), described)
 
     found = probed(_timed(prepared, _write, few_clusters), min(_CLUSTERS * k, rows), rows, _LINEAR)
     growing = found.law(rows) - found.law.once
@@ -409,20 +407,12 @@ def _write(release: Release, table: Table) -> None:
 
 def _released(small: Preparation, n: int) -> tuple[Release, float]:
     """A release of a few rows by the way that n rows take, and the processor seconds of what was left out."""
-    from shoal.release.protect import carry_out
+    from shoal.release.protect import finished
 
-    trial, left_out = small.mechanism.trial, 0.0
-
-    def run(method: Method, described: Described, plan: Any, source: Any, *_: Any) -> Rebuilt:
-        nonlocal left_out
-        assert trial is not None
-        rebuilt, left_out = trial(method, described, source)
-        return rebuilt
-
-    tried = small if trial is None else replace(small, mechanism=replace(small.mechanism, run=run))
+    account = small.account()
     with standing_for(n / max(small.described.n, 1)):
-        release = carry_out(tried, silent)
-    return release, left_out
+        rebuilt, left_out = small.method.trial(small.described, small.plan, account, silent, small.labels)
+        return finished(small, rebuilt, account), left_out
 
 
 def _drawing(prepared: Preparation) -> Callable[[int], Preparation]:
@@ -453,16 +443,24 @@ def _of(prepared: Preparation, described: Described) -> Preparation:
     """A release of other rows, with what depends on their number in proportion."""
     method, share = prepared.method, described.n / max(prepared.described.n, 1)
     if method.rows is not None:
-        method = replace(method, rows=max(round(method.rows * share), 1))
-    if PARTITIONS[method.partition].noisy:
+        method = _changed(method, rows=max(round(method.rows * share), 1))
+    if method.stage.noisy:
         clusters = None if method.k is None else max(round(method.k * share), 2)
-        method = replace(method, epsilon=_epsilon_for(method, share), k=clusters)
+        method = _changed(method, epsilon=_epsilon_for(method, share), k=clusters)
     labels = prepared.labels
     if labels is not None:
         groups = max(round(np.unique(np.asarray(labels)).size * share), 1)
         labels = np.arange(described.n) * groups // described.n
-    plan = prepared.mechanism.plan(method, described)
+    plan = method.plan(described)
     return replace(prepared, method=method, described=described, plan=plan, source=Seeded(0), labels=labels)
+
+
+def _changed(method: Method, **parameters: Any) -> Method:
+    """The method with other parameters, also with those that nobody may ask for: trials have few rows."""
+    found = copy(method)
+    for name, value in parameters.items():
+        object.__setattr__(found, name, value)
+    return found
 
 
 def _epsilon_for(method: Method, share: float) -> Fraction:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,20 +20,13 @@ from shoal.columns.schema import Attribute, Schema
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
 from shoal.io import read
-from shoal.mechanisms import MECHANISMS
-from shoal.mechanisms.base import ShareNoise
-from shoal.mechanisms.promises import noise_allowed
 from shoal.method.budget import Plan
-from shoal.method.method import Method
-from shoal.method.models import Adjacency
-from shoal.method.presets import DEFAULT_METHOD, configured
+from shoal.method.method import Method, ShareNoise
+from shoal.method.registry import DEFAULT_METHOD, configured
 from shoal.method.verdict import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE
-from shoal.noise.families import NOISES
 from shoal.partition.base import check_k
-from shoal.sensitivity.local import CALIBRATIONS
 from shoal.text import Message
 
-Shares = Mapping[str, Fraction]
 # the share of the range that noise should be brought to
 CALM = 0.1
 
@@ -124,31 +116,27 @@ def expected_noise(
     """
     settled = configured(method, epsilon=epsilon, k=k, **settings)
     described = public_description(settled, schema, columns, domains, n, types)
-    noise_allowed(settled, len(described.columns))
+    settled.allow_noise(len(described.columns))
     check_k(settled.size, n)
-    mechanism = MECHANISMS[settled.mechanism]
-    if mechanism.share_noise is None and _unknown(settled):
+    if not settled.expects_shares and settled.expected(described, None).unknown:
         return noise_of(settled, described, None)
-    if mechanism.settle is not None:
-        settled, _ = mechanism.settle(settled, described)
-    return noise_of(settled, described, mechanism.plan(settled, described))
+    settled, _ = settled.settle(described)
+    return noise_of(settled, described, settled.plan(described))
 
 
 def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[ExpectedNoise, ...]:
     """The noise of a settled method; no record is looked at."""
-    share_noise = MECHANISMS[settled.mechanism].share_noise
-    if share_noise is not None:
-        return _of_shares(described, share_noise(settled, described))
-    code = _unknown(settled)
-    deviations = {} if code or plan is None else _deviations(settled, described, plan)
+    expected = settled.expected(described, plan)
+    if expected.shares is not None:
+        return _of_shares(described, expected.shares)
+    facts = {"method": settled.name, **expected.facts}
     found = []
     for name in described.columns:
-        own = code or ("name-drawn" if name in described.nominal else "")
-        deviation = None if own else deviations.get(name)
+        own = expected.unknown or ("name-drawn" if name in described.nominal else "")
+        deviation = None if own else expected.deviations.get(name)
         width = float(described.lattices[name].width)
         share = None if deviation is None else deviation / width
-        facts = {"method": settled.name, "noise": settled.noise}
-        reason = Message(_UNKNOWN[own], facts) if own else None
+        reason = Message(_UNKNOWN.get(own, own), facts) if own else None
         found.append(ExpectedNoise(name, deviation, share, settled.size, reason, code=own))
     return tuple(found)
 
@@ -165,14 +153,14 @@ def expected_error(
         rows: the number of rows that were released, where they are drawn from a noisy count; None before.
         inside: use the table's own number of rows, whatever the adjacency: for the custodian only.
     """
-    by_rows = MECHANISMS[settled.mechanism].share_noise is not None
+    by_rows = settled.expects_shares
     known = described.n
     rows_are = "public"
-    if Adjacency(settled.neighbours).hides_size:
+    if settled.adjacency.hides_size:
         known = settled.rows or rows or (described.n if inside else 0)
         rows_are = "declared" if settled.rows else "released" if rows else "private"
     why = "domain-private" if _private(described) else "rows-private" if by_rows and not known else ""
-    if why and (by_rows or _unknown(settled) != NO_NOISE):
+    if why and (by_rows or settled.expected(described, None).unknown != NO_NOISE):
         unknown = {"standard_deviation": None, "share_of_range": None, "share_of_rows": None, "why": why}
         columns = {name: dict(unknown) for name in described.columns}
         return {"rows": None, "rows_are": "", "columns": columns, "relations": None}
@@ -250,7 +238,7 @@ def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> Message |
         return None
     share = max(found.share_of_range or 0.0 for found in worst)
     enough = math.ceil(method.size * share / CALM)
-    larger_k = "k" in method.adjustable and enough <= n // 4
+    larger_k = "k" in method.parameters() and enough <= n // 4
     return Message.of(
         "noise-drowns-column" if len(worst) == 1 else "noise-drowns-columns",
         columns=[found.column for found in worst],
@@ -272,25 +260,6 @@ def _drowned_shares(noise: Sequence[ExpectedNoise]) -> Message | None:
     return None
 
 
-def sum_shares(method: Method, n: int, plan: Plan) -> Shares | None:
-    """The ε of one cluster's sum by column, for mechanisms that release noisy cluster means; None for others."""
-    found = MECHANISMS[method.mechanism].shares
-    return None if found is None or method.composition != "strict" else found(method, n, plan)
-
-
-def _unknown(method: Method) -> str:
-    """Why the noise of a method cannot be told beforehand, as a code; empty if it can."""
-    if "epsilon" not in method.adjustable or method.sensitivity == "none":
-        return NO_NOISE
-    if MECHANISMS[method.mechanism].shares is None:
-        return "drawn-anew"
-    if method.composition != "strict":
-        return "own-noise"
-    if not CALIBRATIONS[method.sensitivity].public:
-        return "follows-records"
-    return "" if NOISES[method.noise].variances is not None else "variance-unknown"
-
-
 # the sentences of these codes, which statements have too, about one method
 _UNKNOWN: Mapping[str, str] = {
     NO_NOISE: "method-adds-no-noise",
@@ -300,26 +269,6 @@ _UNKNOWN: Mapping[str, str] = {
     "variance-unknown": "variance-of-noise-unknown",
     "name-drawn": "name-drawn-for-every-cluster",
 }
-
-
-def _deviations(method: Method, described: Described, plan: Plan) -> dict[str, float]:
-    """Standard deviation of the noise on a mean of the least number of records, in the columns' units."""
-    shares = sum_shares(method, described.n, plan)
-    family = NOISES[method.noise]
-    if shares is None or family.variances is None:
-        return {}
-    found: dict[str, float] = {}
-    for group in method.resolve_groups(described.columns):
-        ordered = [name for name in group if name not in described.nominal]
-        for together in [ordered] if family.joint else [[name] for name in ordered]:
-            if not together:
-                continue
-            lattices = [described.lattices[name] for name in together]
-            steps = tuple(lattice.steps for lattice in lattices)
-            variances = family.variances(steps, shares[together[0]], method.optimise or "variance")
-            for name, lattice, variance in zip(together, lattices, variances, strict=True):
-                found[name] = math.sqrt(variance) * float(lattice.step) / method.size
-    return found
 
 
 def public_description(

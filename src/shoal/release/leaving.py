@@ -33,13 +33,15 @@ def published_columns(
         gaps = _gaps(described, rebuilt, column, values)
         computed = column not in rebuilt.unchanged
         if gaps is None:
-            found[column] = described.stored(column, values[order], clip=method.clip, computed=computed)
+            found[column] = described.stored(
+                column, values[order], clip=method.output.clip, computed=computed
+            )
             continue
         # no type holds "nothing" until the values are objects
         tree = described.tree(column)
         any_value = float(described.lattices[column].lo) if tree is None else float(tree.domain[0])
         filled = np.where(gaps, any_value, values)
-        made = described.stored(column, filled[order], clip=method.clip, computed=computed)
+        made = described.stored(column, filled[order], clip=method.output.clip, computed=computed)
         found[column] = with_gaps(made, gaps[order])
     return found
 
@@ -49,7 +51,7 @@ def one_table(
 ) -> tuple[Any, dict[str, Any]]:
     """The released table, and no further ones."""
     released = published_columns(method, described, rebuilt, source)
-    return described.released_frame(released, generalise=method.generalise, emptied=rebuilt.gaps), {}
+    return described.released_frame(released, generalise=method.output.generalise, emptied=rebuilt.gaps), {}
 
 
 def _gaps(
@@ -80,7 +82,7 @@ def measured(described: Described, rebuilt: Rebuilt) -> Any:
 def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:
     """A random row order: one for all columns, or one for each when columns are not linked."""
     rows = next(iter(rebuilt.values.values())).size
-    if method.link:
+    if method.output.linked:
         return dict.fromkeys(rebuilt.values, source.permutation(rows))
     return {column: source.permutation(rows) for column in rebuilt.values}
 

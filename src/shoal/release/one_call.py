@@ -6,23 +6,23 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 from shoal.columns.declaration import read_as_asked
 from shoal.columns.schema import Schema
 from shoal.errors import LeftOutWarning, OptionError
 from shoal.io import is_spark_frame
-from shoal.method.presets import DEFAULT_METHOD
+from shoal.method.method import Method
+from shoal.method.registry import DEFAULT_METHOD
 from shoal.progress import Progress, silent
 from shoal.release.protect import Release, carry_out, prepare
-from shoal.release.request import Options
 from shoal.release.uses import Uses, declared_name, warn
 
 
 def protect(
     data: Any,
     schema: Schema | None = None,
-    method: str = DEFAULT_METHOD,
+    method: str | Method = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
@@ -33,14 +33,15 @@ def protect(
     same_records: str | Sequence[str] | None = None,
     not_same_records: str | Sequence[str] | None = None,
     progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Release:
     """Turn a table about people into one that can be published.
 
     Args:
         data: a path (see `shoal.io.FORMATS`), a pandas, polars or pyarrow table, or a Spark DataFrame with `work`.
         schema: kinds, roles and public domains; without one they are guessed and domains must be given.
-        method: a preset, see `shoal.methods()`; by default `pairs-dp`, the strongest promise for a whole table.
+        method: the name of a method, see `shoal.methods()`, or a method with its parameters, such as
+            `shoal.PairsDP(epsilon="1")`; by default `pairs-dp`, the strongest promise for a whole table.
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
         k: minimum cluster size.
         seed: makes the release reproducible and therefore not publishable.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal
 
 from shoal.columns.declaration import missing_texts, read_as_asked
 from shoal.display import internal
@@ -12,11 +13,10 @@ from shoal.errors import OptionError, ShoalError
 from shoal.io import Table, is_parquet, is_spark_frame, known_format
 from shoal.io.parquet_files import frozen
 from shoal.ledger.units import named_dataset
-from shoal.method.presets import DEFAULT_METHOD, configured, preset
+from shoal.method.registry import DEFAULT_METHOD, configured, method_class
 from shoal.release.bundle import check_internal, check_output, not_an_address
 from shoal.release.engines.local import LocalRunner
-from shoal.release.engines.run import COLLECTED, IN_MEMORY, refusal, table_elsewhere, way_of
-from shoal.release.request import Request
+from shoal.release.engines.run import COLLECTED, IN_MEMORY, refusal, table_elsewhere
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Opened:
 def opened(
     data: Any,
     delivery: Delivery | None = None,
-    **request: Unpack[Request],
+    **request: Any,
 ) -> Opened:
     """Read a table as `publish` does: one for an engine stays where it is.
 
@@ -154,14 +154,17 @@ def opened(
     return Opened(data, read_as_asked(data, request, empty=private))
 
 
-def _asked_method(request: Request) -> Method:
+def _asked_method(request: Mapping[str, Any]) -> Method:
     """The method with its settings as far as they are right; what is wrong is said when all of it is looked at."""
-    chosen = preset(request.get("method") or DEFAULT_METHOD)
-    settings = {name: request.get(name) for name in ("epsilon", "k", *chosen.adjustable)}
+    method: str | Method = request.get("method") or DEFAULT_METHOD
+    if not isinstance(method, str):
+        return method
+    chosen = method_class(method)
+    settings = {name: request.get(name) for name in ("epsilon", "k", *chosen.parameters())}
     try:
-        return configured(chosen.name, **settings)
+        return configured(method, **settings)
     except ShoalError:
-        return chosen
+        return chosen.example()
 
 
 def in_memory(data: Any) -> Message:
@@ -169,7 +172,9 @@ def in_memory(data: Any) -> Message:
     return COLLECTED if is_spark_frame(data) else IN_MEMORY
 
 
-def _not_in_parts(method: Method, delivery: Delivery, request: Request, way: Message) -> Message | None:
+def _not_in_parts(
+    method: Method, delivery: Delivery, request: Mapping[str, Any], way: Message
+) -> Message | None:
     """Why a table has to be in memory as a whole, with the way into it; None if it has not."""
     if reason := refusal(method, way):
         return reason
@@ -180,7 +185,7 @@ def _not_in_parts(method: Method, delivery: Delivery, request: Request, way: Mes
         "statistics-not-in-parts": delivery.statistics,
         "format-not-in-parts": delivery.format not in (None, "parquet"),
         "labels-not-in-parts": request.get("labels") is not None,
-        "weights-not-in-parts": weight is not None and way_of(method) == "by_swap",
+        "weights-not-in-parts": weight is not None and method.in_parts == "by_swap",
         "raked-not-in-parts": weight is not None and weight.release == "raked",
     }
     facts = {"in_memory": way, "format": delivery.format, "column": None if weight is None else weight.name}

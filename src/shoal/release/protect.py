@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,28 +21,24 @@ from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, Problems, ShoalError
 from shoal.io import Codebook, Conventions, Table
-from shoal.mechanisms import MECHANISMS
-from shoal.mechanisms.base import Mechanism
-from shoal.mechanisms.promises import noise_allowed, privacy_model, promise_of
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.stratum_facts import by_stratum
-from shoal.mechanisms.table import ENTRIES
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.method.models import MODELS
-from shoal.method.presets import DEFAULT_METHOD, configured, preset
-from shoal.method.stages import PARTITIONS
+from shoal.method.registry import DEFAULT_METHOD, configured, method_class
 from shoal.method.statement import PrivacyStatement, state
 from shoal.method.tuned import tuned_settings, with_tuning
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
+from shoal.privacy import Accountant
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
 from shoal.release.expected_noise import expected_error
 from shoal.release.leaving import measured, one_table, public_schema
 from shoal.release.raking import check_raking, with_raked_weight
-from shoal.release.request import Options
 from shoal.text import Message
 
 # what a `Declaration` is made from, besides the schema
@@ -193,19 +189,26 @@ class Release:
 def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:
     """Spend the budget of a prepared release: the part of `protect` that touches the records.
 
-    `frozen` is what the mechanism's `freeze` made on the same records, to save making it again.
+    `frozen` is what the method's `freeze` made on the same records, to save making it again.
     """
-    table = prepared.described.table
     tell = progress or silent
     tell("protecting", 0, 1)
-    settled = (prepared.method, prepared.described, prepared.plan, prepared.source, tell)
-    if frozen is not None and prepared.mechanism.run_frozen is not None:
-        rebuilt = prepared.mechanism.run_frozen(*settled, frozen)
-    else:
-        rebuilt = prepared.mechanism.run(*settled, prepared.labels)
+    method, account = prepared.method, prepared.account()
+    settled = (prepared.described, prepared.plan, account, tell)
+    if frozen is not None and method.freezes:
+        return finished(prepared, method.run_frozen(*settled, frozen), account, tell)
+    return finished(prepared, method.run(*settled, prepared.labels), account, tell)
+
+
+def finished(
+    prepared: Preparation, rebuilt: Rebuilt, account: Accountant, tell: Progress = silent
+) -> Release:
+    """The release of what a run made: rows in random order, values as the columns store them."""
+    table, method = prepared.described.table, prepared.method
     tell("shuffling rows", 0, 1)
-    publish = prepared.mechanism.publish or one_table
-    released, linked = publish(prepared.method, prepared.described, rebuilt, prepared.source)
+    source = account.free("order of the released rows")
+    made = method.publish(prepared.described, rebuilt, source)
+    released, linked = made or one_table(method, prepared.described, rebuilt, source)
     notes: tuple[Message, ...] = ()
     if prepared.rakes:
         tell("raking the weights", 0, 1)
@@ -230,11 +233,15 @@ class Preparation:
     method: Method
     declared: Declaration
     described: Described
-    mechanism: Mechanism
     plan: Plan
     source: Source
     statement: PrivacyStatement
     labels: ArrayLike | None = None
+
+    def account(self) -> Accountant:
+        """The account of one run, with what the plan reserves and nothing spent."""
+        unit = self.described.circumstances.unit
+        return self.method.account(self.plan, self.source, "row" if unit is None else unit)
 
     @property
     def rakes(self) -> bool:
@@ -299,22 +306,20 @@ class Preparation:
             conventions=described.table.conventions,
             statistics=statistics,
             linked=linked or {},
-            verify=None
-            if self.mechanism.verify is None
-            else partial(self.mechanism.verify, self.method, described.without_records()),
+            verify=partial(self.method.verify, described.without_records()) if self.method.verifies else None,
         )
 
 
 def prepare(
     table: Table,
     schema: Schema | None = None,
-    method: str = DEFAULT_METHOD,
+    method: str | Method = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
     *,
     look: Look | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Preparation:
     """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`.
 
@@ -328,19 +333,18 @@ def prepare(
     if labels is not None:
         asked = {"partition": "given", **asked}
     # a method whose settings are wrong still tells which columns it takes; it has no default k to complain about
-    settled = replace(preset(method), k=None)
+    settled = method if isinstance(method, Method) else method_class(method).example()
+    right = False
     with problems.collected():
-        settled = configured(method, epsilon=epsilon, k=k, **asked)
+        settled = asked_method(method, epsilon=epsilon, k=k, **asked)
+        right = True
     with problems.collected():
         chosen = tuned_settings(*bought)
         declared = replace(Declaration.of(schema, **said), tuned=chosen)
-        described = _looked_at(table, declared, settled, problems, look or look_at)
+        described = _looked_at(table, declared, settled, problems, look or look_at, sized=right)
     problems.raise_all()
-    mechanism = MECHANISMS[settled.mechanism]
-    found: tuple[Message, ...] = ()
-    if mechanism.settle is not None:
-        settled, found = mechanism.settle(settled, described)
-    plan = mechanism.plan(settled, described)
+    settled, found = settled.settle(described)
+    plan = settled.plan(described)
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
     circumstances = _with_seed(described.circumstances, source)
@@ -354,10 +358,31 @@ def prepare(
     statement = _statement(settled, described, plan)
     notes = (*described.notes, *found, *advice(settled, described, plan))
     described = replace(described, notes=notes)
-    mechanism.refuse(settled, described, plan, labels)
+    settled.refuse(described, plan, labels)
     if _raked(described):
         check_raking(described.schema, described.columns)
-    return Preparation(settled, declared, described, mechanism, plan, source, statement, labels)
+    return Preparation(settled, declared, described, plan, source, statement, labels)
+
+
+def asked_method(method: str | Method, **options: Any) -> Method:
+    """A method by its name and options, or one that was configured before.
+
+    Raises:
+        OptionError: the options do not fit, or come on top of those that the method already has.
+    """
+    if not isinstance(method, Method):
+        return configured(method, **options)
+    own = method.settings()
+    given = [name for name, value in options.items() if value is not None and own.get(name) != value]
+    if given:
+        raise OptionError(
+            "method-configured-before",
+            option=given[0],
+            name=given[0],
+            method=method.name,
+            cls=type(method).__name__,
+        )
+    return method
 
 
 def _raked(described: Described) -> bool:
@@ -374,7 +399,7 @@ def _counted(described: Described) -> dict[str, int]:
 
 def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
     circumstances = described.circumstances
-    promise = promise_of(method, len(described.lattices), circumstances.nominal)
+    promise = method.promise(len(described.lattices), circumstances.nominal)
     statement = state(method, described.lattices, plan, circumstances, promise)
     return replace(statement, expected_error=expected_error(method, described, plan))
 
@@ -401,14 +426,14 @@ class Angle:
 
     @classmethod
     def of(cls, method: Method) -> Angle:
-        free = MODELS[privacy_model(method, 1)].of_the_table or ENTRIES[method.mechanism].claim.free
+        free = MODELS[method.model(1)].of_the_table or method.claims.free
         empty = method.adjacency.hides_size
-        claim = promise_of(method, 2)
+        claim = method.promise(2)
         stay = MODELS[claim.model].given_partition or claim.shows_gaps
         # a method that empties cells does so with names, too; others have a category for them
-        emptied = ENTRIES[method.mechanism].claim.free
+        emptied = method.claims.free
         may_stay = tuple(kind for kind, facts in KIND_FACTS.items() if stay and (facts.ordered or emptied))
-        return cls(method.kinds, free, PARTITIONS[method.partition].flags, method.generalise, empty, may_stay)
+        return cls(method.kinds, free, method.stage.flags, method.output.generalise, empty, may_stay)
 
 
 # a table and what is declared about it come in; the described table leaves, and what is wrong with it
@@ -436,16 +461,19 @@ def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Describe
 
 
 def _looked_at(
-    table: Table, declared: Declaration, method: Method, problems: Problems, look: Look
+    table: Table, declared: Declaration, method: Method, problems: Problems, look: Look, *, sized: bool
 ) -> Described:
-    """The described table, and note of everything that can be known to be wrong with it before a run."""
+    """The described table, and note of everything that can be known to be wrong with it before a run.
+
+    `sized` says whether the method's k is the one that was asked for.
+    """
     described, found = look(table, declared, Angle.of(method))
     for problem in found:
         problems.add(problem)
     with problems.collected():
-        noise_allowed(method, len(described.columns))
+        method.allow_noise(len(described.columns))
     # a private number of rows is compared with nothing
-    if method.k is not None and not method.adjacency.hides_size:
+    if sized and method.k is not None and not method.adjacency.hides_size:
         with problems.collected():
             check_k(method.k, described.n)
     return described

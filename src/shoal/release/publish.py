@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 from shoal import summaries
 from shoal.columns.declaration import read_as_asked
@@ -19,7 +19,8 @@ from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.io import check_writable
 from shoal.io.fingerprint import fingerprint
-from shoal.method.presets import DEFAULT_METHOD, preset
+from shoal.method.method import Method
+from shoal.method.registry import DEFAULT_METHOD, class_of
 from shoal.progress import Cancel, Progress, silent, watched
 from shoal.release.bundle import not_an_address, place, save_bundle
 from shoal.release.engines.run import (
@@ -40,7 +41,6 @@ from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
 from shoal.release.measuring.pages import Look
 from shoal.release.opening import Delivery, Engine, Opened, in_memory, opened
 from shoal.release.protect import Preparation, Release, carry_out, prepare
-from shoal.release.request import Options, Request
 from shoal.release.uses import Uses, declared_name, files_of, names_of
 from shoal.text import Message
 
@@ -216,7 +216,7 @@ class Planned:
 def publish(
     data: Any,
     schema: Schema | None = None,
-    method: str = DEFAULT_METHOD,
+    method: str | Method = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     seed: int | None = None,
@@ -236,7 +236,7 @@ def publish(
     staging: str | Path | None = None,
     progress: Progress | None = None,
     cancel: Cancel | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Published:
     """Turn a table about people into a folder that can be published: everything `shoal protect` does, as one call.
 
@@ -280,6 +280,8 @@ def publish(
     """
     # the target of a method is that of the measures, too
     target = options.pop("target", None)
+    if target is None and isinstance(method, Method):
+        target = method.settings().get("target")
     delivery = Delivery(
         place(out),
         None if internal is None else Path(internal),
@@ -297,7 +299,7 @@ def publish(
         names_of(not_same_records, "not_same_records"),
     )
     tell = watched(progress, cancel)
-    request = Request(schema=schema, method=method, epsilon=epsilon, k=k, seed=seed, **options)
+    request = {"schema": schema, "method": method, "epsilon": epsilon, "k": k, "seed": seed, **options}
     return plan(data, delivery, progress=tell, **request).carry_out(progress, cancel)
 
 
@@ -307,7 +309,7 @@ def plan(
     *,
     estimated: bool = False,
     progress: Progress | None = None,
-    **request: Unpack[Request],
+    **request: Any,
 ) -> Planned:
     """Settle a publication and refuse what would fail later; nothing is spent and nothing is written.
 
@@ -330,14 +332,15 @@ def plan(
 
 
 def _planned(
-    source: Opened, delivery: Delivery, tell: Progress, estimated: bool, request: Request
+    source: Opened, delivery: Delivery, tell: Progress, estimated: bool, request: dict[str, Any]
 ) -> Planned:
     table = source.table
     if delivery.target is not None:
-        if "target" in preset(request["method"]).adjustable:
+        asked = class_of(request.get("method", DEFAULT_METHOD))
+        if "target" in asked.parameters():
             request["target"] = delivery.target
         elif not delivery.evaluate:
-            raise OptionError("method-no-use-target", method=request["method"])
+            raise OptionError("method-no-use-target", method=asked.name)
         if delivery.evaluate:
             from shoal.evaluation.learning import check_target
 
@@ -349,7 +352,7 @@ def _planned(
     if unmeasured:
         # a refusal would tell a table without rows from one with a row
         delivery = replace(delivery, evaluate=False, internal=None)
-    if delivery.statistics and not prepared.mechanism.statistics:
+    if delivery.statistics and not prepared.method.statistics:
         raise OptionError("statistics-methods-xm", option="statistics", method=prepared.method.name)
     if source.runner is not None:
         try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,12 @@ from shoal.errors import OptionError
 from shoal.evaluation import Evaluation, evaluate
 from shoal.evaluation.verdict import Verdict, verdict
 from shoal.io import Table, read
-from shoal.method.presets import DEFAULT_METHOD, configured, preset
+from shoal.method.method import Method
+from shoal.method.registry import DEFAULT_METHOD, class_of
 from shoal.progress import Progress, silent
 from shoal.release.expected_noise import public_description
-from shoal.release.protect import Release, carry_out, prepare
-from shoal.release.request import Declared, Options
+from shoal.release.protect import Release, asked_method, carry_out, prepare
+from shoal.release.request import Declared
 from shoal.release.uses import note_use
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Rehearsal:
 
 def rehearse(
     schema: Schema | None = None,
-    method: str = DEFAULT_METHOD,
+    method: str | Method = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     *,
@@ -77,7 +78,7 @@ def rehearse(
     people: int = PEOPLE,
     dataset: str | None = None,
     progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Rehearsal:
     """Try settings on people whom the release is not about, with all measurements, as often as wanted.
 
@@ -98,8 +99,9 @@ def rehearse(
     (True, 100, 'publish with these limits')
     """
     tell = progress or silent
-    target = options.get("target")
-    if "target" not in preset(method).adjustable:
+    own = method.settings() if isinstance(method, Method) else {}
+    target = options.get("target", own.get("target"))
+    if "target" not in class_of(method).parameters():
         options.pop("target", None)
     table, schema = people_of(on, schema, method, epsilon, k, people, **options)
     prepared = prepare(table, schema, method, epsilon, k, **options)
@@ -112,7 +114,13 @@ def rehearse(
 
 
 def people_of(
-    on: Any, schema: Schema | None, method: str, epsilon: Any, k: int | None, people: int, **options: Any
+    on: Any,
+    schema: Schema | None,
+    method: str | Method,
+    epsilon: Any,
+    k: int | None,
+    people: int,
+    **options: Any,
 ) -> tuple[Table, Schema | None]:
     """The people to rehearse on, and the part of the schema that is about them.
 
@@ -148,7 +156,7 @@ def _of_columns(schema: Schema, names: Collection[str]) -> Schema | None:
 
 def made_up_people(
     schema: Schema | None,
-    method: str,
+    method: str | Method,
     epsilon: Any,
     k: int | None,
     people: int,
@@ -158,7 +166,7 @@ def made_up_people(
     if isinstance(people, bool) or not isinstance(people, int) or people < 1:
         raise OptionError("people-whole-number-least-1", option="people", found=people)
     own = {name: value for name, value in options.items() if name not in _DECLARED}
-    settled = configured(method, epsilon=epsilon, k=k, **own)
+    settled = asked_method(method, epsilon=epsilon, k=k, **own)
     columns, domains, types = (options.get(name) for name in ("columns", "domains", "types"))
     described = public_description(settled, schema, columns, domains, people, types)
     return drawn(described.attributes, described.lattices, people, schema)

@@ -12,9 +12,8 @@ from shoal.columns.schema import Schema
 from shoal.display import displayed
 from shoal.errors import InputError
 from shoal.method.method import Method
-from shoal.method.presets import configured
 from shoal.method.recipe import load_recipe
-from shoal.method.settings import SETTINGS
+from shoal.method.registry import configured, parameters
 from shoal.method.statement import PrivacyStatement
 from shoal.report.subject import of_bundle
 
@@ -58,8 +57,9 @@ class Bundle:
         subject = of_bundle(folder)
         statement = PrivacyStatement.from_dict(subject.statement, f"'{folder / 'statement.json'}'")
         recipe = load_recipe(folder / "method.toml")
+        settled = ("method", *parameters())
         method = configured(
-            **{"name" if key == "method" else key: recipe[key] for key in recipe if key in _SETTLED}
+            **{"name" if key == "method" else key: recipe[key] for key in recipe if key in settled}
         )
         if method.name != statement.method:
             raise InputError(
@@ -79,6 +79,3 @@ class Bundle:
         statistics = tables.pop("statistics", None)
         data = subject.table.frame.to_native()
         return cls(folder, data, statement, method, subject.schema, recipe, report, tables, statistics)
-
-
-_SETTLED = ("method", *SETTINGS)

@@ -89,7 +89,7 @@ def _stored(
         attribute,
         Lattice(*ends, step),
         np.where(gaps, low, values),
-        clip=release.method.clip,
+        clip=release.method.output.clip,
         computed=not MODELS[release.statement.model].of_the_table,
     )
     return with_gaps(found, gaps) if gaps.any() else found

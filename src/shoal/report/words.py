@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.method.models import MODELS, Adjacency, ModelFacts
+from shoal.method.models import MODELS, ModelFacts
 from shoal.method.odds import belief_words, budget_words, factor_words
+from shoal.privacy import Adjacency
 
 # said of a number that a promise does not have
 NOT_ANY = "none"

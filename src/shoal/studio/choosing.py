@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from shoal.errors import OptionError
-from shoal.method.presets import PRESETS
+from shoal.method.registry import method_class, names
 from shoal.studio.promises import BY_NAME, offered
 from shoal.studio.recipe import Recipe, typed
 
@@ -38,11 +38,11 @@ def with_promise(recipe: Recipe, rows: int, card: str | None = None, method: str
     if method is not None or card is not None:
         # sizes that are usual for one method are none for another
         settings.pop("k", None)
-    preset = PRESETS[offer.name]
-    if preset.k is not None:
-        settings.setdefault("k", typed(preset.k))
-    if "t" in preset.adjustable and "t-closeness" in wanted.models:
-        settings.setdefault("t", typed(preset.t or 2))
+    own = offer.method.parameters()
+    if "k" in own and own["k"].default is not None:
+        settings.setdefault("k", typed(own["k"].default))
+    if "t" in own and "t-closeness" in wanted.models:
+        settings.setdefault("t", typed(own["t"].default or 2))
     settings.setdefault("epsilon", "1")
     return replace(recipe, card=wanted.name, method=offer.name, settings=settings, bought={})
 
@@ -57,7 +57,7 @@ def with_setting(recipe: Recipe, name: str, value: str) -> Recipe:
         return replace(recipe, missing=value)
     if name == "outside":
         return replace(recipe, outside=value)
-    if name not in PRESETS[recipe.method].adjustable:
+    if name not in method_class(recipe.method).parameters():
         raise OptionError("method-no-option", method=recipe.method, name=name)
     return replace(recipe, settings={**recipe.settings, name: value})
 
@@ -69,8 +69,8 @@ def with_settings_of(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
         OptionError: there is no such method.
     """
     method = str(settings["method"])
-    if method not in PRESETS:
+    if method not in names():
         raise OptionError("there-no-method", method=method)
-    known = PRESETS[method].adjustable
+    known = method_class(method).parameters()
     chosen = {name: typed(value) for name, value in settings.items() if name in known and value is not None}
     return replace(recipe, method=method, settings={**recipe.settings, **chosen}, bought={})

@@ -241,7 +241,7 @@ def _noise_note(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> str:
 
 def _enough(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> int | None:
     shares = [found.share_of_range or 0.0 for found in noise]
-    if not shares or max(shares) < MOST_RANGE_ERROR or "k" not in prepared.method.adjustable:
+    if not shares or max(shares) < MOST_RANGE_ERROR or "k" not in prepared.method.parameters():
         return None
     enough = math.ceil(prepared.method.size * max(shares) / CALM)
     return enough if enough <= prepared.described.n // 4 else None

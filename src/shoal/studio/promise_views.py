@@ -1,4 +1,4 @@
-"""Promise as HTML: cards, controls made from the records of settings, noise, and the statement."""
+"""Promise as HTML: cards, controls made from the parameters of the method, noise, and the statement."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from markupsafe import Markup
 
 from shoal.columns.kinds import KIND_FACTS
-from shoal.method.presets import PRESETS
-from shoal.method.settings import DECLARATIONS, SETTINGS, Setting
+from shoal.method.parameters import DECLARATIONS, Parameter
+from shoal.method.registry import method_class
 from shoal.method.verdict import DATA_DEPENDENT
 from shoal.studio.column_views import accepted, outside
 from shoal.studio.desk import PEOPLE, Desk
@@ -80,21 +80,22 @@ def promised(desk: Desk, *, method: bool = False, moved: str = "", by: str = "")
 
 def strength(desk: Desk) -> str:
     recipe = desk.recipe
-    preset = PRESETS[recipe.method]
+    method = method_class(recipe.method)
+    own = method.parameters()
     kinds = [attribute.kind for attribute in recipe.wanted]
-    shown = [name for name in SLIDERS if name in preset.adjustable and _shown(desk, name)]
+    shown = [name for name in SLIDERS if name in own and _shown(desk, name)]
     elsewhere = ("link", "t", "delta", *(("split",) if len(recipe.taken) > 1 else ()))
-    rest = [name for name in preset.adjustable if name not in shown and name not in elsewhere]
-    left_out = [a.name for a in recipe.wanted if a.kind not in preset.kinds]
+    rest = [name for name in own if name not in shown and name not in elsewhere]
+    left_out = [a.name for a in recipe.wanted if a.kind not in method.kinds]
     return render(
         "strength.html",
         desk=desk,
         recipe=recipe,
-        method=preset,
+        method=method,
         offers=offers(recipe.promise, len(kinds), kinds.count("nominal"), desk.sheet.n),
         sliders=[_slider(desk, name) for name in shown],
-        neighbours=_field(desk, SETTINGS["neighbours"]) if "neighbours" in preset.adjustable else None,
-        fields=[_field(desk, SETTINGS[name]) for name in rest if name != "neighbours"],
+        neighbours=_field(desk, own["neighbours"]) if "neighbours" in own else None,
+        fields=[_field(desk, own[name]) for name in rest if name != "neighbours"],
         odd=[_field(desk, DECLARATIONS[name]) for name in ("outside", "missing")],
         left_out=left_out,
         can_buy=desk.can_buy,
@@ -110,7 +111,7 @@ def _shown(desk: Desk, name: str) -> bool:
 
 
 def _slider(desk: Desk, name: str) -> dict[str, Any]:
-    slider, setting = SLIDERS[name], SETTINGS[name]
+    slider, setting = SLIDERS[name], method_class(desk.recipe.method).parameters()[name]
     value = desk.recipe.settings.get(name, "")
     try:
         place = slider.place(float(value), desk.sheet.n) if value else 0
@@ -125,14 +126,14 @@ def _slider(desk: Desk, name: str) -> dict[str, Any]:
         "range": setting.range,
         "value": value,
         "place": place,
-        "optional": PRESETS[desk.recipe.method].k is None if name == "k" else name == "l",
+        "optional": setting.default is None if name == "k" else name == "l",
     }
 
 
-def _field(desk: Desk, setting: Setting) -> dict[str, Any]:
-    """A setting as a form asks for it; its record says all about it."""
+def _field(desk: Desk, setting: Parameter) -> dict[str, Any]:
+    """A parameter as a form asks for it; its declaration says all about it."""
     recipe = desk.recipe
-    own = getattr(PRESETS[recipe.method], setting.name, setting.default)
+    own = setting.default
     value = (
         getattr(recipe, setting.name)
         if setting.name in ("missing", "outside")
@@ -165,8 +166,8 @@ def _sentence(text: str) -> str:
 
 def noise(desk: Desk) -> str:
     """What the noise will do, and how ε is shared, where the method can share it."""
-    shared = "split" in PRESETS[desk.recipe.method].adjustable
-    split = _field(desk, SETTINGS["split"]) if shared and len(desk.recipe.taken) > 1 else None
+    shared = method_class(desk.recipe.method).parameters().get("split")
+    split = _field(desk, shared) if shared is not None and len(desk.recipe.taken) > 1 else None
     return render("noise.html", ahead=desk.look_ahead(), recipe=desk.recipe, split=split)
 
 

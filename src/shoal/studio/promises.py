@@ -1,22 +1,21 @@
 """The cards of the promise page: what a custodian can promise, in the order of the page, and which methods keep it.
 
 The words here are the choice that is offered; what a release then promises is said by its statement. A card names
-models of privacy and no method: every preset whose claim is one of them appears on it by itself.
+models of privacy and no method: every method whose claim is one of them appears on it by itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
 from shoal.decimals import decimal_text
-from shoal.mechanisms.promises import privacy_model
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Model
-from shoal.method.presets import PRESETS
+from shoal.method.registry import method_class, names
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ class Offer:
         fixed: settings without which its claim would be another one.
     """
 
-    method: Method
+    method: type[Method]
     model: Model
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
@@ -175,9 +174,9 @@ def usual_delta(rows: int) -> Fraction:
 def offers(card: Card, attributes: int, nominal: int, rows: int) -> tuple[Offer, ...]:
     """The methods that keep a card's promise on so many columns, the recommended ones first."""
     found = []
-    for method in PRESETS.values():
+    for method in map(method_class, names()):
         for fixed in _variants(method, rows):
-            model = privacy_model(replace(method, **fixed), max(attributes, 1), nominal)
+            model = method.example(**fixed).model(max(attributes, 1), nominal)
             if model in card.models:
                 found.append(Offer(method, model, fixed))
                 break
@@ -193,11 +192,11 @@ def offered(card: Card, kinds: Sequence[str], rows: int, wanted: str | None = No
     return next(iter((*named, *fitting, *found)), None)
 
 
-def _variants(method: Method, rows: int) -> Iterator[dict[str, Any]]:
+def _variants(method: type[Method], rows: int) -> Iterator[dict[str, Any]]:
     """A method as it is, and with each of the settings that can change what it promises."""
     yield {}
     for name, value in (("link", False), ("delta", usual_delta(rows)), ("t", 2)):
-        if name in method.adjustable:
+        if name in method.parameters():
             yield {name: value}
 
 

@@ -12,8 +12,8 @@ from typing import Any
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.method.models import MODELS
-from shoal.method.presets import DEFAULT_METHOD, PRESETS
-from shoal.method.settings import SETTINGS, Setting
+from shoal.method.parameters import Parameter
+from shoal.method.registry import DEFAULT_METHOD, method_class
 from shoal.studio.promises import BY_NAME, Card
 
 # how a switch is written in a form
@@ -60,15 +60,15 @@ class Recipe:
     @property
     def taken(self) -> tuple[Attribute, ...]:
         """Those of them that the method takes."""
-        kinds = PRESETS[self.method].kinds
+        kinds = method_class(self.method).kinds
         return tuple(attribute for attribute in self.wanted if attribute.kind in kinds)
 
     @property
     def asked(self) -> dict[str, Any]:
         """The settings of the method, as `shoal.protect` takes them."""
         return {
-            name: value_of(SETTINGS[name], self.settings[name])
-            for name in PRESETS[self.method].adjustable
+            name: value_of(own, self.settings[name])
+            for name, own in method_class(self.method).parameters().items()
             if self.settings.get(name, "") != ""
         }
 
@@ -108,7 +108,7 @@ def with_attribute(schema: Schema, old: Attribute, new: Attribute) -> Schema:
     return replace(schema, attributes=attributes, margins=schema.margins if weighted else ())
 
 
-def value_of(setting: Setting, text: str) -> Any:
+def value_of(setting: Parameter, text: str) -> Any:
     """What was typed for a setting; what it cannot be is complained about by whoever reads it."""
     if setting.form.typed is bool:
         return text == ON

@@ -10,7 +10,7 @@ from typing import Any
 from shoal.decimals import decimal_text, exact
 from shoal.errors import OptionError
 from shoal.method.models import MODELS
-from shoal.method.presets import PRESETS
+from shoal.method.registry import method_class
 from shoal.studio import runs
 from shoal.studio.desk import PEOPLE, Desk, Source
 from shoal.studio.runs import Run
@@ -129,7 +129,7 @@ def compare(desk: Desk) -> Run:
     recipe = desk.recipe
     first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
     kinds = {attribute.kind for attribute in recipe.taken}
-    methods = [name for name in (recipe.method, *first) if kinds <= set(PRESETS[name].kinds)]
+    methods = [name for name in (recipe.method, *first) if kinds <= set(method_class(name).kinds)]
     rows = PEOPLE if desk.another is None else desk.another.rows
     sizes = default_sizes(rows)
     step = max(len(sizes) // _COMPARED_SIZES, 1)

@@ -13,6 +13,7 @@ from shoal.method.tuned import Choice, Tuned
 from shoal.noise import parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition.base import check_k
+from shoal.privacy import Accountant, Spend
 from shoal.release.protect import Preparation
 from shoal.text import Message
 from shoal.tuning.checks import check_options
@@ -20,6 +21,9 @@ from shoal.tuning.grid import Setting, compared, make_grid
 from shoal.tuning.private import METHOD, check_candidates, choose_privately
 from shoal.tuning.question import Question, followed, recipe_of
 from shoal.tuning.result import Tuning
+
+# what is reserved and spent
+_CHOICE = "choice of settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +118,12 @@ def _paid(
     charged: Account | None,
 ) -> Setting:
     """The choice; with a ledger it is charged first, and what was drawn is noted there."""
+    prepared = next(iter(candidates.values()))
     if charged is None:
-        return choose_privately(candidates, epsilon, noise_source(None))
+        return choose_privately(candidates, _spend(prepared, epsilon))
     from shoal.ledger import open_ledger
     from shoal.ledger.choices import charge_choice, keep_choice
 
-    prepared = next(iter(candidates.values()))
     rows = prepared.described.circumstances.rows_per_unit
     among = {name: _values(candidates, name) for name in chosen_among}
     ledger = open_ledger(charged.address)
@@ -133,8 +137,16 @@ def _paid(
             prepared.method.neighbours,
             prepared.statement.unit,
         )
-        best = choose_privately(candidates, epsilon, noise_source(None))
+        best = choose_privately(candidates, _spend(prepared, epsilon))
         keep_choice(ledger, charged.dataset, number, {name: _value(best, name) for name in chosen_among})
     finally:
         ledger.close()
     return best
+
+
+def _spend(prepared: Preparation, epsilon: Fraction) -> Spend:
+    """All of the budget of a choice, for one draw: it is spent on nothing else."""
+    account = Accountant.of(
+        {_CHOICE: epsilon}, epsilon, noise_source(None), adjacency=prepared.method.adjacency
+    )
+    return account.spend(_CHOICE, epsilon)

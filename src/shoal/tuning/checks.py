@@ -9,8 +9,7 @@ from typing import Any, get_args
 from shoal.errors import ClaimError, OptionError, closest
 from shoal.io import Table
 from shoal.method.models import Model
-from shoal.method.presets import preset
-from shoal.method.settings import known_setting
+from shoal.method.registry import known_parameter, method_class
 from shoal.noise import parse_epsilon
 from shoal.tuning.choose import check_utility
 from shoal.tuning.grid import Setting
@@ -85,9 +84,9 @@ def private_epsilon(private: Any) -> Fraction:
 
 def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
     """Every shared setting must be one of some compared method, and none of those that are compared."""
-    taken = {name for setting in grid for name in preset(setting.method).adjustable}
+    taken = {name for setting in grid for name in method_class(setting.method).parameters()}
     for name in options:
-        known_setting(name)
+        known_parameter(name)
         if name in _COMPARED:
             plural = name if name == "epsilon" else f"{name}s"
             raise OptionError("is-compared", name=name, plural=plural)

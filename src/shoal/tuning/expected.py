@@ -13,12 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
+from shoal.mechanisms.cluster_methods import ClusterMethod
 from shoal.mechanisms.mask import Clusters
-from shoal.method.method import Method
 from shoal.noise.families import NOISES
-from shoal.release.expected_noise import sum_shares
 from shoal.release.protect import Preparation
-from shoal.sensitivity.local import CALIBRATIONS
 from shoal.sensitivity.sums import cluster_sum_scale
 from shoal.tuning.clipped import clipped_moments
 
@@ -27,7 +25,8 @@ def has_closed_form(prepared: Preparation) -> bool:
     """Whether the expected row error of a release is known without making one."""
     method, described = prepared.method, prepared.described
     return (
-        sum_shares(method, described.n, prepared.plan) is not None
+        isinstance(method, ClusterMethod)
+        and method.sum_shares(described.n, prepared.plan) is not None
         and NOISES[method.noise].closed_form
         and not (described.nominal or described.flagged)
         and (method.link or len(described.columns) == 1)
@@ -39,7 +38,7 @@ def expected_measures(prepared: Preparation, frozen: tuple[Clusters, ...]) -> di
 
     Args:
         prepared: the release; `has_closed_form` must hold.
-        frozen: its clusters, from the mechanism's `freeze`.
+        frozen: its clusters, from the method's `freeze`.
 
     Cost:
         One pass over the records and attributes.
@@ -69,7 +68,8 @@ def expected_measures(prepared: Preparation, frozen: tuple[Clusters, ...]) -> di
 def expected_errors(prepared: Preparation, frozen: tuple[Clusters, ...]) -> dict[str, float]:
     """Expected sum of squared errors of each column, over the rows that have a value."""
     method, described = prepared.method, prepared.described
-    shares = sum_shares(method, described.n, prepared.plan)
+    assert isinstance(method, ClusterMethod)
+    shares = method.sum_shares(described.n, prepared.plan)
     assert shares is not None
     found: dict[str, float] = {}
     for group, clusters in zip(method.resolve_groups(described.columns), frozen, strict=True):
@@ -82,7 +82,7 @@ def expected_errors(prepared: Preparation, frozen: tuple[Clusters, ...]) -> dict
 def _column_error(
     described: Described,
     name: str,
-    method: Method,
+    method: ClusterMethod,
     clusters: Clusters,
     share: Fraction,
     scales: NDArray[np.float64] | None,
@@ -90,7 +90,7 @@ def _column_error(
     partition, lattice = clusters.partition, described.lattices[name]
     sizes = partition.sizes.astype(np.float64)
     positions, _ = described.positions(name)
-    sums = CALIBRATIONS[method.sensitivity].sums(positions, partition).astype(np.float64)
+    sums = method.calibration.sums(positions, partition).astype(np.float64)
     if scales is None:
         scales = np.full(sizes.size, float(cluster_sum_scale(lattice.steps, share)))
     step = float(lattice.step)

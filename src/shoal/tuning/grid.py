@@ -10,8 +10,8 @@ import numpy as np
 
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.method.presets import preset
-from shoal.method.settings import SETTINGS
+from shoal.method.registry import method_class
+from shoal.noise.concentrated import parse_delta
 
 DEFAULT_METHODS = (
     "pairs-dp",
@@ -100,13 +100,13 @@ def make_grid(
     chances = _listed("deltas", None if deltas is None else _deltas(deltas))
     grid: list[Setting] = []
     for name in names:
-        adjustable = preset(name).adjustable
+        known = method_class(name).parameters()
         grid += [
             Setting(name, k, split, noise, delta)
-            for k in (sizes if "k" in adjustable else (None,))
-            for split in (shares if shares and "split" in adjustable else (None,))
-            for noise in (families if families and "noise" in adjustable else (None,))
-            for delta in (chances if chances and "delta" in adjustable else (None,))
+            for k in (sizes if "k" in known else (None,))
+            for split in (shares if shares and "split" in known else (None,))
+            for noise in (families if families and "noise" in known else (None,))
+            for delta in (chances if chances and "delta" in known else (None,))
         ]
     return tuple(grid)
 
@@ -131,7 +131,7 @@ def _deltas(values: Sequence[Any]) -> Sequence[Any]:
     """As decimal texts, so that one number has one form; what is no list is left to be refused."""
     if isinstance(values, str) or not isinstance(values, Sequence):
         return values
-    return [decimal_text(SETTINGS["delta"].read(value)) for value in values]
+    return [decimal_text(parse_delta(value)) for value in values]
 
 
 def _listed(option: str, values: Sequence[Any] | None) -> tuple[Any, ...] | None:

@@ -1,4 +1,4 @@
-"""A choice of k that is private by itself: candidates come in, one of them leaves, drawn under a budget of its own.
+"""A choice of k that is private by itself: one of several candidates is drawn, under a budget of its own.
 
 Only one score is offered, because only for this one a bound on what a record can change is proved: the squared error
 of groups at fixed ranks, of each column by itself, beside the noise that public facts tell.
@@ -14,35 +14,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import ClaimError, OptionError
-from shoal.noise import Source
+from shoal.mechanisms.cluster_methods import RankingDP
 from shoal.noise.exponential import exponential_choice
 from shoal.noise.families import NOISES
 from shoal.partition.ranking import group_sizes
+from shoal.privacy import Spend
 from shoal.release.protect import Preparation
 from shoal.tuning.clipped import anywhere_square
 from shoal.tuning.grid import Setting
 
-METHOD = "ranking-dp"
+METHOD = RankingDP.name
 # Penalties are whole numbers of this many to a squared domain width: fine against what the budget can tell apart.
 UNITS = 64
 # Values are taken to this many bits, so that sums of squares fit into 64.
 _BITS = 16
 
 
-def choose_privately(candidates: Mapping[Setting, Preparation], epsilon: Fraction, source: Source) -> Setting:
+def choose_privately(candidates: Mapping[Setting, Preparation], spend: Spend) -> Setting:
     """One of the candidates, drawn by the exponential mechanism with the least expected error the likeliest.
 
     Args:
         candidates: releases of the same columns by `ranking-dp` under claim `dp`, settled from public facts.
-        epsilon: what the choice may cost.
-        source: where the bits come from.
+        spend: what was charged for the choice.
 
     Raises:
         ClaimError: the release itself does not claim `dp`, so that there is nothing to add the budget to.
 
     Guarantee:
-        epsilon-DP of the original records under replace-one, the number of records public: one replaced record changes
-        every penalty by at most `UNITS`. Proof: docs/proofs/tuning.md.
+        ε-DP of the original records under replace-one for the ε that is spent, the number of records public: one
+        replaced record changes every penalty by at most `UNITS`. Proof: docs/proofs/tuning.md.
 
     Cost:
         One sort per column, one pass per candidate and column.
@@ -52,6 +52,7 @@ def choose_privately(candidates: Mapping[Setting, Preparation], epsilon: Fractio
     """
     check_candidates(candidates)
     penalties = np.array(list(rank_fixed_penalties(list(candidates.values()))), dtype=np.int64)
+    epsilon, source = spend.take()
     rate = epsilon / (2 * UNITS)
     place = exponential_choice(np.ones(penalties.size, dtype=np.int64), penalties, rate, source)
     return list(candidates)[place]
@@ -84,6 +85,7 @@ def rank_fixed_penalties(candidates: Sequence[Preparation]) -> list[int]:
         ordered = np.sort(values)
         for place, prepared in enumerate(candidates):
             method = prepared.method
+            assert isinstance(method, RankingDP)
             sizes = group_sizes(described.n, method.size, method.remainder)
             noise = _public_noise(sizes, float(prepared.plan.shares[name]), clip=method.clip)
             totals[place] += rank_fixed_sse(ordered, sizes) / width**2 + Fraction(noise)
@@ -130,7 +132,7 @@ def _check(setting: Setting, prepared: Preparation) -> None:
     method, statement = prepared.method, prepared.statement
     if statement.data_dependent:
         raise ClaimError("private-needs-every-other-choice-made", data_dependent=statement.data_dependent[0])
-    if method.name != METHOD:
+    if not isinstance(method, RankingDP):
         raise ClaimError("private-chooses-only", method=METHOD, method_2=method.name)
     if statement.model != "dp":
         raise ClaimError("private-adds-what-choice-costs-claim", setting=setting, model=statement.model)

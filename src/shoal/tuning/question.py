@@ -9,8 +9,8 @@ from typing import Any
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, ShoalError
 from shoal.io import Table
-from shoal.method.presets import preset
 from shoal.method.recipe import settled_text
+from shoal.method.registry import method_class
 from shoal.method.tuned import Tuned, together, tuned_settings
 from shoal.partition.base import check_k
 from shoal.release.leaving import public_schema
@@ -31,12 +31,12 @@ class Question:
 
     def prepared(self, setting: Setting, **more: Any) -> Preparation:
         """A release with this setting, settled but not made."""
-        adjustable = preset(setting.method).adjustable
-        fixed = {name: value for name, value in self.options.items() if name in adjustable}
+        known = method_class(setting.method).parameters()
+        fixed = {name: value for name, value in self.options.items() if name in known}
         return prepare(
             self.table,
             method=setting.method,
-            epsilon=self.epsilon if "epsilon" in adjustable else None,
+            epsilon=self.epsilon if "epsilon" in known else None,
             **{**self.declared, **fixed, **setting.options, **more},
         )
 

@@ -16,7 +16,7 @@ from shoal.errors import OutputError
 from shoal.evaluation.measures import needs_rows, ranked_by
 from shoal.evaluation.result import plain
 from shoal.io.private import private_folder, private_text
-from shoal.method.presets import PRESETS
+from shoal.method.registry import method_class
 from shoal.method.tuned import Tuned
 from shoal.text import Message
 from shoal.tuning.choose import Row
@@ -177,7 +177,9 @@ class Tuning:
                 "-" if row.risk is None else str(row.risk),
             )
         # drawn rows belong to nobody: what they are compared with changes their error
-        drawn = needs_rows(self.utility or "") and any(PRESETS[row.setting.method].moments for row in shown)
+        drawn = needs_rows(self.utility or "") and any(
+            method_class(row.setting.method).example().matching for row in shown
+        )
         paired = ", xm rows as they are drawn (match=none)" if drawn else ""
         linked = f"linked: rows nearest to their own record, guessing links {100 / self.n:.2g}%."
         runs = (

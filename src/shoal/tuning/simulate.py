@@ -71,11 +71,10 @@ def run_setting(prepared: Preparation, seeds: Sequence[int], target: str | None)
 
 
 def _settled(prepared: Preparation) -> tuple[Any, Measures]:
-    """Clusters, where the mechanism has them, and the closed forms that follow from them."""
-    freeze = prepared.mechanism.freeze
-    if freeze is None:
+    """Clusters, where the method has them, and the closed forms that follow from them."""
+    if not prepared.method.freezes:
         return None, {}
-    frozen = freeze(prepared.method, prepared.described, prepared.plan, silent, None)
+    frozen = prepared.method.freeze(prepared.described, prepared.plan, silent)
     return frozen, expected_measures(prepared, frozen) if has_closed_form(prepared) else {}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,18 +11,22 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms import clusters
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.cluster_methods import InsensitiveDP
 from shoal.mechanisms.insensitive.published import drawn_rows, noisy_rows
 from shoal.mechanisms.insensitive.size import default_size, paying_clusters, size_note
 from shoal.mechanisms.mask import Clusters
 from shoal.method.budget import Plan
-from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition.base import check_k
+from shoal.privacy import Accountant
 from shoal.text import Message
 
+# why noise is drawn for nothing where composition is parallel
+_PUBLISHED = "as published, no claim"
 
-def settle(method: Method, described: Described) -> tuple[Method, tuple[Message, ...]]:
+
+def settle(method: InsensitiveDP, described: Described) -> tuple[InsensitiveDP, tuple[Message, ...]]:
     """Fill in k from the public number of rows; say where a k asked for cannot pay off."""
     n = described.n
     settled = replace(method, k=default_size(n)) if method.k is None else method
@@ -39,12 +42,12 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[Message,
     return settled, notes
 
 
-def plan(method: Method, described: Described) -> Plan:
+def plan(method: InsensitiveDP, described: Described) -> Plan:
     """Share ε over the attributes; every cluster gets the same part of each share."""
     if method.composition == "parallel":
         return Plan({}, dict.fromkeys(described.columns, method.budget))
     shared = clusters.plan(method, described)
-    paying = paying_clusters(described.n, method.size)
+    paying = _paying(method, described.n)
     if paying == 1:
         return shared
     condition = Message.of("all-clusters-pay", paying=paying)
@@ -53,7 +56,7 @@ def plan(method: Method, described: Described) -> Plan:
     return replace(shared, conditions=(*shared.conditions, condition), per_attribute=whole)
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: InsensitiveDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     if method.composition == "parallel":
         # noise on the mean of up to 2k - 1 records is drawn on their sum
@@ -63,11 +66,22 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
     clusters.check(method, described, spent, labels)
 
 
-def run(
-    method: Method,
+def freeze(
+    method: InsensitiveDP,
     described: Described,
     plan: Plan,
-    source: Source,
+    progress: Progress,
+    labels: ArrayLike | None = None,
+) -> tuple[Clusters, ...]:
+    """The clusters, to be held fixed while records change."""
+    return clusters.freeze(method, described, plan, progress, labels)
+
+
+def run(
+    method: InsensitiveDP,
+    described: Described,
+    plan: Plan,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
@@ -85,32 +99,43 @@ def run(
     """
     if method.composition == "parallel":
         (made,) = clusters.freeze(method, described, plan, progress, None)
-        return _as_published(method, described, made, source)
-    return clusters.run(method, described, _per_cluster(method, described, plan), source, progress, labels)
+        return _as_published(method, described, made, account.free(_PUBLISHED))
+    shares = _per_cluster(method, described, plan)
+    return clusters.run(method, described, shares, account, progress, labels, _paying(method, described.n))
 
 
 def run_frozen(
-    method: Method, described: Described, plan: Plan, source: Source, progress: Progress, frozen: Any
+    method: InsensitiveDP,
+    described: Described,
+    plan: Plan,
+    account: Accountant,
+    progress: Progress,
+    frozen: tuple[Clusters, ...],
 ) -> Rebuilt:
     """Like `run`, with clusters made before."""
     if method.composition == "parallel":
         (made,) = frozen
-        return _as_published(method, described, made, source)
-    return clusters.run_frozen(
-        method, described, _per_cluster(method, described, plan), source, progress, frozen
-    )
+        return _as_published(method, described, made, account.free(_PUBLISHED))
+    shares = _per_cluster(method, described, plan)
+    paying = _paying(method, described.n)
+    return clusters.run_frozen(method, described, shares, account, progress, frozen, paying)
 
 
-def _per_cluster(method: Method, described: Described, plan: Plan) -> Plan:
-    return replace(plan, shares=_shares(method, described.n, plan))
-
-
-def _shares(method: Method, n: int, plan: Plan) -> dict[str, Fraction]:
-    paying = paying_clusters(n, method.size)
+def shares_of(method: InsensitiveDP, n: int, plan: Plan) -> dict[str, Fraction]:
+    """The ε of one cluster by column."""
+    paying = _paying(method, n)
     return {name: share / paying for name, share in plan.shares.items()}
 
 
-def _as_published(method: Method, described: Described, made: Clusters, source: Source) -> Rebuilt:
+def _paying(method: InsensitiveDP, n: int) -> int:
+    return paying_clusters(n, method.size)
+
+
+def _per_cluster(method: InsensitiveDP, described: Described, plan: Plan) -> Plan:
+    return replace(plan, shares=shares_of(method, described.n, plan))
+
+
+def _as_published(method: InsensitiveDP, described: Described, made: Clusters, source: Source) -> Rebuilt:
     partition = made.partition
     values: dict[str, NDArray[np.float64]] = {}
     clipped: dict[str, int] = {}
@@ -132,14 +157,3 @@ def _as_published(method: Method, described: Described, made: Clusters, source: 
         aligned=True,
         internal={"values_clipped": clipped, "clusters": [clusters.cluster_facts(partition)]},
     )
-
-
-INSENSITIVE = Mechanism(
-    plan,
-    run,
-    clusters.freeze,
-    run_frozen,
-    settle,
-    check=check,
-    shares=_shares,
-)

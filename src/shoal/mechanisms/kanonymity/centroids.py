@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from shoal.columns.describe import Described
 from shoal.errors import InputError, OptionError
 from shoal.io import Table
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.columns import (
     columns_of,
@@ -22,15 +22,15 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
+from shoal.mechanisms.kanonymity.methods import KAnonymity
 from shoal.mechanisms.kanonymity.verify import persons_hold, reached
 from shoal.mechanisms.strata import strata_of, strata_terms
 from shoal.method.budget import Plan
-from shoal.method.method import Method
-from shoal.noise import Source
+from shoal.privacy import Accountant
 from shoal.text import Message
 
 
-def averaged(method: Method, described: Described) -> tuple[str, ...]:
+def averaged(method: KAnonymity, described: Described) -> tuple[str, ...]:
     """The quasi-identifiers that become the middle of a group: all but strata, which a group has one of."""
     found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
     if not found:
@@ -38,7 +38,7 @@ def averaged(method: Method, described: Described) -> tuple[str, ...]:
     return found
 
 
-def plan(method: Method, described: Described) -> Plan:
+def plan(method: KAnonymity, described: Described) -> Plan:
     """No budget; the columns that the claim is about."""
     averaged(method, described)
     quasi = quasi_identifiers(described)
@@ -56,7 +56,7 @@ def plan(method: Method, described: Described) -> Plan:
     return Plan({}, {}, (*conditions, *strata_terms(method)))
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: KAnonymity, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     for name in quasi_identifiers(described):
         if name in described.gaps:
@@ -66,10 +66,10 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
 
 
 def run(
-    method: Method,
+    method: KAnonymity,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
@@ -82,7 +82,7 @@ def run(
     Reference: the thesis, section 3.4 (MDAV-ID).
     """
     quasi = averaged(method, described)
-    columns = columns_of(method, described)
+    columns = columns_of(described, method.normalise, generalise=method.generalise)
     made, cost = grouped(method, columns, quasi, progress, labels)
     made = named(made, quasi)
     values = {
@@ -101,7 +101,7 @@ def run(
     )
 
 
-def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+def verify(method: KAnonymity, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
     """Measure what was written."""
     strata = [name for name in method.strata or () if name in table.names]
     reached(
@@ -113,6 +113,3 @@ def verify(method: Method, described: Described, table: Table, linked: Mapping[s
         l=method.l,
         t_emd=None if method.t_emd is None else float(method.t_emd),
     )
-
-
-CENTROIDS = Mechanism(plan, run, verify=verify, check=check)

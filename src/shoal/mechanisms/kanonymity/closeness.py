@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.evaluation.distributions import count_groups, ratio_distances
 from shoal.evaluation.groups import units_of_groups
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Progress, Rebuilt
 from shoal.mechanisms.kanonymity.algorithms import (
     close_groups,
     compound_buckets,
@@ -29,22 +29,22 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
+from shoal.mechanisms.kanonymity.methods import Anatomy, TCloseness
 from shoal.mechanisms.kanonymity.verify import groups_hold
 from shoal.mechanisms.strata import check_persons
 from shoal.method.budget import Plan
-from shoal.method.method import Method
-from shoal.noise import Source
 from shoal.partition import Partition
+from shoal.privacy import Accountant
 from shoal.text import Message
 
 
-def plan(method: Method, described: Described) -> Plan:
+def plan(method: TCloseness, described: Described) -> Plan:
     """No budget; what the claim is about."""
     swapped = Message.of("swapped-inside-groups", columns=confidential_columns(method, described))
     return Plan({}, {}, (*bucket_terms(method, described), swapped))
 
 
-def bucket_terms(method: Method, described: Described) -> list[Message]:
+def bucket_terms(method: TCloseness | Anatomy, described: Described) -> list[Message]:
     """What a bound on buckets says, and for whom."""
     names = confidential_columns(method, described)
     assert method.t is not None
@@ -54,10 +54,10 @@ def bucket_terms(method: Method, described: Described) -> list[Message]:
 
 
 def run(
-    method: Method,
+    method: TCloseness,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
@@ -69,10 +69,10 @@ def run(
     Reference: the thesis, section 7.2.
     """
     names = confidential_columns(method, described)
-    columns = columns_of(method, described)
+    columns = columns_of(described, method.normalise)
     made, facts = groups_by_buckets(method, columns, names, progress)
     groups_hold(made, columns.units, method.size, even=False)
-    owners = permute_within(made, source)
+    owners = permute_within(made, account.free("values swapped inside groups"))
     return Rebuilt(
         values={name: values[owners] if name in names else values for name, values in columns.values.items()},
         partitions=[made],
@@ -83,7 +83,12 @@ def run(
 
 
 def groups_by_buckets(
-    method: Method, columns: Columns, names: tuple[str, ...], progress: Progress, *, even: bool = False
+    method: TCloseness | Anatomy,
+    columns: Columns,
+    names: tuple[str, ...],
+    progress: Progress,
+    *,
+    even: bool = False,
 ) -> tuple[Partition, dict[str, Any]]:
     """Groups that are close in what is not confidential and t-close in what is, and what they reach.
 
@@ -116,7 +121,7 @@ def groups_by_buckets(
     return named(merged.partition, names), facts
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: TCloseness, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     refuse_masked_weight(method, described)
     check_persons(method, described, method.size, even=False)
@@ -133,6 +138,3 @@ def buckets_of(columns: Columns, names: tuple[str, ...], t: int) -> NDArray[np.i
     if tree is not None and tree.levels > 2:
         return ordered_buckets(columns.ranks(name), t)
     return nominal_buckets(columns.values[name], t)
-
-
-T_CLOSENESS = Mechanism(plan, run, check=check)

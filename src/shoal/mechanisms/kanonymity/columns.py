@@ -15,6 +15,7 @@ from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.mechanisms.kanonymity.algorithms.embedding import coordinates_of_values, place_in_tree
+from shoal.mechanisms.kanonymity.methods import GroupMethod
 from shoal.mechanisms.strata import units_of
 from shoal.method.method import Method
 from shoal.partition import Partition, mdav, normalise
@@ -134,14 +135,17 @@ class Columns:
     """The released columns, every one as numbers in input order, and how many values were clipped.
 
     Attributes:
+        normalise: how numbers are scaled before distances are taken.
+        generalise: groups of values can stand for several of them.
         weights: survey weights of the records, where the schema has a weight.
         units: the person of each record, by number; None where every record is a person of its own.
     """
 
     described: Described
-    method: Method
     values: Mapping[str, Values]
     clipped: Mapping[str, int]
+    normalise: str = "domain"
+    generalise: bool = False
     weights: Values | None = None
     units: NDArray[np.int64] | None = None
 
@@ -163,7 +167,7 @@ class Columns:
 
     def coordinates(self, name: str) -> Values:
         """A column as points, shape (n, d), on a scale that all columns share."""
-        return self.kind(name).coordinates(self.described, name, self.values[name], self.method.normalise)
+        return self.kind(name).coordinates(self.described, name, self.values[name], self.normalise)
 
     def points(self, names: Sequence[str]) -> Values:
         """Several columns as points; one column of zeros where there are none, so that all records are alike."""
@@ -203,7 +207,7 @@ class Columns:
     def centres(self, name: str, partition: Partition) -> Values:
         """The column with every value replaced by the middle of its cluster."""
         middle = self.kind(name).centre(
-            self.described, name, self.values[name], partition, self.method.generalise, self.weights
+            self.described, name, self.values[name], partition, self.generalise, self.weights
         )
         return np.asarray(middle[partition.labels])
 
@@ -222,7 +226,7 @@ def quasi_identifiers(described: Described) -> tuple[str, ...]:
     return with_role(described, "quasi-identifier") or described.columns
 
 
-def columns_of(method: Method, described: Described) -> Columns:
+def columns_of(described: Described, normalise: str = "domain", *, generalise: bool = False) -> Columns:
     """The released columns, read once."""
     read = {
         name: KINDS[described.attribute(name).kind_facts.middle].values(described, name)
@@ -230,9 +234,10 @@ def columns_of(method: Method, described: Described) -> Columns:
     }
     return Columns(
         described,
-        method,
         {name: values for name, (values, _) in read.items()},
         {name: clipped for name, (_, clipped) in read.items()},
+        normalise,
+        generalise,
         survey_weights(described),
         units_of(described),
     )
@@ -284,7 +289,7 @@ def named(partition: Partition, names: Sequence[str]) -> Partition:
     return replace(partition, columns=tuple(names))
 
 
-def diversity_term(code: str, method: Method, described: Described) -> Message:
+def diversity_term(code: str, method: GroupMethod, described: Described) -> Message:
     """What a statement says about different values of a group; each is of another person where persons are counted."""
     of_persons = "" if described.circumstances.unit is None else "-of-persons"
     return Message.of(f"{code}{of_persons}", l=method.l)

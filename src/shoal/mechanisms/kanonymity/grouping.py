@@ -24,16 +24,16 @@ from shoal.mechanisms.kanonymity.algorithms.diversity import (
 )
 from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, merge_until
 from shoal.mechanisms.kanonymity.columns import Columns, columns_of, refuse_masked_weight, with_role
+from shoal.mechanisms.kanonymity.methods import GroupMethod
 from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, units_of
 from shoal.method.budget import Plan
-from shoal.method.method import Method
 from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
 from shoal.text import Message
 
 
 def check(
-    method: Method,
+    method: GroupMethod,
     described: Described,
     plan: Plan,
     labels: ArrayLike | None = None,
@@ -64,7 +64,7 @@ def check(
                 given(own[stratum.rows], method.size)
         _check_given(method, described, given(own, method.size), even=even)
     if method.l is not None:
-        _check_diversity(method.l, columns_of(method, described), names, within)
+        _check_diversity(method.l, columns_of(described), names, within)
         for name in names:
             _check_values_of_persons(method.l, described, name, within)
 
@@ -94,7 +94,7 @@ def _located(stratum: Stratum) -> Iterator[None]:
         raise InputError("of-stratum", stratum=stratum.name, reason=error) from None
 
 
-def _check_given(method: Method, described: Described, made: Partition, *, even: bool) -> None:
+def _check_given(method: GroupMethod, described: Described, made: Partition, *, even: bool) -> None:
     """Refuse clusters of the caller's that hold too few persons, or too many rows of one."""
     units = units_of(described)
     if units is None:
@@ -134,7 +134,7 @@ def _check_values_of_persons(least: int, described: Described, name: str, classe
 
 
 def similar_records(
-    method: Method, columns: Columns, names: Sequence[str], progress: Progress, labels: ArrayLike | None
+    method: GroupMethod, columns: Columns, names: Sequence[str], progress: Progress, labels: ArrayLike | None
 ) -> Partition:
     """Groups of at least k records close in some columns, by the method's partition stage or the caller's labels."""
     least = check_k(method.size, columns.n)
@@ -150,7 +150,7 @@ def similar_records(
 
 
 def grouped(
-    method: Method,
+    method: GroupMethod,
     columns: Columns,
     names: Sequence[str],
     progress: Progress,
@@ -197,7 +197,7 @@ def joined(strata: Sequence[Stratum], parts: Sequence[Partition], n: int) -> Par
 
 
 def enforced(
-    method: Method,
+    method: GroupMethod,
     columns: Columns,
     points: NDArray[np.float64],
     partition: Partition,
@@ -227,7 +227,7 @@ def enforced(
 
 
 def _of_persons(
-    method: Method, columns: Columns, names: Sequence[str], units: NDArray[np.int64], *, even: bool
+    method: GroupMethod, columns: Columns, names: Sequence[str], units: NDArray[np.int64], *, even: bool
 ) -> list[Lacking]:
     """What groups may lack where persons are counted: joining for one of these can undo another, so all at once."""
     found = [lacks_persons(units, method.size, even=even)]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.io import Table
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import dissect
 from shoal.mechanisms.kanonymity.bucket_words import bucket_words
@@ -26,20 +26,21 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
+from shoal.mechanisms.kanonymity.methods import Anatomy
 from shoal.mechanisms.kanonymity.verify import groups_hold, linked_tables_hold
 from shoal.mechanisms.strata import strata_terms
 from shoal.method.budget import Plan
-from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition, ranking
 from shoal.partition.base import check_k
+from shoal.privacy import Accountant
 from shoal.text import Message
 
 # name of the second table
 CONFIDENTIAL = "confidential"
 
 
-def plan(method: Method, described: Described) -> Plan:
+def plan(method: Anatomy, described: Described) -> Plan:
     """No budget; what is in which table."""
     names = confidential_columns(method, described)
     known = _known(method, described)
@@ -60,7 +61,7 @@ def plan(method: Method, described: Described) -> Plan:
     return Plan({}, {}, tuple(found))
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: Anatomy, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     if method.t is not None and (labels is not None or method.l is not None):
         raise OptionError("t-makes-own-groups")
@@ -70,10 +71,10 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
 
 
 def run(
-    method: Method,
+    method: Anatomy,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
@@ -86,7 +87,7 @@ def run(
     Reference: the thesis, sections 7.1.2 (Anatomy), 7.1.1 (groups by the confidential attribute) and 7.2.
     """
     names = confidential_columns(method, described)
-    columns = columns_of(method, described)
+    columns = columns_of(described, method.normalise)
     made, facts = _groups(method, columns, names, progress, labels)
     groups_hold(made, columns.units, method.size, even=True)
     return Rebuilt(
@@ -98,16 +99,17 @@ def run(
 
 
 def publish(
-    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+    method: Anatomy, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
     """The table of what an intruder may know, and the one of confidential values, in the caller's frame library."""
     names, known = confidential_columns(method, described), _known(method, described)
     kept = known if method.t is not None else (*known, *names)
     columns: dict[str, NDArray[Any]] = {
-        name: described.stored(name, rebuilt.values[name], clip=method.clip, computed=False) for name in kept
+        name: described.stored(name, rebuilt.values[name], clip=method.output.clip, computed=False)
+        for name in kept
     }
     if method.t is not None:
-        own = Columns(described, method, rebuilt.values, {})
+        own = Columns(described, rebuilt.values, {}, method.normalise)
         columns |= bucket_words(own, names, buckets_of(own, names, method.t))
     made = dissect(
         {name: columns[name] for name in known},
@@ -133,14 +135,14 @@ def _frame(described: Described, columns: Mapping[str, NDArray[Any]], kept: tupl
     return frame.select(*columns).to_native()
 
 
-def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+def verify(method: Anatomy, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
     """Measure the two tables that were written."""
     linked_tables_hold(
         table, linked[CONFIDENTIAL], confidential_columns(method, described), method.size, method.l, method.t
     )
 
 
-def _known(method: Method, described: Described) -> tuple[str, ...]:
+def _known(method: Anatomy, described: Described) -> tuple[str, ...]:
     names = with_role(described, "confidential")
     known = tuple(name for name in described.columns if name not in names)
     if not known:
@@ -149,7 +151,7 @@ def _known(method: Method, described: Described) -> tuple[str, ...]:
 
 
 def _groups(
-    method: Method, columns: Columns, names: tuple[str, ...], progress: Progress, labels: ArrayLike | None
+    method: Anatomy, columns: Columns, names: tuple[str, ...], progress: Progress, labels: ArrayLike | None
 ) -> tuple[Partition, dict[str, Any]]:
     if method.t is not None:
         return groups_by_buckets(method, columns, names, progress, even=True)
@@ -159,7 +161,7 @@ def _groups(
     return grouped(method, columns, known, progress, labels, even=True)
 
 
-def _close_values(method: Method, names: tuple[str, ...]) -> Callable[[Columns], Partition]:
+def _close_values(method: Anatomy, names: tuple[str, ...]) -> Callable[[Columns], Partition]:
     """Groups of close confidential values."""
 
     def made(columns: Columns) -> Partition:
@@ -168,6 +170,3 @@ def _close_values(method: Method, names: tuple[str, ...]) -> Callable[[Columns],
         return ranking(columns.ranks(names[0]), least) if len(names) == 1 else columns.clusters(names, least)
 
     return made
-
-
-ANATOMY = Mechanism(plan, run, verify=verify, check=check, publish=publish)

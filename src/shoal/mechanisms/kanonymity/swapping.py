@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Progress, Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import Swap, diversify, swap_mdav, swap_ranking
 from shoal.mechanisms.kanonymity.algorithms.diversity import (
@@ -35,17 +35,20 @@ from shoal.mechanisms.kanonymity.columns import (
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping import internal_facts
+from shoal.mechanisms.kanonymity.methods import SwapMdav, SwapMethod, SwapRanking
 from shoal.mechanisms.kanonymity.verify import groups_hold
 from shoal.mechanisms.strata import Stratum, counted_message, strata_of, strata_terms, units_of
 from shoal.method.budget import Plan
-from shoal.method.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
+from shoal.privacy import Accountant
 from shoal.text import Message, listed
 
 
-def settle(method: Method, described: Described) -> tuple[Method, tuple[Message, ...]]:
+def settle(
+    method: SwapRanking | SwapMdav, described: Described
+) -> tuple[SwapRanking | SwapMdav, tuple[Message, ...]]:
     """Minimum group sizes of all swapped columns, the least of them as the k of the claim."""
     names = confidential_columns(method, described)
     given = dict(method.sizes or ())
@@ -61,7 +64,7 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[Message,
     return settled, _weight_notes(settled, described)
 
 
-def _weight_notes(method: Method, described: Described) -> tuple[Message, ...]:
+def _weight_notes(method: SwapMethod, described: Described) -> tuple[Message, ...]:
     """What the custodian should know about weighted totals."""
     weight = weight_name(described)
     if weight is None or _by_weight(method, described) is not None:
@@ -73,24 +76,22 @@ def _weight_notes(method: Method, described: Described) -> tuple[Message, ...]:
     )
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: SwapMethod, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what a run would raise."""
     sizes = _checked_sizes(method, confidential_columns(method, described), described.n)
     classes = _classes(method, described)
     grouping.check(method, described, plan, labels, even=True, least=max(sizes), classes=classes)
 
 
-def plan_ranking(method: Method, described: Described) -> Plan:
+def plan(method: SwapRanking | SwapMdav, described: Described) -> Plan:
     """No budget; who is kept from what."""
-    return Plan({}, {}, (*_conditions(method, described, "informed"), Message("neighbours-in-rank")))
+    found = _conditions(method, described)
+    if isinstance(method, SwapRanking):
+        found.append(Message("neighbours-in-rank"))
+    return Plan({}, {}, tuple(found))
 
 
-def plan_mdav(method: Method, described: Described) -> Plan:
-    """No budget; who is kept from what."""
-    return Plan({}, {}, tuple(_conditions(method, described, method.intruder)))
-
-
-def _conditions(method: Method, described: Described, intruder: str) -> list[Message]:
+def _conditions(method: SwapMethod, described: Described) -> list[Message]:
     found = [Message.of("swapped-inside-groups", columns=confidential_columns(method, described))]
     if method.sizes:
         each = tuple(Message.of("one-in", column=name, size=size) for name, size in method.sizes)
@@ -106,7 +107,12 @@ def _conditions(method: Method, described: Described, intruder: str) -> list[Mes
         in_each = "-in-each-stratum" if method.strata else ""
         least = Message.of(f"{enough}{in_each}", least=_largest(method))
         found.append(Message.of("swapped-within-weight", weight=weight, enough=least))
-    return [*found, *strata_terms(method), _intruder(intruder, described), Message("permutations-alike")]
+    return [
+        *found,
+        *strata_terms(method),
+        _intruder(method.intruder, described),
+        Message("permutations-alike"),
+    ]
 
 
 def _intruder(kind: str, described: Described) -> Message:
@@ -116,14 +122,22 @@ def _intruder(kind: str, described: Described) -> Message:
     return Message.of("intruder-knows", columns=or_none(known))
 
 
-def run_ranking(
-    method: Method,
+def run(
+    method: SwapRanking | SwapMdav,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
+    """Swap confidential columns inside groups, which the method makes in its own way."""
+    source = account.free("values swapped inside groups")
+    if isinstance(method, SwapRanking):
+        return _in_rank(method, described, source, progress)
+    return _among_close(method, described, source, progress)
+
+
+def _in_rank(method: SwapRanking, described: Described, source: Source, progress: Progress) -> Rebuilt:
     """Swap each confidential column among its neighbours in rank.
 
     Guarantee:
@@ -133,7 +147,7 @@ def run_ranking(
     """
     # column by column, a table may hold nothing to swap
     names = with_role(described, "confidential")
-    columns = columns_of(method, described)
+    columns = columns_of(described, method.normalise)
     cost: dict[str, Any] = {}
 
     def swapped(own: Columns, number: int) -> Swap:
@@ -148,17 +162,10 @@ def run_ranking(
         )
 
     made = _by_class(_classes(method, described), columns, swapped)
-    return _rebuilt(columns, names, made, cost, shown=True)
+    return _rebuilt(method, columns, names, made, cost, shown=True)
 
 
-def run_mdav(
-    method: Method,
-    described: Described,
-    plan: Plan,
-    source: Source,
-    progress: Progress,
-    labels: ArrayLike | None = None,
-) -> Rebuilt:
+def _among_close(method: SwapMdav, described: Described, source: Source, progress: Progress) -> Rebuilt:
     """Swap confidential columns among records that are close in what an intruder knows.
 
     Guarantee:
@@ -167,7 +174,7 @@ def run_mdav(
     Reference: the thesis, sections 3.3.1 and 3.3.2 (MDAV-SWAP).
     """
     names = confidential_columns(method, described)
-    columns = columns_of(method, described)
+    columns = columns_of(described, method.normalise)
     # the last attribute is there for a table in which an intruder knows nothing else
     every = [*described.columns, ""]
     cost: dict[str, Any] = {}
@@ -191,15 +198,15 @@ def run_mdav(
     made = _by_class(_classes(method, described), columns, swapped)
     # groups made on values that were swapped before are no fact about the records
     shown = method.intruder == "uninformed"
-    return _rebuilt(columns, every, made, cost, shown=shown)
+    return _rebuilt(method, columns, every, made, cost, shown=shown)
 
 
-def _classes(method: Method, described: Described) -> tuple[Stratum, ...]:
+def _classes(method: SwapMethod, described: Described) -> tuple[Stratum, ...]:
     """The records among which values change owners: of a stratum and, where it can be, of equal survey weight."""
     return _by_weight(method, described) or strata_of(method, described)
 
 
-def _by_weight(method: Method, described: Described) -> tuple[Stratum, ...] | None:
+def _by_weight(method: SwapMethod, described: Described) -> tuple[Stratum, ...] | None:
     """The records of each stratum and weight; None without weights, and where some are fewer than a group needs."""
     weights = survey_weights(described)
     # what is public alone has no rows to look at
@@ -222,7 +229,7 @@ def _by_weight(method: Method, described: Described) -> tuple[Stratum, ...] | No
     return tuple(found)
 
 
-def _largest(method: Method) -> int:
+def _largest(method: SwapMethod) -> int:
     """The most rows that a group of any column needs."""
     return max((size for _, size in method.sizes or ()), default=method.size)
 
@@ -243,12 +250,14 @@ def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[C
     return Swap(owners, groups, made[0].swaps)
 
 
-def _checked_sizes(method: Method, names: tuple[str, ...], n: int) -> list[int]:
+def _checked_sizes(method: SwapMethod, names: tuple[str, ...], n: int) -> list[int]:
     own = dict(method.sizes or ())
     return [check_k(own.get(name, method.size), n) for name in names]
 
 
-def _refine(method: Method, columns: Columns, names: Sequence[str], cost: dict[str, Any]) -> Refine | None:
+def _refine(
+    method: SwapMethod, columns: Columns, names: Sequence[str], cost: dict[str, Any]
+) -> Refine | None:
     """Joins groups until they are diverse in what is about to be swapped, where that is asked for, and until nobody has
     more than one row in k, where persons have several."""
     units = columns.units
@@ -267,14 +276,14 @@ def _refine(method: Method, columns: Columns, names: Sequence[str], cost: dict[s
     return refine
 
 
-def _most(method: Method, names: Sequence[str]) -> int:
+def _most(method: SwapMethod, names: Sequence[str]) -> int:
     """The most that a group of some columns, which are swapped together, needs."""
-    sizes = dict(method.sizes or ())
+    sizes: dict[str, int] = dict(method.sizes or ())
     return max(sizes.get(name, method.size) for name in names)
 
 
 def _refine_for_persons(
-    method: Method, columns: Columns, names: Sequence[str], units: NDArray[np.int64], cost: dict[str, Any]
+    method: SwapMethod, columns: Columns, names: Sequence[str], units: NDArray[np.int64], cost: dict[str, Any]
 ) -> Refine:
 
     def refine(partition: Partition, points: NDArray[np.float64], moved: tuple[int, ...]) -> Partition:
@@ -291,7 +300,13 @@ def _refine_for_persons(
 
 
 def _rebuilt(
-    columns: Columns, names: Sequence[str], made: Swap, cost: dict[str, Any], *, shown: bool
+    method: SwapMethod,
+    columns: Columns,
+    names: Sequence[str],
+    made: Swap,
+    cost: dict[str, Any],
+    *,
+    shown: bool,
 ) -> Rebuilt:
     values = dict(columns.values)
     for j, owners in made.owners.items():
@@ -300,7 +315,7 @@ def _rebuilt(
         named(group, [names[j] for j in moved]) for group, moved in zip(made.groups, made.swaps, strict=True)
     ]
     for group in groups:
-        groups_hold(group, columns.units, _most(columns.method, group.columns), even=True)
+        groups_hold(group, columns.units, _most(method, group.columns), even=True)
     return Rebuilt(
         values=values,
         partitions=groups if shown else [],
@@ -308,7 +323,3 @@ def _rebuilt(
         internal=internal_facts(columns, groups, cost),
         unchanged=frozenset(values),
     )
-
-
-SWAP_RANKING = Mechanism(plan_ranking, run_ranking, settle=settle, check=check)
-SWAP_MDAV = Mechanism(plan_mdav, run_mdav, settle=settle, check=check)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
+from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.mechanisms.moments.statistics import Summary
 from shoal.method.budget import Plan, split_budget
-from shoal.method.method import Method
 from shoal.noise.families import NOISES
 from shoal.text import Message
 
 KINDS = ("means", "covariances", "coskewnesses")
+
+
+def kind_of(kind: str, group: Sequence[str]) -> str:
+    """What ε is reserved for and spent on: one of `KINDS`, of an attribute group."""
+    return f"{kind} of the clusters of {', '.join(group)}"
+
+
+def all_of(group: Sequence[str]) -> str:
+    """The same for all statistics, where they share ε in proportions that the records settle."""
+    return f"all statistics of the clusters of {', '.join(group)}, together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +54,12 @@ class MomentPlan(Plan):
     budgets: Mapping[tuple[str, ...], GroupBudget] | None = None
 
 
-def summary_of(method: Method, attributes: int) -> Summary:
+def summary_of(method: CrossMoment, attributes: int) -> Summary:
     """The statistics that a method keeps of so many attributes."""
     return Summary(attributes, method.moments, method.covariance, method.coskewness, method.form)
 
 
-def plan(method: Method, described: Described) -> MomentPlan:
+def plan(method: CrossMoment, described: Described) -> MomentPlan:
     """Share ε over attribute groups, and in each group over its statistics.
 
     Masked jointly (Algorithm 1), every statistic of a group has the same share, because all of them have the same
@@ -79,12 +89,11 @@ def plan(method: Method, described: Described) -> MomentPlan:
     budgets = {group: _group_budget(method, group, shares) for group in groups}
     spending: dict[str, Fraction] = {}
     for group, budget in budgets.items():
-        about = ", ".join(group)
         if budget.parts is None:
-            spending[f"all statistics of the clusters of {about}, together"] = budget.epsilon
+            spending[all_of(group)] = budget.epsilon
             continue
         for kind, part in zip(KINDS, budget.parts, strict=False):
-            spending[f"{kind} of the clusters of {about}"] = part
+            spending[kind_of(kind, group)] = part
     if method.moments == 0:
         return MomentPlan(spending, shares, budgets=budgets)
     # the statistics of a group meet in its rows, so that no attribute has less than the ε of its group
@@ -93,7 +102,7 @@ def plan(method: Method, described: Described) -> MomentPlan:
     return MomentPlan(spending, stated, together, budgets=budgets)
 
 
-def _group_budget(method: Method, group: tuple[str, ...], shares: Mapping[str, Fraction]) -> GroupBudget:
+def _group_budget(method: CrossMoment, group: tuple[str, ...], shares: Mapping[str, Fraction]) -> GroupBudget:
     summary = summary_of(method, len(group))
     epsilon = sum((shares[name] for name in group), Fraction(0))
     weights = _weights(method, summary)
@@ -106,7 +115,7 @@ def _group_budget(method: Method, group: tuple[str, ...], shares: Mapping[str, F
     return GroupBudget(summary, epsilon, parts, (parts[0] / len(group),) * len(group))
 
 
-def _weights(method: Method, summary: Summary) -> tuple[Fraction, ...] | None:
+def _weights(method: CrossMoment, summary: Summary) -> tuple[Fraction, ...] | None:
     if method.weights is None or method.moments == 0:
         if method.form == "eigen":
             return None

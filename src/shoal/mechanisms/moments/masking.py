@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.mechanisms.moments.budget import GroupBudget
+from shoal.mechanisms.moments.budget import GroupBudget, all_of, kind_of
+from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.mechanisms.moments.spectra import Spectra, check_sum_scales, mask_spectra
 from shoal.mechanisms.moments.statistics import Summary, coefficients
 from shoal.mechanisms.moments.statistics.eigen import symmetric
 from shoal.mechanisms.moments.statistics.power_sums import Centred
 from shoal.mechanisms.moments.statistics.process import Statistics
-from shoal.method.method import Method
-from shoal.method.stages import PARTITIONS, Group
+from shoal.method.stages import Group
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.families import NOISES
 from shoal.partition import Partition
+from shoal.privacy import Accountant, Spend
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -57,7 +59,7 @@ def calibrate(
     group: Group,
     partition: Partition,
     budget: GroupBudget | None,
-    method: Method,
+    method: CrossMoment,
     centred: Centred | None = None,
 ) -> Fixed:
     """Settle what the noise of a group is calibrated to: public widths, or also gaps of the actual covariances.
@@ -67,7 +69,7 @@ def calibrate(
     if method.form != "eigen" or budget is None:
         return Fixed(partition)
     exact = exact_statistics(group, centred or Centred.of(group.positions, partition), budget.summary)
-    return Fixed(partition, Spectra.of(exact, partition.sizes, budget), exact)
+    return Fixed(partition, Spectra.of(exact, partition.sizes, budget.summary), exact)
 
 
 def exact_statistics(group: Group, centred: Centred, summary: Summary) -> Statistics:
@@ -89,8 +91,8 @@ def mask(
     fixed: Fixed,
     budget: GroupBudget | None,
     summary: Summary,
-    source: Source,
-    method: Method,
+    account: Accountant,
+    method: CrossMoment,
     centred: Centred | None = None,
 ) -> Statistics:
     """Noisy statistics of every cluster of a group; `centred` as for `calibrate`.
@@ -106,7 +108,11 @@ def mask(
     """
     partition = fixed.partition
     centred = centred or Centred.of(group.positions, partition)
-    sums = _masked_sums(group, fixed, centred, budget, source, method)
+    together = None
+    if budget is not None and budget.parts is None:
+        # what a cluster's statistics share, its own records settle: they are one measurement
+        together = account.spend(all_of(group.columns), budget.epsilon, over="clusters").take()
+    sums = _masked_sums(group, fixed, centred, budget, account, together, method)
     steps = np.array([lattice.steps for lattice in group.lattices], dtype=np.float64)
     means = sums / (partition.sizes[:, np.newaxis] * steps)
     if summary.order == 0:
@@ -115,12 +121,14 @@ def mask(
         exact = fixed.exact or exact_statistics(group, centred, summary)
         if budget is None or fixed.spectra is None:
             return Statistics(means, exact.covariances, exact.coskewnesses)
-        covariances, coskewnesses = mask_spectra(exact, fixed.spectra, partition.sizes, budget, source)
+        covariances, coskewnesses = mask_spectra(
+            group.columns, exact, fixed.spectra, partition.sizes, budget, account, together
+        )
         return Statistics(means, covariances, coskewnesses)
-    return _mask_coefficients(means, group, centred, budget, source, method)
+    return _mask_coefficients(means, group, centred, budget, account, method)
 
 
-def check_noise(group: Group, budget: GroupBudget | None, method: Method) -> None:
+def check_noise(group: Group, budget: GroupBudget | None, method: CrossMoment) -> None:
     """An error if the noise of a group cannot be drawn, whatever its clusters turn out to be."""
     if budget is None:
         return
@@ -137,8 +145,8 @@ def check_noise(group: Group, budget: GroupBudget | None, method: Method) -> Non
         family.check((fineness(part / count) + 1,), part / count)
 
 
-def _largest_cluster(group: Group, method: Method) -> int:
-    return group.n if PARTITIONS[method.partition].unbounded else min(2 * method.size - 1, group.n)
+def _largest_cluster(group: Group, method: CrossMoment) -> int:
+    return group.n if method.stage.unbounded else min(2 * method.size - 1, group.n)
 
 
 def _masked_sums(
@@ -146,47 +154,71 @@ def _masked_sums(
     fixed: Fixed,
     centred: Centred,
     budget: GroupBudget | None,
-    source: Source,
-    method: Method,
+    account: Accountant,
+    together: tuple[Fraction, Source] | None,
+    method: CrossMoment,
 ) -> Whole:
     """Noisy sums, from which means follow: noise of scale W/ε on a sum is noise of scale W/(|C|·ε) on the mean."""
     exact = np.stack(centred.totals, axis=1)
     if budget is None:
         return exact
-    return exact + _sum_noise(group, fixed, budget, source, method)
-
-
-def _sum_noise(group: Group, fixed: Fixed, budget: GroupBudget, source: Source, method: Method) -> Whole:
-    clusters, steps = len(fixed.partition), [lattice.steps for lattice in group.lattices]
-    if budget.parts is None:
+    steps = [lattice.steps for lattice in group.lattices]
+    if together is not None:
         assert fixed.spectra is not None
-        return discrete_laplace(fixed.spectra.sum_scales(steps, fixed.partition.sizes), source=source)
+        epsilon, source = together
+        return exact + discrete_laplace(
+            fixed.spectra.sum_scales(steps, fixed.partition.sizes, epsilon), source=source
+        )
+    means = kind_of("means", group.columns)
+    spends = [
+        account.spend(means, share, f"means of {column}", over="clusters")
+        for column, share in zip(group.columns, budget.means, strict=True)
+    ]
+    return exact + _sum_noise(steps, spends, len(fixed.partition), method)
+
+
+def _sum_noise(steps: Sequence[int], spends: Sequence[Spend], clusters: int, method: CrossMoment) -> Whole:
+    """Noise of each column's own ε, in one draw."""
+    taken = [spend.take() for spend in spends]
+    shares = tuple(share for share, _ in taken)
+    _, source = taken[0]
     family = NOISES[method.noise]
-    return family.columns(tuple(steps), budget.means, clusters, method.optimise or "variance", source)
+    return family.columns(tuple(steps), shares, clusters, method.optimise or "variance", source)
 
 
 def _mask_coefficients(
-    means: Floats, group: Group, centred: Centred, budget: GroupBudget, source: Source, method: Method
+    means: Floats,
+    group: Group,
+    centred: Centred,
+    budget: GroupBudget,
+    account: Accountant,
+    method: CrossMoment,
 ) -> Statistics:
     assert budget.parts is not None
     summary, sizes = budget.summary, centred.sizes
     widths = [lattice.steps for lattice in group.lattices]
-    share = budget.parts[1] / summary.covariances
-    fine = fineness(share)
+    spend = _entries(account, kind_of("covariances", group.columns), budget.parts[1], summary.covariances)
+    fine = fineness(spend.amount)
     ratios = coefficients.covariance_ratios(centred, widths, summary.covariance_entries)
-    noisy = _noisy(coefficients.covariance_steps(ratios, sizes, fine), fine, share, source, method)
+    noisy = _noisy(coefficients.covariance_steps(ratios, sizes, fine), fine, spend, method)
     entries = noisy * coefficients.covariance_step(sizes, fine)[:, np.newaxis]
     covariances = symmetric(entries, summary.covariance_entries, summary.attributes)
     if summary.order < 2:
         return Statistics(means, covariances)
-    share = budget.parts[2] / summary.coskewnesses
-    fine = fineness(share)
+    spend = _entries(account, kind_of("coskewnesses", group.columns), budget.parts[2], summary.coskewnesses)
+    fine = fineness(spend.amount)
     ratios = coefficients.coskewness_ratios(centred, widths, summary.coskewness_entries)
-    noisy = _noisy(coefficients.coskewness_steps(ratios, sizes, fine), fine, share, source, method)
+    noisy = _noisy(coefficients.coskewness_steps(ratios, sizes, fine), fine, spend, method)
     return Statistics(means, covariances, noisy * coefficients.coskewness_step(sizes, fine)[:, np.newaxis])
 
 
-def _noisy(steps: Whole, fine: int, share: Fraction, source: Source, method: Method) -> Whole:
-    """Whole numbers that one record moves by at most `fine` + 1 each, with noise that costs `share` each."""
+def _entries(account: Accountant, purpose: str, part: Fraction, entries: int) -> Spend:
+    """Each entry of a cluster has the same part of the ε of its kind; one record can change all of them."""
+    return account.spend(purpose, part / entries, over="entries of clusters", touched=entries)
+
+
+def _noisy(steps: Whole, fine: int, spend: Spend, method: CrossMoment) -> Whole:
+    """Whole numbers that one record moves by at most `fine` + 1 each, with noise that is paid for each."""
     family, best = NOISES[method.noise], method.optimise or "variance"
+    share, source = spend.take()
     return steps + family.numbers(fine + 1, share, steps.shape, best, source)

@@ -14,7 +14,7 @@ from shoal.columns.describe import Described
 from shoal.columns.lattice import Lattice
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Progress, Rebuilt
 from shoal.mechanisms.clusters import (
     attribute_groups,
     cluster_facts,
@@ -26,6 +26,7 @@ from shoal.mechanisms.clusters import (
 from shoal.mechanisms.moments import budget as budgets
 from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, summary_of
 from shoal.mechanisms.moments.masking import Fixed, calibrate, check_noise, mask
+from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.mechanisms.moments.statistics import Summary
 from shoal.mechanisms.moments.statistics.draw import Shape, draw_ranks, draw_rows
 from shoal.mechanisms.moments.statistics.match import matched
@@ -34,11 +35,11 @@ from shoal.mechanisms.moments.statistics.process import Possible, make_possible
 from shoal.mechanisms.moments.table import joined, statistics_columns
 from shoal.mechanisms.strata import check_strata
 from shoal.method.budget import Plan
-from shoal.method.method import Method
 from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
+from shoal.privacy import Accountant
 
 Floats = NDArray[np.float64]
 
@@ -59,24 +60,24 @@ class _Protected:
     possible: Possible
 
 
-def plan(method: Method, described: Described) -> MomentPlan:
+def plan(method: CrossMoment, described: Described) -> MomentPlan:
     """Share ε over attribute groups and their statistics."""
     found = budgets.plan(method, described)
     return replace(found, conditions=(*found.conditions, *strata_conditions(method, described)))
 
 
 def run(
-    method: Method,
+    method: CrossMoment,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
     """Partition, summarise, mask, repair and draw rows, group by group.
 
     Guarantee:
-        `shoal.method.models.privacy_model` says which claim holds and why.
+        `method.case` says which claim holds and why.
 
     Cost:
         Besides the partition: one pass over the records per statistic, an eigendecomposition or a few per cluster.
@@ -89,10 +90,10 @@ def run(
         made = partition_group(group, method)
         return calibrate(group, made, budget_of(plan, group), method)
 
-    return _spend(method, described, plan, source, progress, labels, fixed)
+    return _spend(method, described, plan, account, progress, labels, fixed)
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: CrossMoment, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise: k, labels and gaps that do not fit the records, noise that cannot be drawn."""
     check_strata(method, described, method.size)
     for group in outlines(method, described, plan, labels):
@@ -101,7 +102,11 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
 
 
 def freeze(
-    method: Method, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None
+    method: CrossMoment,
+    described: Described,
+    plan: Plan,
+    progress: Progress,
+    labels: ArrayLike | None = None,
 ) -> tuple[Fixed, ...]:
     """The clusters of every attribute group, and in the eigen form the bounds taken from the actual records."""
     return tuple(
@@ -111,22 +116,22 @@ def freeze(
 
 
 def run_frozen(
-    method: Method,
+    method: CrossMoment,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     frozen: tuple[Fixed, ...],
 ) -> Rebuilt:
     """Like `run`, with clusters and bounds made before, perhaps on a neighbouring table."""
-    return _spend(method, described, plan, source, progress, None, lambda number, group: frozen[number])
+    return _spend(method, described, plan, account, progress, None, lambda number, group: frozen[number])
 
 
 def _spend(
-    method: Method,
+    method: CrossMoment,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None,
     fixed_for: Callable[[int, Group], Fixed],
@@ -138,7 +143,7 @@ def _spend(
     clipped: dict[str, int] = {}
     repairs: dict[str, int] = {}
     for number, group in enumerate(_groups(method, described, plan, progress, labels, clipped)):
-        found = _protect(group, fixed_for(number, group), budget_of(plan, group), source, method)
+        found = _protect(group, fixed_for(number, group), budget_of(plan, group), account, method)
         partitions.append(found.partition)
         for place, column in enumerate(group.columns):
             values[column], measured[column] = found.rows[:, place], found.measured[:, place]
@@ -163,14 +168,15 @@ def _spend(
 
 
 def _protect(
-    group: Group, fixed: Fixed, budget: GroupBudget | None, source: Source, method: Method
+    group: Group, fixed: Fixed, budget: GroupBudget | None, account: Accountant, method: CrossMoment
 ) -> _Protected:
     partition = fixed.partition
-    possible = masked(group, fixed, budget, source, method)
+    possible = masked(group, fixed, budget, account, method)
     means = possible.statistics.means
     if possible.shape is None:
         rows = own_units(means, group.lattices, clip=method.clip)[partition.labels]
         return _Protected(partition, rows, rows, possible)
+    source = account.free("rows from noisy moments")
     drawn, adjusted = _drawn(group, partition, means, possible.shape, source)
     if possible.shape.skewness is not None and possible.shape.correlation is not None:
         more = {"skewness and correlations that do not fit together": adjusted}
@@ -184,8 +190,8 @@ def masked(
     group: Group,
     fixed: Fixed,
     budget: GroupBudget | None,
-    source: Source,
-    method: Method,
+    account: Accountant,
+    method: CrossMoment,
     centred: Centred | None = None,
 ) -> Possible:
     """Noisy statistics of every cluster of a group, such as a cluster in the domain can have.
@@ -200,7 +206,7 @@ def masked(
             order=summary.order,
             smallest=summary.smallest,
         )
-    noisy = mask(group, fixed, budget, summary, source, method, centred)
+    noisy = mask(group, fixed, budget, summary, account, method, centred)
     return make_possible(noisy, sizes, summary, clip=method.clip)
 
 
@@ -232,7 +238,7 @@ def own_units(scaled: Floats, lattices: Sequence[Lattice], *, clip: bool) -> Flo
     return np.stack(columns, axis=1)
 
 
-def _summary(method: Method, group: Group) -> Summary:
+def _summary(method: CrossMoment, group: Group) -> Summary:
     return summary_of(method, len(group.columns))
 
 
@@ -243,7 +249,7 @@ def budget_of(plan: Plan, group: Group) -> GroupBudget | None:
 
 
 def _groups(
-    method: Method,
+    method: CrossMoment,
     described: Described,
     plan: Plan,
     progress: Progress,
@@ -263,6 +269,3 @@ def _groups(
     weighed = Plan(plan.spending, means)
     given, strata = labels_in_use(labels, described), rows_by_stratum(method, described)
     return attribute_groups(groups, described, weighed, given, progress, clipped, strata)
-
-
-MOMENTS = Mechanism(plan, run, freeze, run_frozen, check=check, statistics=True)

@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.mechanisms.moments.budget import GroupBudget
+from shoal.mechanisms.moments.budget import GroupBudget, kind_of
 from shoal.mechanisms.moments.statistics.eigen import SpectralBounds, Spectrum, entries_of_slices, slices
 from shoal.mechanisms.moments.statistics.process import Statistics
 from shoal.mechanisms.moments.statistics.sensitivity import coskewness_factors
 from shoal.mechanisms.moments.statistics.summary import Summary
 from shoal.noise import Source, discrete_laplace, round_up_scale
 from shoal.noise.scale import LARGEST_DENOMINATOR, LARGEST_NUMERATOR
+from shoal.privacy import Accountant, Spend
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -41,19 +42,16 @@ class Spectra:
         coskewness: bounds of each slice of a full coskewness; empty where the coskewness is kept as coefficients.
         total: everything that one record can move, means included, in L1 norm.
         components: how many numbers a cluster has besides its means.
-        epsilon: of the group; for what is masked jointly.
     """
 
     covariance: SpectralBounds
     coskewness: tuple[SpectralBounds, ...]
     total: Floats
     components: int
-    epsilon: Fraction
 
     @classmethod
-    def of(cls, exact: Statistics, sizes: Whole, budget: GroupBudget) -> Spectra:
+    def of(cls, exact: Statistics, sizes: Whole, summary: Summary) -> Spectra:
         assert exact.covariances is not None
-        summary = budget.summary
         covariance = SpectralBounds.of(Spectrum.of(exact.covariances), 1.0 / sizes)
         total = summary.attributes / sizes + covariance.total
         sliced: tuple[SpectralBounds, ...] = ()
@@ -67,24 +65,25 @@ class Spectra:
                 total = total + np.sum([one.total for one in sliced], axis=0)
             else:
                 total = total + summary.coskewnesses * change
-        return cls(covariance, sliced, total * _SLACK, components_of(summary), budget.epsilon)
+        return cls(covariance, sliced, total * _SLACK, components_of(summary))
 
     @property
     def most(self) -> int:
         """Public: no cluster has a larger `total`. A component moves by √2 at most, and a mean by 1/2."""
         return _most(self.components)
 
-    def sum_scales(self, widths: Sequence[int], sizes: Whole) -> NDArray[Any]:
+    def sum_scales(self, widths: Sequence[int], sizes: Whole, epsilon: Fraction) -> NDArray[Any]:
         """Noise scales of the sums of attributes of so many lattice steps, masked jointly with the spectra.
 
-        A mean moves by 1/|C| and has noise of scale total/ε, enlarged by what rounding costs the spectra.
+        A mean moves by 1/|C| and has noise of scale total/ε, enlarged by what rounding costs the spectra; `epsilon`
+        is that of all statistics of the group.
 
         Returns:
             `round_up_scale` of every exact scale, one row per cluster; whole numbers as int64 where all are whole.
         """
-        rounding = self.components * lattice_step(self.most, self.epsilon)
+        rounding = self.components * lattice_step(self.most, epsilon)
         exact = [
-            (Fraction(total) + rounding) * size / self.epsilon
+            (Fraction(total) + rounding) * size / epsilon
             for total, size in zip(self.total.tolist(), sizes.tolist(), strict=True)
         ]
         above, under = (
@@ -122,9 +121,18 @@ def check_sum_scales(widths: Sequence[int], largest: int, budget: GroupBudget) -
 
 
 def mask_spectra(
-    exact: Statistics, spectra: Spectra, sizes: Whole, budget: GroupBudget, source: Source
+    columns: Sequence[str],
+    exact: Statistics,
+    spectra: Spectra,
+    sizes: Whole,
+    budget: GroupBudget,
+    account: Accountant,
+    together: tuple[Fraction, Source] | None,
 ) -> tuple[Floats, Floats | None]:
     """Covariance matrices, and coskewness entries if any, put together again from noisy spectra.
+
+    Args:
+        together: what was taken for all statistics of the group, where they are masked jointly.
 
     Guarantee:
         `shoal.mechanisms.moments.masking.mask`. Each eigenvector has a uniform sign, so that the sign that was
@@ -132,27 +140,32 @@ def mask_spectra(
     """
     assert exact.covariances is not None
     summary = budget.summary
-    spectrum = Spectrum.of(exact.covariances).randomly_signed(source)
+    signs = account.free("signs of eigenvectors")
+    spectrum = Spectrum.of(exact.covariances).randomly_signed(signs)
     sliced = (
-        [Spectrum.of(one).randomly_signed(source) for one in _slices(exact.coskewnesses, summary)]
+        [Spectrum.of(one).randomly_signed(signs) for one in _slices(exact.coskewnesses, summary)]
         if spectra.coskewness and exact.coskewnesses is not None
         else []
     )
     plain = None if sliced else exact.coskewnesses
-    if budget.parts is None:
-        noisy, noisy_slices, coskewnesses = _mask_together(spectrum, sliced, plain, spectra, source)
+    if together is not None:
+        noisy, noisy_slices, coskewnesses = _mask_together(spectrum, sliced, plain, spectra, *together)
     else:
-        noisy = _mask_spectrum(spectrum, spectra.covariance, budget.parts[1], source)
+        assert budget.parts is not None
+        halves = _Halves(account, kind_of("covariances", columns), budget.parts[1])
+        noisy = _mask_spectrum(spectrum, spectra.covariance, halves)
         coskewnesses, noisy_slices = None, []
+        purpose = kind_of("coskewnesses", columns)
         if sliced:
             share = budget.parts[2] / len(sliced)
             noisy_slices = [
-                _mask_spectrum(one, bounds, share, source)
-                for one, bounds in zip(sliced, spectra.coskewness, strict=True)
+                _mask_spectrum(one, bounds, _Halves(account, purpose, share, f", slice of {column}"))
+                for one, bounds, column in zip(sliced, spectra.coskewness, columns, strict=True)
             ]
         elif plain is not None:
             change = summary.coskewnesses * coskewness_factors(sizes) / sizes
-            coskewnesses = mask_block(plain, change, summary.coskewnesses, budget.parts[2], source)
+            spend = account.spend(purpose, budget.parts[2], over="clusters")
+            coskewnesses = mask_block(plain, change, summary.coskewnesses, *spend.take())
     if noisy_slices:
         arrays = np.stack([one.matrices() for one in noisy_slices], axis=1)
         coskewnesses = entries_of_slices(arrays, summary.coskewness_entries)
@@ -199,7 +212,12 @@ def mask_block(values: Floats, change: Floats, most: int, share: Fraction, sourc
 
 
 def _mask_together(
-    spectrum: Spectrum, sliced: list[Spectrum], plain: Floats | None, spectra: Spectra, source: Source
+    spectrum: Spectrum,
+    sliced: list[Spectrum],
+    plain: Floats | None,
+    spectra: Spectra,
+    epsilon: Fraction,
+    source: Source,
 ) -> tuple[Spectrum, list[Spectrum], Floats | None]:
     """All components of a cluster in one row, with noise of one scale (Algorithm 1)."""
     clusters = spectrum.values.shape[0]
@@ -208,7 +226,7 @@ def _mask_together(
         parts.append(plain)
     ends = np.cumsum([part[0].size for part in parts])
     row = np.concatenate([part.reshape(clusters, -1) for part in parts], axis=1)
-    noisy = mask_block(row, spectra.total, spectra.most, spectra.epsilon, source)
+    noisy = mask_block(row, spectra.total, spectra.most, epsilon, source)
     pieces = [
         noisy[:, end - part[0].size : end].reshape(part.shape) for part, end in zip(parts, ends, strict=True)
     ]
@@ -216,19 +234,48 @@ def _mask_together(
     return found[0], found[1:], None if plain is None else pieces[-1]
 
 
-def _mask_spectrum(spectrum: Spectrum, bounds: SpectralBounds, share: Fraction, source: Source) -> Spectrum:
-    """Half of the share for the eigenvalues, each by itself, half for the eigenvectors (Algorithm 2)."""
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class _Halves:
+    """The ε of a matrix that is masked by its spectrum: half for the eigenvalues, half for the eigenvectors (Algorithm
+    2).
+
+    Attributes:
+        purpose: that it was reserved for.
+        share: of the whole matrix.
+        which: the matrix, where there are several.
+    """
+
+    account: Accountant
+    purpose: str
+    share: Fraction
+    which: str = ""
+
+    def values(self) -> Spend:
+        """For all eigenvalues together."""
+        return self._spend(self.share / 2, "eigenvalues")
+
+    def vector(self, place: int, number: int) -> Spend:
+        """For one eigenvector of so many."""
+        return self._spend(self.share / (2 * number), f"eigenvector {place + 1}")
+
+    def _spend(self, amount: Fraction, what: str) -> Spend:
+        return self.account.spend(
+            self.purpose, amount, f"{what} of the {self.purpose}{self.which}", over="clusters"
+        )
+
+
+def _mask_spectrum(spectrum: Spectrum, bounds: SpectralBounds, halves: _Halves) -> Spectrum:
     number = spectrum.values.shape[1]
     # entries move by 2/3 at most, and eigenvalues by so much for each attribute
-    values = mask_block(spectrum.values, number * bounds.value, number * number, share / 2, source)
+    values = mask_block(spectrum.values, number * bounds.value, number * number, *halves.values().take())
     vectors = np.stack(
         [
             mask_block(
                 spectrum.vectors[:, :, place],
                 bounds.vectors[:, place],
                 2 * number,
-                share / (2 * number),
-                source,
+                *halves.vector(place, number).take(),
             )
             for place in range(number)
         ],

@@ -1,4 +1,4 @@
-"""What a measurement costs and how noisy it is. In: exact sums and a share of the budget. Out: noisy sums.
+"""What a measurement costs and how noisy it is. In: exact sums and what is spent on them. Out: noisy sums.
 
 All measurements of `pairs-dp` have one shape: cells of which a record is in one, blocks in each cell, and in each block
 a few sums, one of which a record changes by at most one. No other number about records passes, but cut points.
@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.noise import (
-    Source,
     block_noise,
     choice_rate,
     discrete_gaussian,
@@ -23,6 +22,7 @@ from shoal.noise import (
     elliptope_noise,
     round_up_scale,
 )
+from shoal.privacy import Spend
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -96,8 +96,8 @@ class PureEpsilon:
         """The share of a choice at this rate."""
         return 2 * self.factor * rate
 
-    def measure(self, exact: Integers, shape: Shape, share: Fraction, source: Source) -> Floats:
-        """Exact sums of this shape plus noise that costs the share.
+    def measure(self, exact: Integers, shape: Shape, spend: Spend) -> Floats:
+        """Exact sums of this shape plus noise that costs what is spent.
 
         Guarantee:
             The noise has density proportional to exp(-e · Σ over cells of the largest L1 norm of a block), or that of
@@ -107,6 +107,7 @@ class PureEpsilon:
         Reference:
             docs/proofs/pairs.md, sections 2 and 3.
         """
+        share, source = spend.take()
         epsilon = share / self.factor
         if shape.signs:
             noise = elliptope_noise(shape.signs, epsilon, source)
@@ -157,8 +158,8 @@ class Concentrated:
         """The share of a choice at this rate."""
         return (rate * self.factor) ** 2 / 2
 
-    def measure(self, exact: Integers, shape: Shape, share: Fraction, source: Source) -> Floats:
-        """Exact sums of this shape plus discrete Gaussian noise that costs the share.
+    def measure(self, exact: Integers, shape: Shape, spend: Spend) -> Floats:
+        """Exact sums of this shape plus discrete Gaussian noise that costs what is spent.
 
         Guarantee:
             One added record changes one sum of each block by at most `unit`, so the sum of (change/σ)² is at most
@@ -167,6 +168,7 @@ class Concentrated:
         Reference:
             docs/proofs/pairs.md, section 6.
         """
+        share, source = spend.take()
         variance = (self.factor * shape.unit) ** 2 * shape.blocks / (2 * share)
         noise = discrete_gaussian(variance, exact.size, source)
         return (exact + noise.reshape(exact.shape)).astype(np.float64)

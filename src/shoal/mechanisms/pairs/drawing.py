@@ -24,6 +24,7 @@ from shoal.mechanisms.pairs.rows import (
 )
 from shoal.mechanisms.pairs.triples import Triple, measure_triples, predicted, to_follow
 from shoal.noise import Source
+from shoal.privacy import Accountant
 
 Floats = NDArray[np.float64]
 
@@ -46,22 +47,31 @@ class Drawing:
     triples: tuple[Triple, ...] = ()
 
 
-def fitted(model: Model, known: Measured, sums: Counted, source: Source, rounds: int = ROUNDS) -> Drawing:
-    """One model of all pairs that were measured, and of the triples that it shows to be worth measuring.
+def fitted(model: Model, known: Measured, source: Source, rounds: int = ROUNDS) -> Mixture | None:
+    """One model of all pairs that were measured; None where the correlations say all there is to say."""
+    if not model.tables:
+        return None
+    shares = [own.shares for own in known.marginals]
+    random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
+    return fit(shares, model.tables, model.correlations, model.latent, random, rounds)
+
+
+def with_triples(
+    made: Mixture | None, model: Model, known: Measured, sums: Counted, account: Accountant
+) -> Drawing:
+    """What rows are drawn from: a model of pairs, and the triples that it shows to be worth measuring.
 
     Guarantee:
         The model of pairs is a function of what was measured; given it, triples cost their share.
     """
-    if not model.tables:
+    if made is None:
         return Drawing(model, known)
     shares = [own.shares for own in known.marginals]
-    random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
-    made = fit(shares, model.tables, model.correlations, model.latent, random, rounds)
     triples: tuple[Triple, ...] = ()
     layout, rows = known.triples, known.rows
     if layout is not None and sums.triples is not None:
         expected = predicted(made, layout)
-        found = measure_triples(sums.triples, expected, layout, known.currency, rows, source)
+        found = measure_triples(sums.triples, expected, layout, known.currency, rows, account)
         triples = to_follow(expected, layout, *found, rows)
         if model.from_signs and not triples:
             return Drawing(model, known)

@@ -21,7 +21,9 @@ from shoal.mechanisms.pairs._kernels import exchange
 from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.gaps import ABSENT
 from shoal.mechanisms.pairs.marginal import Marginal
+from shoal.mechanisms.pairs.plan import OF_TWO
 from shoal.noise import Source
+from shoal.privacy import Accountant
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -157,7 +159,7 @@ def exact_products(positions: Sequence[Integers], clipped: Clipped) -> Integers:
 
 
 def measure_tails(
-    exact: Integers, clipped: Clipped, currency: Currency, rows: float, source: Source
+    exact: Integers, clipped: Clipped, currency: Currency, rows: float, account: Accountant
 ) -> Tails:
     """Spend the share on products.
 
@@ -168,7 +170,8 @@ def measure_tails(
     Reference:
         docs/proofs/pairs.md, section 5.
     """
-    noisy = currency.measure(exact, clipped.shape, clipped.share, source)
+    spend = account.spend(OF_TWO, clipped.share, "products of values")
+    noisy = currency.measure(exact, clipped.shape, spend)
     return Tails(clipped, noisy / (_PARTS**2 * rows))
 
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,17 +14,22 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, closest
 from shoal.evaluation.target import target_column
-from shoal.mechanisms.base import Mechanism, Rebuilt, ShareNoise, gap_terms
+from shoal.mechanisms.base import Rebuilt, gap_terms
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
-from shoal.mechanisms.pairs.drawing import Drawing, draw_values, fitted
+from shoal.mechanisms.pairs.drawing import draw_values, fitted, with_triples
 from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
 from shoal.mechanisms.pairs.gaps import ABSENT, flags_of, present_positions, with_flags
 from shoal.mechanisms.pairs.joint import lay_out_tails
-from shoal.mechanisms.pairs.mixture import ROUNDS
-from shoal.mechanisms.pairs.model import Counted, Measured, Model, counted, measure_pairs
+from shoal.mechanisms.pairs.mixture import ROUNDS, Mixture
+from shoal.mechanisms.pairs.model import Measured, Model, counted, measure_pairs
 from shoal.mechanisms.pairs.oneway import measure_oneway
 from shoal.mechanisms.pairs.plan import (
+    OF_ALL,
+    OF_ONE,
+    OF_ROWS,
+    OF_THREE,
+    OF_TWO,
     Facts,
     Halves,
     OneWay,
@@ -36,10 +42,14 @@ from shoal.mechanisms.pairs.rows import block_sizes
 from shoal.mechanisms.pairs.triples import Triples, lay_out_triples
 from shoal.mechanisms.pairs.words import oneway_terms, outline, pair_terms, tail_terms, triple_terms
 from shoal.method.budget import Plan
-from shoal.method.method import Method
+from shoal.method.method import ShareNoise
 from shoal.noise import Source
+from shoal.privacy import Accountant
 from shoal.progress import Progress, silent
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.mechanisms.pairs.method import PairsDP
 
 Integers = NDArray[np.int64]
 
@@ -51,24 +61,20 @@ _LARGEST_NOISE = 1 << 50
 _ROUNDS_TRIED, _TRIES = 8, 3
 
 
-def plan(method: Method, described: Described) -> Plan:
+def plan(method: PairsDP, described: Described) -> Plan:
     """Share the budget over the number of rows, single attributes and pairs, from public facts."""
     attributes = _facts(described)
     budget = _budget(method)
     counting = _rows_share(method, budget)
     budget -= counting
-    spending = {} if not counting else {"number of rows": counting}
+    spending = {} if not counting else {OF_ROWS: counting}
     rows = _public_rows(method, described)
     shares = dict.fromkeys(described.columns, budget / len(described.columns))
     if rows is None:
-        spending["single attributes and pairs, as finely as the number of rows allows"] = budget
+        spending[OF_ALL] = budget
         return Plan(spending, shares, (Message("measured-by-noisy-rows"), *gap_terms(described)), {})
     laid_out = _lay_out(method, described, rows, budget)
-    spending["single attributes"] = laid_out.shared.oneway
-    if laid_out.shared.pairs:
-        spending["pairs of attributes"] = laid_out.shared.pairs
-    if laid_out.triples is not None:
-        spending["triples of attributes"] = laid_out.triples.share
+    spending |= _reserved(laid_out.shared, laid_out.triples)
     condition = Message.of("measured-by-rows", rows=rows)
     flags = flags_of(attributes)
     costs = {}
@@ -78,6 +84,16 @@ def plan(method: Method, described: Described) -> Plan:
         costs[column] = laid_out.oneway.cost(*both) + paired
     conditions = (condition, *laid_out.terms(rows), *gap_terms(described))
     return Plan(spending, shares, conditions, {} if method.adjacency.hides_size else costs)
+
+
+def _reserved(shared: Halves, triples: Triples | None) -> dict[str, Fraction]:
+    """The shares by purpose, once the number of rows is known."""
+    found = {OF_ONE: shared.oneway}
+    if shared.pairs:
+        found[OF_TWO] = shared.pairs
+    if triples is not None:
+        found[OF_THREE] = triples.share
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +126,7 @@ class _LaidOut:
         )
 
 
-def _lay_out(method: Method, described: Described, rows: float, budget: Fraction) -> _LaidOut:
+def _lay_out(method: PairsDP, described: Described, rows: float, budget: Fraction) -> _LaidOut:
     """What a budget without the share of the number of rows is spent on."""
     currency, attributes, target = _currency(method), _facts(described), _target(method, described)
     shared, triples = _shared(method, attributes, budget, rows, target)
@@ -128,7 +144,7 @@ def _lay_out(method: Method, described: Described, rows: float, budget: Fraction
 
 
 def _shared(
-    method: Method, attributes: Sequence[Facts], budget: Fraction, rows: float, target: int | None
+    method: PairsDP, attributes: Sequence[Facts], budget: Fraction, rows: float, target: int | None
 ) -> tuple[Halves, Triples | None]:
     """Shares of single attributes and pairs, and what is taken from the pairs for triples, if any are wanted.
 
@@ -150,7 +166,7 @@ def _shared(
     return shared, triples
 
 
-def share_noise(method: Method, described: Described) -> ShareNoise:
+def share_noise(method: PairsDP, described: Described) -> ShareNoise:
     """The noise to expect on shares of the rows, from public facts and the number of rows.
 
     Whether a value is missing is no column, and nothing is told of it.
@@ -166,7 +182,7 @@ def share_noise(method: Method, described: Described) -> ShareNoise:
     )
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise, whatever number of rows is drawn.
 
     Deep levels and pairs are measured only where their noise is below the number of rows, so the noise of single
@@ -188,10 +204,10 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
 
 
 def run(
-    method: Method,
+    method: PairsDP,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
@@ -205,46 +221,47 @@ def run(
         A sort per attribute and one pass over the records per pair of attributes; then, whatever the records,
         rows · attributes² · bins.
     """
-    return _run(method, described, source, progress, fitted)
+    return _run(method, described, account, progress, fitted)
 
 
-def trial(method: Method, described: Described, source: Source) -> tuple[Rebuilt, float]:
+def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant) -> tuple[Rebuilt, float]:
     """A run that fits its model in a few rounds, and the processor seconds of those left out."""
     left_out = 0.0
 
-    def in_part(model: Model, known: Measured, sums: Counted, source: Source) -> Drawing:
+    def in_part(model: Model, known: Measured, source: Source) -> Mixture | None:
         nonlocal left_out
         taken = []
         # threads of linear algebra that wait for each other on a busy machine are no work: the shortest counts
         for _ in range(_TRIES):
             started = time.process_time()
-            made = fitted(model, known, sums, source, _ROUNDS_TRIED)
+            made = fitted(model, known, source, _ROUNDS_TRIED)
             taken.append(time.process_time() - started)
         left_out = min(taken) * ROUNDS / _ROUNDS_TRIED - sum(taken)
         return made
 
-    return _run(method, described, source, silent, in_part), left_out
+    return _run(method, described, account, silent, in_part), left_out
 
 
 def _run(
-    method: Method,
+    method: PairsDP,
     described: Described,
-    source: Source,
+    account: Accountant,
     progress: Progress,
-    fitted: Callable[[Model, Measured, Counted, Source], Drawing],
+    fitted: Callable[[Model, Measured, Source], Mixture | None],
 ) -> Rebuilt:
     attributes = _facts(described)
     steps = len(attributes) + 3
     flags = flags_of(attributes)
     positions, clipped = pair_positions(described)
     found = [Histogram(own) for own in present_positions(positions, flags)]
-    known = measure_attributes(method, described, found, source)
+    known = measure_attributes(method, described, found, account)
     progress("measuring attributes", 1, steps)
     sums = counted(positions, known)
-    model = measure_pairs(sums, known, described.n, source)
+    model = measure_pairs(sums, known, described.n, account)
     progress("measuring pairs", 2, steps)
-    drawing = fitted(model, known, sums, source)
-    drawn = []
+    made = fitted(model, known, account.free("a model of pairs"))
+    drawing = with_triples(made, model, known, sums, account)
+    source, drawn = account.free("rows from noisy sums"), []
     for number in range(len(block_sizes(known.rows))):
         drawn.append(draw_values(drawing, described, number, source))
         progress("drawing rows", steps, steps)
@@ -266,7 +283,7 @@ def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]
 
 
 def measure_attributes(
-    method: Method, described: Described, positions: Sequence[Histogram], source: Source
+    method: PairsDP, described: Described, positions: Sequence[Histogram], account: Accountant
 ) -> Measured:
     """The number of rows, and every attribute by itself, of the records that have a value."""
     currency, attributes = _currency(method), _facts(described)
@@ -275,13 +292,15 @@ def measure_attributes(
     if rows is None:
         share = _rows_share(method, budget)
         budget -= share
-        noisy = currency.measure(np.array([described.n]), Shape(1, 1, 1), share, source)
+        noisy = currency.measure(np.array([described.n]), Shape(1, 1, 1), account.spend(OF_ROWS, share))
         rows = max(int(noisy[0]), 1)
     target = _target(method, described)
     shared, triples = _shared(method, attributes, budget, rows, target)
+    if public is None:
+        account.divide(OF_ALL, _reserved(shared, triples))
     layout = lay_out_oneway(currency, attributes, shared.oneway, rows)
     trees = [described.tree(column) for column in described.columns]
-    marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, source)
+    marginals = measure_oneway(positions, attributes, trees, layout, currency, rows, account)
     flags, conditions = flags_of(attributes), told(method, described, rows)
     clipped = lay_out_tails(marginals, flags, currency, shared.pairs, rows)
     if clipped is not None:
@@ -289,7 +308,7 @@ def measure_attributes(
     return Measured(rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions)
 
 
-def told(method: Method, described: Described, rows: int) -> tuple[Message, ...]:
+def told(method: PairsDP, described: Described, rows: int) -> tuple[Message, ...]:
     """What is measured, where it follows from the noisy number of rows: as many are released."""
     # a number of rows that was public has had its words before
     if _public_rows(method, described) is not None:
@@ -298,24 +317,24 @@ def told(method: Method, described: Described, rows: int) -> tuple[Message, ...]
     return _lay_out(method, described, rows, budget - _rows_share(method, budget)).terms(rows)
 
 
-def _currency(method: Method) -> Currency:
+def _currency(method: PairsDP) -> Currency:
     factor = 1 if method.adjacency.hides_size else 2
     return PureEpsilon(factor) if method.pure else Concentrated(factor)
 
 
-def _budget(method: Method) -> Fraction:
+def _budget(method: PairsDP) -> Fraction:
     """What may be spent: ε, or ρ where there is a δ."""
     rho = method.rho
     return method.budget if rho is None else rho
 
 
-def _rows_share(method: Method, budget: Fraction) -> Fraction:
+def _rows_share(method: PairsDP, budget: Fraction) -> Fraction:
     """What the number of rows costs: nothing where it is public or declared."""
     noisy = method.adjacency.hides_size and method.rows is None
     return budget * _currency(method).rows if noisy else Fraction(0)
 
 
-def _target(method: Method, described: Described) -> int | None:
+def _target(method: PairsDP, described: Described) -> int | None:
     """The number of the attribute to predict."""
     if method.target is None:
         return None
@@ -330,7 +349,7 @@ def _target(method: Method, described: Described) -> int | None:
     return described.columns.index(column)
 
 
-def _public_rows(method: Method, described: Described) -> int | None:
+def _public_rows(method: PairsDP, described: Described) -> int | None:
     """The number of rows to release, where it is known without looking: public, or declared."""
     return method.rows if method.adjacency.hides_size else described.n
 
@@ -342,6 +361,3 @@ def _facts(described: Described) -> tuple[Facts, ...]:
         points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
         found.append(Facts(column, points, tree is None))
     return with_flags(found, described.flagged)
-
-
-PAIRS = Mechanism(plan, run, check=check, share_noise=share_noise, told=told, trial=trial)

@@ -19,10 +19,10 @@ from shoal.mechanisms.pairs.currency import Currency
 from shoal.mechanisms.pairs.gaps import ABSENT, Presence, of_present, presence
 from shoal.mechanisms.pairs.joint import Clipped, Tails, exact_products, measure_tails
 from shoal.mechanisms.pairs.marginal import Marginal
-from shoal.mechanisms.pairs.plan import Halves, Pairs, lay_out_pairs
+from shoal.mechanisms.pairs.plan import OF_TWO, Group, Halves, Pairs, lay_out_pairs
 from shoal.mechanisms.pairs.tables import blocks_of, blocks_of_signs, pair_tables
 from shoal.mechanisms.pairs.triples import Triples, exact_triples
-from shoal.noise import Source
+from shoal.privacy import Accountant
 from shoal.text import Message
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,7 @@ def counted(positions: Sequence[Integers], known: Measured) -> Counted:
     )
 
 
-def measure_pairs(sums: Counted, known: Measured, n: int, source: Source) -> Model:
+def measure_pairs(sums: Counted, known: Measured, n: int, account: Accountant) -> Model:
     """Spend the share of pairs of n records: products of signs, then the other contrasts, group by group.
 
     Guarantee:
@@ -122,11 +122,11 @@ def measure_pairs(sums: Counted, known: Measured, n: int, source: Source) -> Mod
     """
     tails = None
     if known.clipped is not None and sums.products is not None:
-        tails = measure_tails(sums.products, known.clipped, known.currency, known.rows, source)
-    return replace(_measure_contrasts(sums.counts, known, n, source), tails=tails)
+        tails = measure_tails(sums.products, known.clipped, known.currency, known.rows, account)
+    return replace(_measure_contrasts(sums.counts, known, n, account), tails=tails)
 
 
-def _measure_contrasts(counts: PairCounts, known: Measured, n: int, source: Source) -> Model:
+def _measure_contrasts(counts: PairCounts, known: Measured, n: int, account: Accountant) -> Model:
     marginals, currency, rows, flags = known.marginals, known.currency, known.rows, known.flags
     bins, levels = known.bins, [own.levels for own in marginals]
     groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
@@ -146,11 +146,15 @@ def _measure_contrasts(counts: PairCounts, known: Measured, n: int, source: Sour
     correlations, known_gaps = np.eye(len(latent)), presence(marginals, flags)
     if layout.signs:
         exact = sign_products(counts, layout.signs, levels, n)
-        measured = _noisy_products(exact, layout, currency, source) / rows
+        measured = _noisy_products(exact, layout, currency, account) / rows
         products, known_gaps = of_present(measured, layout.signs, marginals, known_gaps)
         correlations = _correlations(products, marginals, layout, rows, known_gaps)
     sums = [
-        currency.measure(group_sums(counts, group, levels, bins), group.shape, group.share, source)
+        currency.measure(
+            group_sums(counts, group, levels, bins),
+            group.shape,
+            account.spend(OF_TWO, group.share, _what(group), over="cells"),
+        )
         for group in layout.groups
     ]
     between = {
@@ -172,13 +176,20 @@ def _measure_contrasts(counts: PairCounts, known: Measured, n: int, source: Sour
     return Model(latent, correlations, tables, flags, from_signs=not layout.groups)
 
 
-def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, source: Source) -> Floats:
+def _what(group: Group) -> str:
+    """The measurement of a group, for the account; names have level -1."""
+    partners = ", ".join(map(str, group.partners))
+    return f"contrasts of attribute {group.pivot} (level {group.level}) with {partners} (level {group.depth})"
+
+
+def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, account: Accountant) -> Floats:
     shape = currency.sign_shape(len(layout.signs))
+    spend = account.spend(OF_TWO, layout.sign_share, "products of signs")
     if shape.signs:
-        return currency.measure(exact, shape, layout.sign_share, source)
+        return currency.measure(exact, shape, spend)
     below = np.tril_indices(len(exact), -1)
     noisy = np.zeros(exact.shape)
-    noisy[below] = currency.measure(exact[below], shape, layout.sign_share, source)
+    noisy[below] = currency.measure(exact[below], shape, spend)
     return noisy + noisy.T
 
 

@@ -15,14 +15,14 @@ from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.gaps import flags_of
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, points, slopes_for
 from shoal.mechanisms.pairs.names import merged
-from shoal.mechanisms.pairs.plan import PAIR_LEVELS, SUM_PARTS, Facts, OneWay
+from shoal.mechanisms.pairs.plan import OF_ONE, PAIR_LEVELS, SUM_PARTS, Facts, OneWay
 from shoal.mechanisms.pairs.tails import with_tails
 from shoal.mechanisms.pairs.thresholds import least_known, likely, places, settled, where
 from shoal.mechanisms.tree.counts import nearest_counts
 from shoal.mechanisms.tree.cuts import draw_edges
 from shoal.mechanisms.tree.intervals import ends_of, steadied
 from shoal.mechanisms.tree.values import halved
-from shoal.noise import Source
+from shoal.privacy import Accountant
 from shoal.taxonomy import Taxonomy
 
 Floats = NDArray[np.float64]
@@ -43,7 +43,7 @@ def measure_oneway(
     layout: OneWay,
     currency: Currency,
     rows: float,
-    source: Source,
+    account: Accountant,
 ) -> list[Marginal]:
     """Spend the shares of single attributes.
 
@@ -57,7 +57,7 @@ def measure_oneway(
     """
     found: dict[int, Marginal] = {}
     if layout.signs:
-        found |= _two_valued(positions, attributes, layout, currency, rows, source)
+        found |= _two_valued(positions, attributes, layout, currency, rows, account)
     flags = flags_of(attributes)
     # of an attribute that can be missing, only the records that have it are measured
     rows_of = [
@@ -66,7 +66,8 @@ def measure_oneway(
     ]
     for number in layout.counted:
         counts = positions[number].of_each(attributes[number].points)
-        noisy = currency.measure(counts, Shape(1, 1, counts.size), layout.each, source)
+        spend = account.spend(OF_ONE, layout.each, f"values of {attributes[number].name}", over="values")
+        noisy = currency.measure(counts, Shape(1, 1, counts.size), spend)
         shares = _shares(nearest_counts(noisy, rows_of[number]))
         deviation = currency.deviation(Shape(1, 1, counts.size), layout.each)
         if attributes[number].ordered:
@@ -74,9 +75,9 @@ def measure_oneway(
         else:
             found[number] = merged(shares, deviation / rows, trees[number])
     if layout.rounds:
-        found |= _bisected(positions, attributes, layout, currency, rows_of, source)
+        found |= _bisected(positions, attributes, layout, currency, rows_of, account)
     elif layout.cut:
-        found |= _cut(positions, attributes, layout, currency, rows_of, source)
+        found |= _cut(positions, attributes, layout, currency, rows_of, account)
     return [found.get(number, constant()) for number in range(len(attributes))]
 
 
@@ -86,11 +87,12 @@ def _two_valued(
     layout: OneWay,
     currency: Currency,
     rows: float,
-    source: Source,
+    account: Accountant,
 ) -> dict[int, Marginal]:
     """Differences of the two counts, of all attributes at once; flags among them say how many have a value."""
     exact = np.array([positions[a].size - 2 * positions[a].total for a in layout.signs], dtype=np.int64)
-    noisy = currency.measure(exact, Shape(1, exact.size, 1), layout.sign_share, source)
+    spend = account.spend(OF_ONE, layout.sign_share, "two-valued attributes")
+    noisy = currency.measure(exact, Shape(1, exact.size, 1), spend)
     first = np.clip((1 + noisy / rows) / 2, _LEAST, 1 - _LEAST)
     for a, flag in flags_of(attributes).items():
         if a in layout.signs:
@@ -113,7 +115,7 @@ def _bisected(
     layout: OneWay,
     currency: Currency,
     rows_of: Sequence[float],
-    source: Source,
+    account: Accountant,
 ) -> dict[int, Marginal]:
     """Thresholds found by asking all attributes at once how many records are below and above.
 
@@ -143,7 +145,8 @@ def _bisected(
             ],
             dtype=np.int64,
         )
-        noisy = currency.measure(exact, Shape(1, exact.size, 1), share, source)
+        spend = account.spend(OF_ONE, share, f"thresholds, round {turn + 1}")
+        noisy = currency.measure(exact, Shape(1, exact.size, 1), spend)
         answers[turn] = (1 + noisy / rows) / 2
     return {
         a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, float(noise[place]))
@@ -171,15 +174,14 @@ def _cut(
     layout: OneWay,
     currency: Currency,
     rows_of: Sequence[float],
-    source: Source,
+    account: Accountant,
 ) -> dict[int, Marginal]:
     """Private cut points, then contrasts of all trees level by level, then sums inside the finest intervals."""
     levels, number = layout.levels, len(layout.cut)
     rows = np.array([rows_of[a] for a in layout.cut])[:, None]
-    rates = [currency.rate(share) for share in layout.cuts]
     own = [positions[a] for a in layout.cut]
     edges = [
-        draw_edges(found.ordered, [0, attributes[a].points], rates, source, found.counts)
+        _edges(found, attributes[a], layout, currency, account)
         for found, a in zip(own, layout.cut, strict=True)
     ]
     places = [np.searchsorted(found.ordered, cuts) for found, cuts in zip(own, edges, strict=True)]
@@ -188,14 +190,26 @@ def _cut(
     for level, share in enumerate(layout.counts):
         both = counts.reshape(number, 1 << level, 2, -1).sum(axis=3)
         shape = Shape(1, number, 1 << level)
-        noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, share, source) / rows
+        spend = account.spend(OF_ONE, share, f"halves of intervals, level {level + 1}", over="intervals")
+        noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend) / rows
         # half a node is what a cut misses the median by, besides ties
-        doubt = _NEAR + 1 / (float(rates[level]) * np.maximum(rows / 2**level, 1.0))
+        doubt = _NEAR + 1 / (float(currency.rate(layout.cuts[level])) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
-    means = _means(own, places, edges, running, layout, currency, rows, source)
+    means = _means(own, places, edges, running, layout, currency, rows, account)
     return {
         a: _of_tree(edges[place], running[place], *means[place], levels) for place, a in enumerate(layout.cut)
     }
+
+
+def _edges(
+    found: Histogram, facts: Facts, layout: OneWay, currency: Currency, account: Accountant
+) -> Integers:
+    """Private cut points of one attribute; a record is in one interval of a level."""
+    spends = [
+        account.spend(OF_ONE, share, f"cut points of {facts.name}, level {level + 1}", over="intervals")
+        for level, share in enumerate(layout.cuts)
+    ]
+    return draw_edges(found.ordered, [0, facts.points], spends, currency.rate, found.counts)
 
 
 def _refined(
@@ -223,7 +237,7 @@ def _means(
     layout: OneWay,
     currency: Currency,
     rows: Floats,
-    source: Source,
+    account: Accountant,
 ) -> list[tuple[Floats, Floats]]:
     """Noisy offsets of the means of the finest intervals from their middles, and their noise."""
     exact = []
@@ -237,7 +251,8 @@ def _means(
             terms = terms * column.counts
         exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
     shape = Shape(1, len(exact), exact[0].size, unit=SUM_PARTS)
-    noisy = currency.measure(np.stack(exact), shape, layout.sums, source) / SUM_PARTS
+    spend = account.spend(OF_ONE, layout.sums, "sums inside intervals", over="intervals")
+    noisy = currency.measure(np.stack(exact), shape, spend) / SUM_PARTS
     deviation = currency.deviation(shape, layout.sums) / SUM_PARTS
     found = []
     for own, sums, cuts, total in zip(shares, noisy, edges, rows, strict=True):

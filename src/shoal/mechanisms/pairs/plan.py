@@ -15,6 +15,10 @@ from types import MappingProxyType
 
 from shoal.mechanisms.pairs.currency import Currency, Shape, allot
 
+# What the budget is reserved for; with a noisy number of rows the three parts are settled once it is drawn.
+OF_ROWS = "number of rows"
+OF_ONE, OF_TWO, OF_THREE = "single attributes", "pairs of attributes", "triples of attributes"
+OF_ALL = "single attributes and pairs, as finely as the number of rows allows"
 # Levels of an attribute's tree, and how many of them pairs of attributes use: 16 bins.
 MOST_LEVELS, PAIR_LEVELS = 10, 4
 # A cut is worth drawing where the median's rank is known to about a sixth of a node.

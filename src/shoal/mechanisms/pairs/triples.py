@@ -19,7 +19,9 @@ from numpy.typing import NDArray
 from shoal.mechanisms.pairs.currency import Currency, Shape
 from shoal.mechanisms.pairs.marginal import Marginal
 from shoal.mechanisms.pairs.mixture import Mixture
-from shoal.noise import Source, exponential_choice
+from shoal.mechanisms.pairs.plan import OF_THREE
+from shoal.noise import exponential_choice
+from shoal.privacy import Accountant
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -143,7 +145,7 @@ def predicted(mixture: Mixture, layout: Triples) -> Floats:
 
 
 def measure_triples(
-    exact: Integers, expected: Floats, layout: Triples, currency: Currency, rows: float, source: Source
+    exact: Integers, expected: Floats, layout: Triples, currency: Currency, rows: float, account: Accountant
 ) -> tuple[Integers, Floats]:
     """Choose triples, one after the other, and measure them: their numbers, and their mean products.
 
@@ -159,12 +161,15 @@ def measure_triples(
     while len(chosen) < layout.rounds:
         open_ = _open(layout.places, chosen)
         if layout.choice:
-            rate = currency.rate(layout.choice)
+            spend = account.spend(OF_THREE, layout.choice, f"choice of triple {len(chosen) + 1}")
+            share, source = spend.take()
+            rate = currency.rate(share)
             chosen.append(exponential_choice(open_.astype(np.int64), _CEILING - scores, rate, source))
         else:
             chosen.append(int(np.flatnonzero(open_)[0]))
     numbers = np.array(chosen, dtype=np.int64)
-    noisy = currency.measure(exact[numbers], Shape(1, layout.rounds, 1), layout.sums, source)
+    spend = account.spend(OF_THREE, layout.sums, "products of three signs")
+    noisy = currency.measure(exact[numbers], Shape(1, layout.rounds, 1), spend)
     return numbers, noisy / rows
 
 

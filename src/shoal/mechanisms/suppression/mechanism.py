@@ -16,7 +16,7 @@ from shoal.errors import ClaimError, OptionError, closest
 from shoal.evaluation.disclosure.keys import coded
 from shoal.evaluation.groups import places
 from shoal.io import Table
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt
+from shoal.mechanisms.base import Progress, Rebuilt
 from shoal.mechanisms.kanonymity.columns import columns_of, or_none, quasi_identifiers, refuse_masked_weight
 from shoal.mechanisms.kanonymity.verify import persons_hold, reached
 from shoal.mechanisms.strata import (
@@ -28,18 +28,18 @@ from shoal.mechanisms.strata import (
     strata_terms,
 )
 from shoal.mechanisms.suppression.keys import Integers
+from shoal.mechanisms.suppression.method import Suppress
 from shoal.mechanisms.suppression.several import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
 from shoal.method.budget import Plan
 from shoal.method.forms import columns_of_combination
-from shoal.method.method import Method
-from shoal.noise import Source
+from shoal.privacy import Accountant
 from shoal.text import Message
 
 _SLACK = 1e-9
 
 
-def settle(method: Method, described: Described) -> tuple[Method, tuple[Message, ...]]:
+def settle(method: Suppress, described: Described) -> tuple[Suppress, tuple[Message, ...]]:
     """A risk as the k that keeps it, where an empty cell is a value of its own."""
     quasi = keys_of(method, described)
     _combinations(method, quasi)
@@ -58,7 +58,7 @@ def settle(method: Method, described: Described) -> tuple[Method, tuple[Message,
     return replace(method, k=max(method.size, math.ceil(1 / method.risk))), ()
 
 
-def keys_of(method: Method, described: Described) -> tuple[str, ...]:
+def keys_of(method: Suppress, described: Described) -> tuple[str, ...]:
     """The columns that cells are emptied in: the quasi-identifiers but the strata, which stay."""
     found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
     if not found:
@@ -66,7 +66,7 @@ def keys_of(method: Method, described: Described) -> tuple[str, ...]:
     return found
 
 
-def _combinations(method: Method, quasi: tuple[str, ...]) -> list[Combination]:
+def _combinations(method: Suppress, quasi: tuple[str, ...]) -> list[Combination]:
     """What has to occur how often, small combinations first and all quasi-identifiers last."""
     found = []
     for text, k in method.combinations or ():
@@ -85,7 +85,7 @@ def _combinations(method: Method, quasi: tuple[str, ...]) -> list[Combination]:
     return sorted(found, key=lambda one: (len(one.columns), one.columns))
 
 
-def plan(method: Method, described: Described) -> Plan:
+def plan(method: Suppress, described: Described) -> Plan:
     """No budget; what is emptied, and how an empty cell counts."""
     quasi = keys_of(method, described)
     every = quasi_identifiers(described)
@@ -106,7 +106,7 @@ def plan(method: Method, described: Described) -> Plan:
     return Plan({}, {}, (*conditions, *strata_terms(method)))
 
 
-def _goal(method: Method, described: Described) -> Message:
+def _goal(method: Suppress, described: Described) -> Message:
     """What cells are emptied for, where an empty one fits any value."""
     if method.risk is not None:
         return Message.of("no-risk-above", risk=float(method.risk))
@@ -116,7 +116,7 @@ def _goal(method: Method, described: Described) -> Message:
     return Message.of("compatible-with-persons", k=method.size, unit=unit)
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: Suppress, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise."""
     if labels is not None:
         raise OptionError("method-makes-no-clusters", method=method.name)
@@ -129,10 +129,10 @@ def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | 
 
 
 def run(
-    method: Method,
+    method: Suppress,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
@@ -145,7 +145,7 @@ def run(
     Reference: docs/suppression.md.
     """
     quasi = keys_of(method, described)
-    columns = columns_of(method, described)
+    columns = columns_of(described)
     codes = np.stack([_codes(columns.values[name], described.gaps.get(name)) for name in quasi], axis=1)
     # of the whole table, so that all strata give up the same columns first
     sizes = tuple(np.unique(column[column > 0]).size for column in codes.T)
@@ -185,7 +185,7 @@ def _codes(values: NDArray[np.float64], gaps: NDArray[np.bool_] | None) -> Integ
 
 
 def _facts(
-    method: Method,
+    method: Suppress,
     stratum: Stratum,
     quasi: tuple[str, ...],
     gone: NDArray[np.bool_],
@@ -210,7 +210,7 @@ def _facts(
 class _Work:
     """The keys of one stratum, 0 for an empty cell, and how many values each has in the whole table."""
 
-    method: Method
+    method: Suppress
     quasi: tuple[str, ...]
     codes: Integers
     weights: NDArray[np.float64] | None
@@ -270,7 +270,7 @@ class _Work:
         return found
 
 
-def verify(method: Method, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+def verify(method: Suppress, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
     """Measure what was written: every combination, with the strata that are there."""
     quasi = keys_of(method, described)
     strata = [name for name in method.strata or () if name in table.names]
@@ -282,7 +282,7 @@ def verify(method: Method, described: Described, table: Table, linked: Mapping[s
             reached(table, [*names, *strata], [], described, k=wish.k)
 
 
-def _compatible(method: Method, table: Table, names: list[str], strata: list[str], k: int) -> None:
+def _compatible(method: Suppress, table: Table, names: list[str], strata: list[str], k: int) -> None:
     """Count compatible rows; the risk by weights cannot be measured without them."""
     if method.risk is not None or (method.strata and not strata):
         return
@@ -300,13 +300,3 @@ def _compatible(method: Method, table: Table, names: list[str], strata: list[str
 def _enough(counts: NDArray[np.float64], k: int, what: Message) -> None:
     if counts.min() < k - _SLACK:
         raise ClaimError("row-compatible-instead-so-nothing-kept", counts=counts.min(), what=what, k=k)
-
-
-def compares(method: Method) -> bool:
-    """An empty cell that fits any value is looked for in all rows; otherwise rows are sorted."""
-    return method.missing_as == "wildcard"
-
-
-SUPPRESS = Mechanism(
-    plan, run, settle=settle, verify=verify, check=check, by_frequency=True, compares=compares
-)

@@ -1,14 +1,15 @@
-"""Private cut points. In: sorted positions of one attribute, a rate per level. Out: the edges of 2^levels intervals."""
+"""Private cut points. In: sorted positions of an attribute, a spend per level. Out: edges of 2^levels intervals."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.noise import Source, exponential_choice
+from shoal.privacy import Spend
 
 
 def rank_intervals(
@@ -67,24 +68,32 @@ def draw_cut(
 def draw_edges(
     ordered: NDArray[np.int64],
     first: Sequence[int],
-    rates: Sequence[Fraction],
-    source: Source,
+    levels: Sequence[Spend],
+    rate_of: Callable[[Fraction], Fraction],
     counts: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
     """Edges e of intervals e[i] .. e[i+1]-1: every level halves every interval, beginning with those of `first`.
 
-    `ordered` are the records' positions, or, with `counts`, the different ones and how many records have each.
+    Args:
+        ordered: the records' positions, or, with `counts`, the different ones and how many records have each.
+        levels: what each level may spend.
+        rate_of: the rate of a level, by what it spends.
 
     Guarantee:
-        Level l costs what one cut of its rate costs under replace-one (4·rate) and add/remove (2·rate): a record
+        A level costs what one cut of its rate costs under replace-one (4·rate) and add/remove (2·rate): a record
         is in one interval of a level, and a replaced record is either replaced inside one or moves between two.
 
     >>> from shoal.noise import Seeded
-    >>> draw_edges(np.array([1, 1, 8, 8]), [0, 10], [Fraction(50), Fraction(50)], Seeded(1)).size
+    >>> from shoal.privacy import Accountant
+    >>> account = Accountant.of({"cut points": Fraction(4)}, Fraction(4), Seeded(1))
+    >>> levels = [account.spend("cut points", Fraction(2)) for _ in range(2)]
+    >>> draw_edges(np.array([1, 1, 8, 8]), [0, 10], levels, lambda amount: 25 * amount).size
     5
     """
     edges = np.array(first, dtype=np.int64)
-    for rate in rates:
+    for level in levels:
+        amount, source = level.take()
+        rate = rate_of(amount)
         places = np.searchsorted(ordered, edges)
         cuts = []
         for i in range(edges.size - 1):

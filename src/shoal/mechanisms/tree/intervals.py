@@ -15,7 +15,7 @@ from shoal.mechanisms.tree.counts import Level, consistent_counts
 from shoal.mechanisms.tree.cuts import draw_edges
 from shoal.mechanisms.tree.gate import noisy
 from shoal.mechanisms.tree.layout import Layout
-from shoal.noise import Source
+from shoal.mechanisms.tree.spending import Purse
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -84,7 +84,7 @@ def ends_of(edges: Integers, *, gap: bool = False) -> tuple[Integers, Integers]:
 
 
 def measure_intervals(
-    positions: Integers, steps: int, total: float, layout: Layout, source: Source
+    positions: Integers, steps: int, total: float, layout: Layout, purse: Purse
 ) -> tuple[Intervals, NDArray[np.uint16]]:
     """Spend one attribute's share: cut points, then counts and sums of the intervals between them.
 
@@ -106,31 +106,35 @@ def measure_intervals(
     Reference:
         docs/proofs/tree.md, sections 2 to 4.
     """
-    found = intervals_of(np.sort(positions), None, steps, total, layout, source)
+    found = intervals_of(np.sort(positions), None, steps, total, layout, purse)
     return found, codes_of(positions, found.edges, steps)
 
 
 def intervals_of(
-    ordered: Integers, of_each: Integers | None, steps: int, total: float, layout: Layout, source: Source
+    ordered: Integers, of_each: Integers | None, steps: int, total: float, layout: Layout, purse: Purse
 ) -> Intervals:
     """`measure_intervals` of sorted positions, or of different positions and how many records have `of_each`."""
-    gap = layout.gap > 0
+    gap, purposes = layout.gap > 0, purse.purposes
     first = [0, *([steps] if gap else []), steps + 1]
-    edges = draw_edges(ordered, first, layout.cut_rates, source, of_each)
+    spends = [
+        purse.spend(purposes.cut_points(level), share, over="intervals")
+        for level, share in enumerate(layout.cuts)
+    ]
+    edges = draw_edges(ordered, first, spends, layout.cut_rate, of_each)
     places = np.searchsorted(ordered, edges)
     exact = np.diff(places).astype(np.int64) if of_each is None else _sums(of_each, places)
-    # per level the share of its counts, the expected share of the left halves and the doubt about it
-    measured = [(layout.gap, _PRESENT, _PRESENT_DOUBT)] if gap else []
-    for level, (share, rate) in enumerate(zip(layout.intervals, layout.cut_rates, strict=True)):
+    # per level what its counts are paid from, the expected share of the left halves and the doubt about it
+    measured = [(purposes.missing, layout.gap, _PRESENT, _PRESENT_DOUBT)] if gap else []
+    for level, (share, cut) in enumerate(zip(layout.intervals, layout.cuts, strict=True)):
         # a cut misses the median by about 1/rate records
-        measured.append((share, 0.5, _TIES + float(1 / rate) / max(total / 2**level, 1.0)))
+        doubt = _TIES + float(1 / layout.cut_rate(cut)) / max(total / 2**level, 1.0)
+        measured.append((purposes.interval_counts(level), share, 0.5, doubt))
     levels = []
-    for level, (share, expected, doubt) in enumerate(measured):
-        scale = layout.count_scale(share)
+    for level, (purpose, share, expected, doubt) in enumerate(measured):
         counts = exact.reshape(2 << level, -1).sum(axis=1)
-        levels.append(
-            Level(noisy(counts, scale, source), 2 * float(scale) ** 2, np.full(1 << level, expected), doubt)
-        )
+        found = noisy(counts, layout.moved, purse.spend(purpose, share, over="intervals"))
+        variance = 2 * float(layout.count_scale(share)) ** 2
+        levels.append(Level(found, variance, np.full(1 << level, expected), doubt))
     counts_by_level = _without_empty(consistent_counts(total, levels), edges)
     if not layout.means:
         return Intervals(edges, counts_by_level, None, None, gap=gap)
@@ -142,9 +146,11 @@ def intervals_of(
     )
     twice = 2 * sums - exact * ends
     widths = highs - lows
-    scales = [layout.sum_scale(int(width), layout.means) for width in widths]
+    moves = [layout.moved * int(width) for width in widths]
     weights = np.maximum(counts_by_level[-1], 1.0)
-    offsets = noisy(twice, scales, source) / (2 * weights)
+    spend = purse.spend(purposes.sums, layout.means, over="intervals")
+    offsets = noisy(twice, moves, spend) / (2 * weights)
+    scales = [layout.sum_scale(int(width), layout.means) for width in widths]
     spreads = np.array([float(scale) for scale in scales]) / (np.sqrt(2) * weights)
     values = edges.size // 2 if gap else edges.size - 1
     offsets[:values] = steadied(offsets[:values], spreads[:values], edges[: values + 1])
@@ -152,7 +158,7 @@ def intervals_of(
     means = np.clip(means, lows, highs)
     deviations = None
     if layout.squares:
-        deviations = _deviations(ordered, of_each, places, lows, highs, means, weights, layout, source)
+        deviations = _deviations(ordered, of_each, places, lows, highs, means, weights, layout, purse)
     return Intervals(edges, counts_by_level, means, deviations, gap=gap)
 
 
@@ -215,7 +221,7 @@ def _deviations(
     means: Floats,
     weights: Floats,
     layout: Layout,
-    source: Source,
+    purse: Purse,
 ) -> Floats:
     """Noisy standard deviations from sums of squares around the centres, in 2^20 parts of the largest square."""
     half = np.maximum((highs - lows) / 2, 0.5)
@@ -227,7 +233,8 @@ def _deviations(
     parts = np.clip(parts, 0, _SQUARE_PARTS) - bound
     if of_each is not None:
         parts = parts * of_each
-    sums = noisy(_sums(parts, places), layout.sum_scale(bound, layout.squares), source)
+    spend = purse.spend(purse.purposes.squares, layout.squares, over="intervals")
+    sums = noisy(_sums(parts, places), layout.moved * bound, spend)
     squares = (sums / weights + bound) / _SQUARE_PARTS * half**2
     deviations: Floats = np.sqrt(np.clip(squares - (means - centres) ** 2, 0, half**2))
     return deviations

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from shoal.errors import OptionError
-from shoal.method.method import Method
-from shoal.noise import round_up_scale
+from shoal.mechanisms.tree.gate import scale_of
+from shoal.mechanisms.tree.method import TreeDP
 
 STAGES = ("cuts", "intervals", "leaves", "means")
 MOST_CUTS = 10
@@ -103,13 +103,17 @@ class Layout:
         )
 
     @property
-    def cut_rates(self) -> tuple[Fraction, ...]:
-        """Rate of the exponential mechanism of each level: a penalty changes by 2 at most, or by 1 when adding."""
-        return tuple(share / (2 if self.adding else 4) for share in self.cuts)
+    def moved(self) -> int:
+        """How far one record moves the counts of a level: a replaced one moves two by one, an added one one."""
+        return 1 if self.adding else 2
+
+    def cut_rate(self, share: Fraction) -> Fraction:
+        """Rate of the exponential mechanism of a level: a penalty changes by 2 at most, or by 1 when adding."""
+        return share / (2 if self.adding else 4)
 
     def count_scale(self, share: Fraction) -> Fraction:
-        """Scale of noise on the counts of a level: a replaced record changes two of them by one, an added one one."""
-        return round_up_scale((1 if self.adding else 2) / share)
+        """Scale of noise on the counts of a level."""
+        return scale_of(self.moved, share)
 
     def check(self, steps: int | None) -> None:
         """An error if noise of this layout cannot be drawn, for an attribute of so many steps (None: a nominal one)."""
@@ -123,10 +127,10 @@ class Layout:
 
     def sum_scale(self, bound: int, share: Fraction) -> Fraction:
         """Scale of noise on a sum whose terms are at most `bound` in size: two terms change, or one when adding."""
-        return round_up_scale((1 if self.adding else 2) * bound / share)
+        return scale_of(self.moved * bound, share)
 
 
-def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fitting: bool = False) -> Layout:
+def lay_out(method: TreeDP, attributes: int, rows: int, budget: Fraction, *, fitting: bool = False) -> Layout:
     """Settle depth and shares for `rows` records; what the method's settings fix is taken as it is.
 
     `fitting`: the number of rows was drawn, and a depth that it does not allow becomes the largest that it does.
@@ -159,7 +163,7 @@ def lay_out(method: Method, attributes: int, rows: int, budget: Fraction, *, fit
     )
 
 
-def possible_layouts(method: Method, attributes: int, budget: Fraction) -> list[Layout]:
+def possible_layouts(method: TreeDP, attributes: int, budget: Fraction) -> list[Layout]:
     """A layout for every number of levels that a number of rows yet to be drawn can lead to.
 
     Of the depths that follow from the rows one stands for all: the shares depend on whether there is a tree at all, and
@@ -181,13 +185,13 @@ def _most_depth(cuts: int, attributes: int) -> int:
     return min(cuts * attributes, MOST_DEPTH) if attributes > 1 else 0
 
 
-def rows_share(method: Method) -> Fraction:
+def rows_share(method: TreeDP) -> Fraction:
     """What the number of rows costs: nothing where it is public or declared."""
     noisy = method.adjacency.hides_size and method.rows is None
     return method.budget * _ROWS_SHARE if noisy else Fraction(0)
 
 
-def _choose_cuts(method: Method, attributes: int, rows: int, budget: Fraction) -> int:
+def _choose_cuts(method: TreeDP, attributes: int, rows: int, budget: Fraction) -> int:
     """The most levels that leave every level worth its share."""
     found = 0
     for levels in range(1, MOST_CUTS + 1):
@@ -203,7 +207,7 @@ def _worth_counting(rows: int, depth: int, share: Fraction) -> bool:
     return worth >= _LEAF_WORTH
 
 
-def _stage_shares(method: Method, cuts: int) -> dict[str, Fraction]:
+def _stage_shares(method: TreeDP, cuts: int) -> dict[str, Fraction]:
     if cuts == 0:
         return dict.fromkeys(STAGES, Fraction(0)) | {"means": Fraction(1)}
     if method.shares is not None:

@@ -12,17 +12,19 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Mechanism, Progress, Rebuilt, gap_terms
+from shoal.mechanisms.base import Progress, Rebuilt, gap_terms
 from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
 from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_counts
-from shoal.mechanisms.tree.gate import noisy
+from shoal.mechanisms.tree.gate import noisy, scale_of
 from shoal.mechanisms.tree.intervals import Intervals, intervals_of, measure_intervals
 from shoal.mechanisms.tree.layout import Layout, lay_out, possible_layouts, rows_share
+from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.rows import Block, blocks_of, draw_block, draw_concepts
+from shoal.mechanisms.tree.spending import BY_ROWS, ROWS, Purposes, Purse
 from shoal.mechanisms.tree.values import measure_values, values_of
 from shoal.method.budget import Plan
-from shoal.method.method import Method
-from shoal.noise import Source, round_up_scale
+from shoal.noise import Source
+from shoal.privacy import Accountant
 from shoal.text import Message
 
 # Standard deviation of a child's share around that of independent attributes, if nothing is known.
@@ -31,7 +33,7 @@ _DEPENDENCE = 0.6
 _MOST_ROWS_NOISE = 100_000
 
 
-def plan(method: Method, described: Described) -> Plan:
+def plan(method: TreeDP, described: Described) -> Plan:
     """Share ε over cut points, counts and sums, level by level, from the public number of rows.
 
     Under add/remove with a noisy number of rows the levels are settled by that number, so only stages are listed.
@@ -42,12 +44,10 @@ def plan(method: Method, described: Described) -> Plan:
     budget = method.budget - counting
     if rows is None:
         # the stages' totals differ with the depth, which follows from the noisy number of rows
-        spending = {
-            "number of rows": counting,
-            "cut points, counts and sums, level by level as the number of rows allows": budget,
-        }
         said = (Message("tree-by-noisy-rows"), *gap_terms(described))
-        return Plan(spending, dict.fromkeys(described.columns, budget / number), said, {})
+        return Plan(
+            {ROWS: counting, BY_ROWS: budget}, dict.fromkeys(described.columns, budget / number), said, {}
+        )
     layout = lay_out(method, number, rows, budget)
     counted = _counted(described, layout, rows)
     conditions = [
@@ -64,14 +64,14 @@ def plan(method: Method, described: Described) -> Plan:
     conditions += gap_terms(described)
     shares = dict.fromkeys(described.columns, budget / number)
     return Plan(
-        _spending(layout, described, counted),
+        Purposes.of(layout, described, counted).reserved(),
         shares,
         tuple(conditions),
         _per_attribute(method, described, layout),
     )
 
 
-def _per_attribute(method: Method, described: Described, layout: Layout) -> Mapping[str, Fraction]:
+def _per_attribute(method: TreeDP, described: Described, layout: Layout) -> Mapping[str, Fraction]:
     """What a change in one attribute alone costs: its own share, and the counts of the tree over all attributes.
 
     Nothing is said under add/remove, where neighbours differ by a whole record.
@@ -81,12 +81,12 @@ def _per_attribute(method: Method, described: Described, layout: Layout) -> Mapp
     return dict.fromkeys(described.columns, layout.attribute + sum(layout.leaves, Fraction(0)))
 
 
-def check(method: Method, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
+def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise, whatever number of rows is drawn and whatever intervals are."""
     rows, number = _public_rows(method, described), len(described.columns)
     if rows is None:
         share = rows_share(method)
-        scale = round_up_scale(1 / share)
+        scale = scale_of(1, share)
         if scale > _MOST_ROWS_NOISE:
             raise OptionError(
                 "mechanism-epsilon-too-small-draw-number-rows",
@@ -117,11 +117,13 @@ class Settled:
     Attributes:
         rows: how many are released.
         counted: the attributes whose values are counted one by one.
+        purposes: what its parts are charged to.
     """
 
     rows: int
     layout: Layout
     counted: tuple[str, ...]
+    purposes: Purposes
 
 
 @internal()
@@ -137,10 +139,10 @@ class Model:
 
 
 def run(
-    method: Method,
+    method: TreeDP,
     described: Described,
     plan: Plan,
-    source: Source,
+    account: Accountant,
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
@@ -153,7 +155,7 @@ def run(
         A sort per attribute, one pass over the records per level of the tree, a sort of the rows per attribute.
     """
     columns = described.columns
-    known = settle_rows(method, described, source)
+    known = settle_rows(method, described, account)
     layout, rows = known.layout, known.rows
     steps = 2 * len(columns) + 1
     measured: list[Intervals] = []
@@ -162,17 +164,18 @@ def run(
     for number, column in enumerate(columns):
         positions, clipped[column] = tree_positions(described, column)
         points, own = tree_points(described, column), own_layout(described, column, known)
+        purse = Purse(account, known.purposes, column)
         if column in known.counted:
-            found, codes[number] = measure_values(positions, points, float(rows), own, source)
+            found, codes[number] = measure_values(positions, points, float(rows), own, purse)
         else:
-            found, codes[number] = measure_intervals(positions, points - 1, float(rows), own, source)
+            found, codes[number] = measure_intervals(positions, points - 1, float(rows), own, purse)
         measured.append(found)
         progress("cutting attributes", number + 1, steps)
     tree = grown(measured, layout)
-    cells = _leaf_counts(tree, codes, measured, layout, float(rows), source)
+    cells = _leaf_counts(tree, codes, measured, known, account)
     progress("counting leaves", len(columns) + 1, steps)
     model = Model(tuple(measured), tree, whole_counts(cells, rows), method.rebuild, method.generalise)
-    drawn = []
+    drawn, source = [], account.free("rows drawn from noisy counts")
     blocks = blocks_of(model.per_leaf)
     for number, block in enumerate(blocks):
         drawn.append(draw_values(model, described, block, number, source))
@@ -183,17 +186,24 @@ def run(
     )
 
 
-def settle_rows(method: Method, described: Described, source: Source) -> Settled:
-    """The number of rows, drawn where it is neither public nor declared, and the layout that follows from it."""
-    rows, budget = _public_rows(method, described), method.budget
-    if rows is None:
-        share = rows_share(method)
-        count = noisy(np.array([described.n]), round_up_scale(1 / share), source)
-        rows = max(int(count[0]), 1)
-        budget -= share
-    number = len(described.columns)
-    layout = lay_out(method, number, rows, budget, fitting=_public_rows(method, described) is None)
-    return Settled(rows, layout, _counted(described, layout, rows))
+def settle_rows(method: TreeDP, described: Described, account: Accountant) -> Settled:
+    """The number of rows, drawn where it is neither public nor declared, and the layout that follows from it.
+
+    What was reserved for all that the number of rows settles is divided as the layout says.
+    """
+    public, budget, number = _public_rows(method, described), method.budget, len(described.columns)
+    if public is not None:
+        layout = lay_out(method, number, public, budget)
+        counted = _counted(described, layout, public)
+        return Settled(public, layout, counted, Purposes.of(layout, described, counted))
+    share = rows_share(method)
+    count = noisy(np.array([described.n]), 1, account.spend(ROWS, share))
+    rows = max(int(count[0]), 1)
+    layout = lay_out(method, number, rows, budget - share, fitting=True)
+    counted = _counted(described, layout, rows)
+    purposes = Purposes.of(layout, described, counted)
+    account.divide(BY_ROWS, purposes.reserved())
+    return Settled(rows, layout, counted, purposes)
 
 
 def tree_positions(described: Described, column: str) -> tuple[NDArray[np.int64], int]:
@@ -216,15 +226,16 @@ def measure_attribute(
     positions: NDArray[np.int64],
     counts: NDArray[np.int64],
     known: Settled,
-    source: Source,
+    account: Accountant,
 ) -> Intervals:
     """An attribute from the different positions of `tree_positions` and how many records have each."""
+    purse = Purse(account, known.purposes, column)
     own, points = own_layout(described, column, known), tree_points(described, column)
     if column not in known.counted:
-        return intervals_of(positions, counts, points - 1, float(known.rows), own, source)
+        return intervals_of(positions, counts, points - 1, float(known.rows), own, purse)
     exact = np.zeros(points, dtype=np.int64)
     exact[positions] = counts
-    return values_of(exact, float(known.rows), own, source)
+    return values_of(exact, float(known.rows), own, purse)
 
 
 def grown(measured: Sequence[Intervals], layout: Layout) -> Tree:
@@ -258,7 +269,7 @@ def draw_values(
     return values
 
 
-def _public_rows(method: Method, described: Described) -> int | None:
+def _public_rows(method: TreeDP, described: Described) -> int | None:
     """The number of rows to release, where it is known without looking: public, or declared."""
     if not method.adjacency.hides_size:
         return described.n
@@ -282,50 +293,12 @@ def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]
     )
 
 
-def _spending(layout: Layout, described: Described, counted: tuple[str, ...]) -> Mapping[str, Fraction]:
-    cut = [column for column in described.columns if column not in counted]
-    names = [column for column in cut if column in described.nominal]
-    number = len(cut) - len(names)
-    flagged = sum(column in described.flagged for column in cut)
-    gaps = layout.for_gaps
-    parts: dict[str, Fraction] = {}
-    if counted:
-        parts[f"value counts {_of(len(counted), described)}"] = layout.attribute * len(counted)
-    levels = len(layout.cuts)
-    for level in range(levels if cut else 0):
-        parts[f"cut points {_of(len(cut), described)}, level {level + 1} of {levels}"] = layout.cuts[
-            level
-        ] * len(cut)
-    if flagged:
-        parts[f"missing values {_of(flagged, described)}"] = gaps.gap * flagged
-    for level in range(levels if cut else 0):
-        share = layout.intervals[level] * (number - flagged) + gaps.intervals[level] * flagged
-        share += layout.for_names.intervals[level] * len(names)
-        parts[f"interval counts {_of(len(cut), described)}, level {level + 1} of {levels}"] = share
-    for level, share in enumerate(layout.leaves, start=1):
-        parts[f"counts of the tree, level {level} of {len(layout.leaves)}"] = share
-    if number:
-        sums = layout.means * (number - flagged) + gaps.means * flagged
-        parts[f"interval sums {_of(number, described)}"] = sums
-    if number and layout.squares:
-        squares = layout.squares * (number - flagged) + gaps.squares * flagged
-        parts[f"interval sums of squares {_of(number, described)}"] = squares
-    return parts
-
-
-def _of(number: int, described: Described) -> str:
-    if number == len(described.columns):
-        return "of all attributes"
-    return f"of {number} attribute{'s' if number > 1 else ''}"
-
-
 def _leaf_counts(
     tree: Tree,
     codes: NDArray[np.uint16],
     measured: Sequence[Intervals],
-    layout: Layout,
-    rows: float,
-    source: Source,
+    known: Settled,
+    account: Accountant,
 ) -> NDArray[np.float64]:
     """Noisy counts of all levels of the tree, made consistent with each other and with the attributes' intervals.
 
@@ -333,27 +306,26 @@ def _leaf_counts(
         Given the cut points the boxes are public and a record is in one box of a level: noise of scale 2/share
         (1/share when adding) costs each level its share.
     """
-    return noisy_leaves(tree, leaves_of(tree, codes, measured), measured, layout, rows, source)
+    return noisy_leaves(tree, leaves_of(tree, codes, measured), measured, known, account)
 
 
 def noisy_leaves(
     tree: Tree,
     exact: NDArray[np.int64],
     measured: Sequence[Intervals],
-    layout: Layout,
-    rows: float,
-    source: Source,
+    known: Settled,
+    account: Accountant,
 ) -> NDArray[np.float64]:
     """`_leaf_counts` of the exact counts of the leaves."""
+    layout, rows = known.layout, float(known.rows)
     if not layout.leaves:
         return np.array([rows])
     levels = []
     for level, share in enumerate(layout.leaves):
-        scale = layout.count_scale(share)
         counts = exact.reshape(2 << level, -1).sum(axis=1)
-        levels.append(
-            Level(noisy(counts, scale, source), 2 * float(scale) ** 2, tree.fractions[level], _DEPENDENCE)
-        )
+        spend = account.spend(known.purposes.tree_counts(level), share, over="boxes")
+        variance = 2 * float(layout.count_scale(share)) ** 2
+        levels.append(Level(noisy(counts, layout.moved, spend), variance, tree.fractions[level], _DEPENDENCE))
     cells = consistent_counts(rows, levels)[-1]
     groupings, targets = [], []
     for number, found in enumerate(measured):
@@ -363,6 +335,3 @@ def noisy_leaves(
             groupings.append(tree.place[:, number] >> (tree.halved[:, number] - level))
             targets.append(found.counts[level])
     return rake(cells, groupings, targets)
-
-
-TREE = Mechanism(plan, run, check=check)

@@ -15,11 +15,11 @@ from shoal.mechanisms.tree.counts import nearest_counts
 from shoal.mechanisms.tree.gate import noisy
 from shoal.mechanisms.tree.intervals import Floats, Integers, Intervals, codes_of
 from shoal.mechanisms.tree.layout import Layout
-from shoal.noise import Source
+from shoal.mechanisms.tree.spending import Purse
 
 
 def measure_values(
-    positions: Integers, points: int, total: float, layout: Layout, source: Source
+    positions: Integers, points: int, total: float, layout: Layout, purse: Purse
 ) -> tuple[Intervals, NDArray[np.uint16]]:
     """Spend one attribute's share on a count of each of its `points` values.
 
@@ -37,15 +37,15 @@ def measure_values(
         docs/proofs/tree.md, section 3.
     """
     exact = np.bincount(positions, minlength=points).astype(np.int64)
-    found = values_of(exact, total, layout, source)
+    found = values_of(exact, total, layout, purse)
     return found, codes_of(positions, found.edges, points - 1)
 
 
-def values_of(exact: Integers, total: float, layout: Layout, source: Source) -> Intervals:
+def values_of(exact: Integers, total: float, layout: Layout, purse: Purse) -> Intervals:
     """`measure_values` of the exact count of each value."""
     points = exact.size
-    scale = layout.count_scale(layout.attribute)
-    counts = nearest_counts(noisy(exact, scale, source), total)
+    spend = purse.spend(purse.purposes.values, layout.attribute, over="values")
+    counts = nearest_counts(noisy(exact, layout.moved, spend), total)
     gap = layout.gap > 0
     cuts = len(layout.cuts) + gap
     edges = halved(counts, len(layout.cuts), [0, *([points - 1] if gap else []), points])

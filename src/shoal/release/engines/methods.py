@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs.contrasts import PairCounts
-from shoal.mechanisms.pairs.drawing import Drawing, fitted
+from shoal.mechanisms.pairs.drawing import Drawing, fitted, with_triples
 from shoal.mechanisms.pairs.drawing import draw_values as draw_pair_values
 from shoal.mechanisms.pairs.mechanism import measure_attributes, pair_positions
+from shoal.mechanisms.pairs.method import PairsDP
 from shoal.mechanisms.pairs.model import Counted, Measured, counted, measure_pairs
 from shoal.mechanisms.pairs.rows import block_sizes
 from shoal.mechanisms.tree.counts import whole_counts
@@ -39,6 +40,7 @@ from shoal.mechanisms.tree.mechanism import (
     tree_points,
     tree_positions,
 )
+from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.rows import Block, blocks_of
 from shoal.noise import Source
 from shoal.release.engines.moment_method import by_moments
@@ -64,14 +66,16 @@ def by_record(work: Work) -> Made:
     """`laplace`: noise on every record by itself."""
     prepared, source = work.prepared, work.source()
     described = work.described
+    # which batch a record is in follows from its place in the table
+    shared = prepared.account().parallel("batches of records")
     out = work.outgoing(work.runner.rows, source)
     task = partial(
         noisy_records,
         reading=work.records.reading,
         described=described,
         method=prepared.method,
-        mechanism=prepared.mechanism,
         plan=prepared.plan,
+        shared=shared.elsewhere(),
         source=source.child("noise"),
         out=out,
     )
@@ -83,8 +87,8 @@ def by_record(work: Work) -> Made:
 def by_tree(work: Work) -> Made:
     """`tree-dp`: cut points, counts and sums from histograms, one pass for the leaves, rows drawn in blocks."""
     prepared = work.prepared
-    method, described, source = prepared.method, prepared.described, prepared.source
-    known = settle_rows(method, described, source)
+    method, described, account = cast("TreeDP", prepared.method), prepared.described, prepared.account()
+    known = settle_rows(method, described, account)
     measured: list[Intervals] = []
     for name, histogram in zip(described.columns, work.histograms(), strict=True):
         assert histogram.counts is not None
@@ -92,13 +96,13 @@ def by_tree(work: Work) -> Made:
         if name in described.flagged and work.records.missing_of(name):
             positions = np.append(positions, tree_points(described, name) - 1)
             counts = np.append(counts, work.records.missing_of(name))
-        measured.append(measure_attribute(described, name, positions, counts, known, source))
+        measured.append(measure_attribute(described, name, positions, counts, known, account))
         work.tell("cutting attributes", len(measured), len(described.columns))
     tree = grown(measured, known.layout)
     exact = np.zeros(tree.leaves, dtype=np.int64)
     if known.layout.leaves:
         (exact,) = work.counts("counting leaves", partial(_leaf_counts, tree=tree, measured=tuple(measured)))
-    cells = noisy_leaves(tree, exact, measured, known.layout, float(known.rows), source)
+    cells = noisy_leaves(tree, exact, measured, known, account)
     per_leaf = whole_counts(cells, known.rows)
     model = TreeModel(tuple(measured), tree, per_leaf, method.rebuild, method.generalise)
     blocks = blocks_of(per_leaf)
@@ -133,14 +137,14 @@ def _drawn(
 def by_pairs(work: Work) -> Made:
     """`pairs-dp`: attributes from histograms, one pass for the counts of all pairs of bins, rows drawn in blocks."""
     prepared = work.prepared
-    method, described, source = prepared.method, prepared.described, prepared.source
+    method, described, account = cast("PairsDP", prepared.method), prepared.described, prepared.account()
     found = work.histograms()
     for name in described.flagged:
         # beside the values: present or missing
         missing = work.records.missing_of(name)
         flags = np.array([described.n - missing, missing], dtype=np.int64)
         found.append(Histogram(np.flatnonzero(flags), flags[flags > 0]))
-    known = measure_attributes(method, described, found, source)
+    known = measure_attributes(method, described, found, account)
     count = partial(_pair_tables, known=known)
     tables = work.counts("counting pairs", count) if len(known.bins) > 1 else []
     triples = tables.pop() if known.triples is not None else None
@@ -150,7 +154,9 @@ def by_pairs(work: Work) -> Made:
         for (a, b), table in zip(_pairs(known), tables, strict=True)
     }
     sums = Counted(PairCounts([], known.bins, shaped), products, triples)
-    drawing = fitted(measure_pairs(sums, known, described.n, source), known, sums, source)
+    model = measure_pairs(sums, known, described.n, account)
+    made = fitted(model, known, account.free("a model of pairs"))
+    drawing = with_triples(made, model, known, sums, account)
     sizes = block_sizes(known.rows)
     own = work.source()
     draw = partial(_pairs_block, drawing=drawing, described=work.described, source=own)

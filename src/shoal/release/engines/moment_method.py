@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from shoal.columns.describe import Described
 from shoal.columns.lattice import Lattice
 from shoal.mechanisms.moments.masking import calibrate
 from shoal.mechanisms.moments.mechanism import budget_of, masked, own_units, rows_source
+from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.mechanisms.moments.statistics.draw import draw_ranks
 from shoal.mechanisms.moments.statistics.power_sums import Centred
 from shoal.method.stages import Group
@@ -37,7 +38,8 @@ Floats = NDArray[np.float64]
 def by_moments(work: Work) -> Made:
     """`xm-20` to `xm-26` and their like: noise on the moments of clusters of ranks, rows drawn from these."""
     prepared = work.prepared
-    method, described, rows = prepared.method, prepared.described, work.runner.rows
+    method, described, rows = cast("CrossMoment", prepared.method), prepared.described, work.runner.rows
+    account = prepared.account()
     histograms = work.histograms()
     heavy = {
         name: found
@@ -60,7 +62,7 @@ def by_moments(work: Work) -> Made:
         centred = Centred.of_runs(*ranked.runs(), ranked.sums(), ranked.sizes)
         partition = Partition(np.empty(0, dtype=np.int64), ranked.sizes, (name,))
         fixed = calibrate(group, partition, budget, method, centred)
-        possible = masked(group, fixed, budget, prepared.source, method, centred)
+        possible = masked(group, fixed, budget, account, method, centred)
         statistics = [possible.statistics.means]
         if possible.shape is not None:
             statistics.append(possible.shape.deviations)

@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.histogram import Histogram
-from shoal.mechanisms.mask import floors, sum_noise
+from shoal.mechanisms.mask import concepts_of, floors, sum_noise, sums_of
 from shoal.mechanisms.rebuild import centroids
 from shoal.method.stages import Group
 from shoal.noise.categorical import categorical_centroids
+from shoal.noise.families import NOISES
 from shoal.partition import optimal
 from shoal.partition.ranking import group_sizes
+from shoal.privacy import Accountant
 from shoal.release.engines.blobs import Blob
 from shoal.release.engines.ranks import Ranges, Ranked, heavy_positions, lay_ranges
 from shoal.release.engines.stages import Stage
 from shoal.release.engines.tasks import buckets_of, from_ranges, to_ranges
 from shoal.release.engines.work import RUN, Made, Work, cluster_facts
-from shoal.sensitivity.local import CALIBRATIONS, cluster_scales
+from shoal.sensitivity.local import cluster_scales
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -29,7 +33,7 @@ Floats = NDArray[np.float64]
 
 def by_rank(work: Work) -> Made:
     """`ranking-dp`, `optimal-dp` and the iDP methods: noise on the sums of clusters of ranks, column by column."""
-    described = work.prepared.described
+    described, account = work.prepared.described, work.prepared.account()
     histograms = work.histograms()
     ranges = _ranges(work, histograms)
     given: list[Blob] = []
@@ -37,20 +41,20 @@ def by_rank(work: Work) -> Made:
     for number, name in enumerate(described.columns):
         sizes = cluster_sizes(work, name, histograms[number], work.prepared.plan.shares[name])
         ranked = Ranked.of(histograms[number], sizes, missing_of(work, name))
-        values, without = _cluster_values(work, name, ranked)
+        values, without = _cluster_values(work, name, ranked, account)
         given += ranges.given(number, sizes, values[: sizes.size])
         exact.update({} if without is None else {name: without})
         clusters.append(cluster_facts(name, ranked.sizes))
         work.tell("drawing noise", number + 1, len(described.columns))
     more = {"clusters_without_noise": exact} if exact else {}
-    method, reading, source = work.prepared.method, work.records.reading, work.source()
-    rows = work.runner.rows if method.link else described.n
-    out = work.outgoing(rows, source, linked=method.link)
+    linked, reading, source = work.prepared.method.output.linked, work.records.reading, work.source()
+    rows = work.runner.rows if linked else described.n
+    out = work.outgoing(rows, source, linked=linked)
     route = partial(
         to_ranges, reading=reading, described=work.described, routes=ranges.routes, apart=ranges.buckets
     )
     apart = buckets_of(work.runner.rows) if reading.separating else 0
-    place = partial(from_ranges, starts=ranges.starts, out=out, by_rank=not method.link)
+    place = partial(from_ranges, starts=ranges.starts, out=out, by_rank=not linked)
     stages = (Stage(route, ranges.buckets + apart, tuple(given)), Stage(place, out.buckets))
     return Made(work.over, stages, out, work.facts(clusters=clusters, **more))
 
@@ -71,7 +75,7 @@ def missing_of(work: Work, name: str) -> int:
 
 def cluster_sizes(work: Work, name: str, histogram: Histogram, share: Fraction) -> Integers:
     """Sizes of the clusters of a column in order of rank."""
-    method, described = work.prepared.method, work.prepared.described
+    method, described = cast("PartitionMethod", work.prepared.method), work.prepared.described
     if method.partition != "optimal":
         return group_sizes(described.n - missing_of(work, name), method.size, method.remainder)
     assert histogram.counts is not None
@@ -80,13 +84,13 @@ def cluster_sizes(work: Work, name: str, histogram: Histogram, share: Fraction) 
     return optimal(ordered, described.lattices[name].steps, share, method.size).sizes
 
 
-def _cluster_values(work: Work, name: str, ranked: Ranked) -> tuple[Floats, int | None]:
+def _cluster_values(work: Work, name: str, ranked: Ranked, account: Accountant) -> tuple[Floats, int | None]:
     """What the records of every cluster get, and how many clusters have no noise where that can be."""
-    prepared = work.prepared
-    method, plan, described, source = prepared.method, prepared.plan, prepared.described, prepared.source
+    method, described = cast("PartitionMethod", work.prepared.method), work.prepared.described
     lattice, tree = described.lattices[name], described.tree(name)
-    share = plan.shares[name]
+    share = work.prepared.plan.shares[name]
     if tree is not None:
+        own, source = account.spend(concepts_of(name), share, over="clusters").take()
         labels, positions, counts = ranked.runs()
         codes = np.asarray(tree.domain, dtype=np.int64)[positions]
         chosen = categorical_centroids(
@@ -94,13 +98,13 @@ def _cluster_values(work: Work, name: str, ranked: Ranked) -> tuple[Floats, int 
             codes,
             ranked.sizes.size,
             tree,
-            share,
+            own,
             source,
             generalise=method.generalise,
             counts=counts,
         )
         return chosen.astype(np.float64), None
-    calibration = CALIBRATIONS[method.sensitivity]
+    calibration = method.calibration
     scales = None
     if calibration.changes is not None:
         ends, partition = ranked.outline()
@@ -113,7 +117,8 @@ def _cluster_values(work: Work, name: str, ranked: Ranked) -> tuple[Floats, int 
             floors(group, method),
             ranked.sizes,
         )
-    noise = sum_noise((name,), (lattice.steps,), scales, share, ranked.sizes.size, source, method)[:, 0]
+    spend = account.spend(sums_of([name], together=NOISES[method.noise].joint), share, over="clusters")
+    noise = sum_noise((name,), (lattice.steps,), scales, spend, ranked.sizes.size, method)[:, 0]
     sums = ranked.calibrated_sums(method.sensitivity) + noise
     without = None if scales is None else int(np.count_nonzero(scales == 0))
     return centroids(sums, ranked.sizes, lattice, clip=method.clip), without

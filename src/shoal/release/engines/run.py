@@ -15,10 +15,9 @@ from shoal.columns.describe import Described
 from shoal.errors import OptionError, OutputError
 from shoal.io import Table, read_columnwise
 from shoal.io.arrow_files import parquet_rows
-from shoal.mechanisms.table import ENTRIES
 from shoal.method.method import Method
 from shoal.method.models import MODELS
-from shoal.method.stages import PARTITIONS, check_alike
+from shoal.method.stages import check_alike
 from shoal.progress import Progress
 from shoal.release.bundle import check_output, staged, write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
@@ -64,35 +63,25 @@ def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) 
     return Table(frame, "parquet", inferred=inferred, records=Elsewhere(runner, counted, na=na))
 
 
-def way_of(method: Method) -> str:
-    """How a method is done on an engine, a function of `methods`; empty where it cannot be done."""
-    entry = ENTRIES[method.mechanism]
-    if method.groups is not None or method.strata or (entry.columnwise and not method.columnwise):
-        return ""
-    if entry.in_parts != "stage":
-        return entry.in_parts
-    return PARTITIONS["alone" if method.stability == "record" else method.partition].in_parts
-
-
 def refusal(method: Method, in_memory: Message = IN_MEMORY) -> Message | None:
     """Why a method has no engine, and the nearest that has; None if it has one.
 
     Args:
         in_memory: how the table comes into memory, `IN_MEMORY` or `COLLECTED`.
     """
-    if not way_of(method):
+    if not method.in_parts:
         code = "strata-not-in-parts" if method.strata else "method-not-in-parts"
         return Message.of(code, method=method.name, nearest=_nearest(method), in_memory=in_memory)
-    if method.l is not None:
-        return Message.of("l-not-in-parts", method=method.name, in_memory=in_memory)
+    if method.not_in_parts:
+        return Message.of(method.not_in_parts, method=method.name, in_memory=in_memory)
     return None
 
 
 def _nearest(method: Method) -> Message:
     """Methods that promise the like of it and have an engine."""
-    if method.strata and way_of(replace(method, strata=None)):
+    if method.strata and replace(method, strata=None).in_parts:
         return Message("it-without-strata")
-    of_noise = any("dp" in case.model for case in ENTRIES[method.mechanism].claim.cases)
+    of_noise = any("dp" in case.model for case in method.claims.cases)
     return Message.of("one-of-methods", methods=("ranking-dp", "tree-dp") if of_noise else ("swap-ranking",))
 
 
@@ -112,11 +101,11 @@ def check_engine(prepared: Preparation, in_memory: Message = IN_MEMORY) -> None:
             unit=circumstances.unit,
             in_memory=in_memory,
         )
-    if way_of(method) != "by_record":
+    if method.in_parts != "by_record":
         check_positions(described.lattices, described.n)
     for name in described.table.records.reading.separating:
         missing = described.table.records.missing_of(name)
-        if missing and not method.link:
+        if missing and not method.output.linked:
             raise OptionError("column-missing-values-stay-missing-link", column=name, in_memory=in_memory)
         if missing:
             check_alike(described.n - missing, (), method, empty=False)
@@ -181,7 +170,7 @@ def write_release(
 
     records = prepared.described.table.records
     runner.watched(tell)
-    way: Callable[[methods.Work], Made] = getattr(methods, way_of(prepared.method))
+    way: Callable[[methods.Work], Made] = getattr(methods, prepared.method.in_parts)
     made = way(methods.Work(prepared, runner, records, tell))
     described = prepared.described.without_records()
     schema = released_schema(described, prepared.method)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from shoal.columns.describe import Described
 from shoal.mechanisms.kanonymity.algorithms.embedding import place_in_tree
 from shoal.mechanisms.kanonymity.algorithms.swap import swap_source, swapped_ranks
 from shoal.mechanisms.kanonymity.columns import KINDS, confidential_columns
+from shoal.mechanisms.kanonymity.methods import SwapRanking
 from shoal.noise import Source
 from shoal.partition.ranking import group_sizes
 from shoal.release.engines.blobs import Blob, batch_of, by_bucket
@@ -38,7 +39,8 @@ Floats = NDArray[np.float64]
 
 def by_swap(work: Work) -> Made:
     """`swap-ranking`: confidential values change owners inside groups of ranks, the others stay."""
-    method, described, rows = work.prepared.method, work.prepared.described, work.runner.rows
+    method, described = cast("SwapRanking", work.prepared.method), work.prepared.described
+    rows = work.runner.rows
     names = confidential_columns(method, described)
     histograms = dict(zip(described.columns, work.histograms(), strict=True))
     heavy = {

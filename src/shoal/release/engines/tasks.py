@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.columns.missing import with_gaps
 from shoal.display import internal
-from shoal.mechanisms.base import Mechanism
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
+from shoal.privacy import Parallel
 from shoal.progress import silent
 from shoal.release.engines.blobs import Blob, batch_of, by_bucket, packed, scattered
 from shoal.release.engines.order import Order
@@ -86,19 +86,21 @@ def noisy_records(
     reading: Reading,
     described: Described,
     method: Method,
-    mechanism: Mechanism,
     plan: Plan,
+    shared: Parallel,
     source: Source,
     out: Outgoing,
 ) -> Iterator[pa.RecordBatch]:
-    """Every record by itself: the mechanism runs on a batch as it would on a table, with noise of its own.
+    """Every record by itself: the method runs on a batch as it would on a table, with noise of its own.
+
+    `shared` is what a batch may spend.
 
     Guarantee:
         Each record gets fresh noise once: other content or other rows have another stream, the same have the same.
     """
     for part, here in reading.parts(batches, described):
         own = source.child("records", content_of(here, part.rows))
-        made = mechanism.run(method, here, plan, own, silent, None)
+        made = method.run(here, plan, shared.part(own), silent)
         yield batch_of(list(out.blobs(part.rows, [made.values[name] for name in described.columns])))
 
 
@@ -317,7 +319,7 @@ def assembled(
             )
             for name, row in zip(names, columns, strict=True)
         }
-        made = described.released_frame(stored, generalise=method.generalise)
+        made = described.released_frame(stored, generalise=method.output.generalise)
         yield from pa.Table.from_arrays(made.columns, schema=schema).combine_chunks().to_batches()
 
 
@@ -325,8 +327,8 @@ def _stored(
     described: Described, method: Method, name: str, values: Floats, *, computed: bool, gaps: bool
 ) -> NDArray[Any]:
     if not gaps or not (missing := np.isnan(values)).any():
-        return described.stored(name, values, clip=method.clip, computed=computed)
+        return described.stored(name, values, clip=method.output.clip, computed=computed)
     tree = described.tree(name)
     any_value = float(described.lattices[name].lo) if tree is None else float(tree.domain[0])
     filled = np.where(missing, any_value, values)
-    return with_gaps(described.stored(name, filled, clip=method.clip, computed=computed), missing)
+    return with_gaps(described.stored(name, filled, clip=method.output.clip, computed=computed), missing)

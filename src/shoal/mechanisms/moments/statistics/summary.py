@@ -7,9 +7,9 @@ from functools import cached_property
 from itertools import combinations_with_replacement
 
 from shoal.errors import OptionError
-from shoal.method.settings import SETTINGS
 
 COVARIANCES = ("all", "variances")
+COSKEWNESSES = ("marginal", "full")
 FORMS = ("coefficients", "eigen")
 
 # an entry of a symmetric array of statistics: the attributes it belongs to, in order
@@ -46,7 +46,7 @@ class Summary:
     def __post_init__(self) -> None:
         for name, value, known in (
             ("covariance", self.covariance, COVARIANCES),
-            ("coskewness", self.coskewness, tuple(SETTINGS["coskewness"].choices)),
+            ("coskewness", self.coskewness, COSKEWNESSES),
             ("form", self.form, FORMS),
         ):
             if value not in known:

@@ -1,14 +1,16 @@
-"""The settings of methods, one record each: name, form, range or choices, default, kinds of column, one sentence.
+"""Parameters of methods: fields that know their form, range, choices, default, kinds of column and one sentence.
 
-`Method`, recipes, the options of the command line, `shoal methods`, docs/methods.md and the messages about a wrong
-value all read this table. A new setting is one entry here and its name among the `adjustable` ones of a preset.
+A method class declares each parameter once. Validation, recipes, options of the command line, `shoal methods`, the
+controls of Studio, docs/methods.md and the messages about a wrong value follow from that. What several methods have is
+worded once, in `SHARED`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, Literal
 
 from shoal.columns.circumstances import MOST_EPSILON
@@ -23,25 +25,28 @@ from shoal.method.forms import Form
 from shoal.noise.epsilon import LARGEST, SMALLEST
 from shoal.noise.families import NOISES
 from shoal.noise.staircase_shape import OPTIMISE
-from shoal.partition.corners import CORNER_RULES
-from shoal.partition.insensitive import ORDERS
 
-# where a setting stands in a help text: what comes in, what is promised, how it is done, what to do with odd values
+# an exact number: whatever a form reads (a decimal text, a whole number, a fraction) comes in, a Fraction is kept
+Exact = Any
+
+# where a parameter stands in a help text: what comes in, what is promised, how it is done, what to do with odd values
 Group = Literal["input", "promise", "method", "odd values"]
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """One setting: everything that anybody who asks for it, reads it, checks it or explains it has to know.
+class Parameter:
+    """One parameter: everything that anybody who asks for it, reads it, checks it or explains it has to know.
 
     Attributes:
         form: how a value is written and read.
         about: one plain sentence, without its end; `{on}` and `{off}` stand for the two values of a switch.
         choices: the words to choose from, with what each means; a table that grows is read when it is asked.
         least, most: ends of the range of numbers, themselves included.
-        default: what holds where neither a preset nor a caller says anything; None if it follows from the rest.
+        default: what holds where a caller says nothing; None if it follows from the rest.
+        required: it has to be given.
         kinds: the kinds of column that it concerns.
         common: among the few that a first look shows.
+        after: the parameter that it follows where those of all methods are listed.
     """
 
     name: str
@@ -54,6 +59,8 @@ class Setting:
     default: Any = None
     kinds: tuple[str, ...] = KINDS
     common: bool = False
+    required: bool = False
+    after: str = ""
 
     def read(self, value: Any) -> Any:
         """The value as a method keeps it.
@@ -61,7 +68,23 @@ class Setting:
         Raises:
             OptionError: it is none; the message names the setting, what was given and what fits.
         """
+        # what was read before is read again where a method is made from another one
+        if self.form.by_name and isinstance(value, tuple):
+            value = dict(value)
         return self.form.read(self, value)
+
+    def plain(self, value: Any) -> Any:
+        """A value as a recipe holds it."""
+        return dict(value) if self.form.by_name and isinstance(value, tuple) else value
+
+    @property
+    def example(self) -> Any:
+        """Some value that it takes: the default, one of the choices, or a small number."""
+        if self.default is not None:
+            return self.default
+        if self.choices and not self.form.keyed:
+            return next(iter(self.choices))
+        return 1 if self.least is None else max(1, self.least)
 
     def parse(self, text: str) -> Any:
         """The value that somebody typed, for `read`."""
@@ -91,6 +114,18 @@ class Setting:
         return f"{words}: {', '.join([*listed, *self.form.besides])}" if listed else words
 
     @property
+    def usual(self) -> str:
+        """What holds where a caller says nothing, in words; empty where it follows from the rest."""
+        values = self.default if isinstance(self.default, tuple) else (self.default,)
+        return ", ".join(
+            decimal_text(Fraction(value))
+            if isinstance(value, int | Fraction) and not isinstance(value, bool)
+            else str(value)
+            for value in values
+            if value is not None
+        )
+
+    @property
     def range(self) -> str:
         """What values it takes, in words: those of a table of settings."""
         if self.choices and not self.form.keyed:
@@ -102,12 +137,13 @@ class Setting:
         return f"{self.form.words}, at least {least}" if least else self.form.words
 
 
-def _words(*names: str, **meanings: str) -> Mapping[str, str]:
+def words(*names: str, **meanings: str) -> Mapping[str, str]:
     return {**dict.fromkeys(names, ""), **meanings}
 
 
-_ALL = (
-    Setting(
+# what several methods have, in the order in which it is listed
+_SHARED = (
+    Parameter(
         "epsilon",
         forms.BUDGET,
         "the privacy budget; smaller is stronger",
@@ -115,15 +151,9 @@ _ALL = (
         least=SMALLEST,
         most=LARGEST,
         common=True,
+        required=True,
     ),
-    Setting(
-        "delta",
-        forms.DELTA,
-        "the probability with which the promise may fail; 0 for pure differential privacy",
-        "promise",
-        default=Fraction(0),
-    ),
-    Setting(
+    Parameter(
         "k",
         forms.WHOLE,
         "minimum number of records that share one released value",
@@ -131,26 +161,26 @@ _ALL = (
         least=1,
         common=True,
     ),
-    Setting(
+    Parameter(
         "split",
         forms.SPLIT,
         "how ε is shared over attributes",
-        choices=_words(*SPLITS),
+        choices=words(*SPLITS),
         default="equal",
         common=True,
     ),
-    Setting(
+    Parameter(
         "groups",
         forms.GROUPS,
         "attribute groups that are partitioned separately, for example [['a', 'b'], ['c']]",
     ),
-    Setting(
+    Parameter(
         "partition",
         forms.NAME,
         "how records are grouped: mdav, vmdav (clusters of varying size), given (by labels=); for xm-* also "
         "ranking, optimal, insensitive, and tree (which is tree-dp, without k)",
     ),
-    Setting(
+    Parameter(
         "gamma",
         forms.NUMBER,
         "with partition=vmdav: how readily a cluster takes one more record",
@@ -158,15 +188,15 @@ _ALL = (
         default=Fraction(1, 5),
         kinds=ORDERED_KINDS,
     ),
-    Setting(
+    Parameter(
         "remainder",
         forms.CHOICE,
         "which rank group takes the records left over",
-        choices=_words("middle", "last", "first"),
+        choices=words("middle", "last", "first"),
         default="middle",
         kinds=ORDERED_KINDS,
     ),
-    Setting(
+    Parameter(
         "normalise",
         forms.CHOICE,
         "scaling before distances",
@@ -174,14 +204,14 @@ _ALL = (
         default="domain",
         kinds=ORDERED_KINDS,
     ),
-    Setting(
+    Parameter(
         "link",
         forms.SWITCH,
         "{off} shuffles every released column by itself: marginals only, a stronger claim",
         "promise",
         default=True,
     ),
-    Setting(
+    Parameter(
         "noise",
         forms.CHOICE,
         "kind of noise",
@@ -190,112 +220,35 @@ _ALL = (
         kinds=ORDERED_KINDS,
         common=True,
     ),
-    Setting(
+    Parameter(
         "floor",
         forms.FLOOR,
         "least scale of the noise on a cluster's mean, in the column's units; a number, or one by column",
         least=0,
         kinds=ORDERED_KINDS,
     ),
-    Setting(
+    Parameter(
         "optimise",
         forms.CHOICE,
         "with noise=staircase or box: what its shape is best for",
         choices={OPTIMISE[0]: "the default", OPTIMISE[1]: "the shortest one of 95%"},
         kinds=ORDERED_KINDS,
     ),
-    Setting(
+    Parameter(
         "generalise",
         forms.SWITCH,
         "{on} lets groups of values (inner concepts of a taxonomy) stand for a cluster of a nominal column",
         default=False,
         kinds=("nominal",),
     ),
-    Setting(
+    Parameter(
         "clip",
         forms.SWITCH,
         "{off} leaves noisy values outside the public domain (experiments only)",
         default=True,
         kinds=ORDERED_KINDS,
     ),
-    Setting(
-        "composition",
-        forms.CHOICE,
-        "what ε pays for",
-        "promise",
-        choices={
-            "strict": "every cluster one record can change",
-            "parallel": "as published, no guarantee",
-        },
-        default="strict",
-    ),
-    Setting(
-        "order",
-        forms.CHOICE,
-        "where clusters are taken from",
-        choices={
-            ORDERS[0]: "the corners of the domain in turn",
-            ORDERS[1]: "both ends of one order",
-        },
-        default="corners",
-    ),
-    Setting(
-        "corners",
-        forms.CHOICE,
-        "with order=corners: which corner comes next",
-        choices=dict(
-            zip(CORNER_RULES, ("a corner and its opposite, counting up", "the thesis' rule"), strict=True)
-        ),
-        default="alternate",
-    ),
-    Setting(
-        "weights",
-        forms.WEIGHTS,
-        "shares of means, covariances and coskewnesses in ε, for example [0.5, 0.3, 0.2]",
-        kinds=("numeric",),
-    ),
-    Setting(
-        "coskewness",
-        forms.CHOICE,
-        "which coskewnesses the published statistics have",
-        choices={"marginal": "what rows are drawn from", "full": ""},
-        default="marginal",
-        kinds=("numeric",),
-    ),
-    Setting(
-        "match",
-        forms.CHOICE,
-        "which drawn row stands for which record when errors are measured",
-        choices=_words("none", "rank", "assignment"),
-        default="none",
-        kinds=("numeric",),
-    ),
-    Setting(
-        "cuts",
-        forms.WHOLE,
-        "levels of cut points of each attribute, 2^cuts intervals; by default as many as pay off",
-        least=0,
-    ),
-    Setting(
-        "depth",
-        forms.WHOLE,
-        "levels of the tree over all attributes; by default as many as pay off",
-        least=0,
-    ),
-    Setting(
-        "shares",
-        forms.SHARES,
-        "weights of the parts of the budget, by default from the depth",
-        choices=_words("cuts", "intervals", "leaves", "means"),
-    ),
-    Setting(
-        "rebuild",
-        forms.CHOICE,
-        "how rows are drawn in a box",
-        choices=_words("uniform", "centroid", "normal"),
-        default="centroid",
-    ),
-    Setting(
+    Parameter(
         "neighbours",
         forms.CHOICE,
         "which tables are compared",
@@ -306,38 +259,27 @@ _ALL = (
         },
         default="replace-one",
     ),
-    Setting(
+    Parameter(
         "rows",
         forms.WHOLE,
         "with neighbours=add-remove: the declared number of rows to release; a noisy one by default",
         least=1,
     ),
-    Setting(
-        "target",
-        forms.NAME,
-        "the column that is to be learned from the others",
-    ),
-    Setting(
-        "triples",
-        forms.SWITCH,
-        "{on} looks for structure of three columns, too, such as an exclusive or, for a part of the share of pairs",
-        default=False,
-    ),
-    Setting(
+    Parameter(
         "sizes",
         forms.SIZES,
         "minimum group size by column, where it differs from k, for example {{'income': 50}}",
         "promise",
         least=1,
     ),
-    Setting(
+    Parameter(
         "l",
         forms.WHOLE,
         "least number of different confidential values in every group; groups are joined until they have them",
         "promise",
         least=1,
     ),
-    Setting(
+    Parameter(
         "t_emd",
         forms.NUMBER,
         "largest earth mover's distance of a group to the table; groups are joined until they are within it",
@@ -345,125 +287,68 @@ _ALL = (
         least=0,
         most=1,
     ),
-    Setting(
+    Parameter(
         "t",
         forms.WHOLE,
         "largest factor, a whole number, between a bucket's share in a group and in the table",
         "promise",
         least=1,
     ),
-    Setting(
-        "intruder",
-        forms.CHOICE,
-        "what an intruder knows",
-        "promise",
-        choices={"informed": "all columns but one", "uninformed": "what is not confidential"},
-        default="informed",
-    ),
-    Setting(
-        "group_by",
-        forms.CHOICE,
-        "what the records of a group are close in",
-        choices={"quasi": "what an intruder may know", "confidential": "what is hidden"},
-        default="quasi",
-    ),
-    Setting(
+    Parameter(
         "strata",
         forms.COLUMNS,
         "columns whose values divide the table: groups are made within each stratum, never across",
     ),
-    Setting(
-        "risk",
-        forms.NUMBER,
-        "largest risk of a record: 1/k where an empty cell is a value of its own, by weights where it fits any",
-        "promise",
-        least=Fraction(1, 1000),
-        most=1,
-    ),
-    Setting(
-        "combinations",
-        forms.COMBINATIONS,
-        "sets of quasi-identifiers with a k of their own, beside that of all of them, for example "
-        "{{'age,sex': 10}}",
-        "promise",
-        least=1,
-    ),
-    Setting(
-        "importance",
-        forms.IMPORTANCE,
-        "what an emptied cell of a column counts, 1 where nothing is said, for example {{'sex': 5}}",
-        least=0,
-    ),
-    Setting(
-        "missing_as",
-        forms.CHOICE,
-        "what an empty cell counts as",
-        "promise",
-        choices={
-            "category": "a value of its own, which the claim needs",
-            "wildcard": "it fits any value, no guarantee",
-        },
-        default="category",
-    ),
-    Setting(
-        "alpha",
-        forms.NUMBER,
-        "with missing_as=wildcard: how much a row with an empty cell counts for the others, 0 to 1",
-        least=0,
-        most=1,
-        default=Fraction(1),
-    ),
 )
 
-# by name, in the order in which they are listed
-SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _ALL}
+SHARED: Mapping[str, Parameter] = {parameter.name: parameter for parameter in _SHARED}
 
 # What a caller says about the table and not about the method. They are read where tables are described
 # (`shoal.columns.declaration`, `shoal.method.tuned`); names, words and choices stand here with all others.
-DECLARATIONS: Mapping[str, Setting] = {
+DECLARATIONS: Mapping[str, Parameter] = {
     setting.name: setting
     for setting in (
-        Setting(
+        Parameter(
             "columns", forms.NAMES, "the columns to release, a,b,c; others are left out", "input", common=True
         ),
-        Setting("domains", forms.NAME, "public range of a column, or its values", "input", common=True),
-        Setting(
+        Parameter("domains", forms.NAME, "public range of a column, or its values", "input", common=True),
+        Parameter(
             "outside",
             forms.CHOICE,
             "values outside their domain",
             "odd values",
-            choices=_words(*OUTSIDE),
+            choices=words(*OUTSIDE),
             default="error",
             common=True,
         ),
-        Setting(
+        Parameter(
             "missing",
             forms.CHOICE,
             "missing values",
             "odd values",
-            choices=_words(*POLICIES),
+            choices=words(*POLICIES),
             default="error",
             common=True,
         ),
-        Setting(
+        Parameter(
             "na", forms.NAMES, "text that stands for a missing value, such as '?'", "odd values", common=True
         ),
-        Setting(
+        Parameter(
             "domain_from_data",
             forms.NUMBER,
             "experiments: domains 0 to this multiple of the maximum; taints the statement",
             "odd values",
             least=1,
         ),
-        Setting(
+        Parameter(
             "tuned",
             forms.NAMES,
             "what was chosen by looking at these records: k,split,..., columns, domains or domain:NAME",
             "promise",
         ),
-        Setting("tuned_epsilon", forms.BUDGET, "what a private choice cost", "promise"),
-        Setting("tuned_choice", forms.NAMES, "what a private choice bought", "promise"),
-        Setting(
+        Parameter("tuned_epsilon", forms.BUDGET, "what a private choice cost", "promise"),
+        Parameter("tuned_choice", forms.NAMES, "what a private choice bought", "promise"),
+        Parameter(
             "most_epsilon",
             forms.NUMBER,
             "ε per person above which the verdict is 'do not publish'",
@@ -471,7 +356,7 @@ DECLARATIONS: Mapping[str, Setting] = {
             least=0,
             default=MOST_EPSILON,
         ),
-        Setting(
+        Parameter(
             "override",
             forms.NAME,
             "why a release with an ε above that is published all the same; stands in the bundle",
@@ -481,9 +366,59 @@ DECLARATIONS: Mapping[str, Setting] = {
 }
 
 
-def known_setting(name: str) -> Setting:
-    """A setting of some method by its name."""
-    if name not in SETTINGS:
-        known = [*SETTINGS, *DECLARATIONS, "labels", "seed", "types"]
-        raise OptionError("there-no-option", option=name, name=name, hint=closest(name, known))
-    return SETTINGS[name]
+def parameter(
+    form: Form,
+    about: str,
+    *,
+    default: Any = None,
+    group: Group = "method",
+    choices: Mapping[str, Any] | None = None,
+    least: Fraction | int | None = None,
+    most: Fraction | int | None = None,
+    kinds: tuple[str, ...] = KINDS,
+    common: bool = False,
+    required: bool = False,
+    after: str = "",
+) -> Any:
+    """Declare a parameter of a method class.
+
+    Args:
+        form: how a value is written and read, one of `shoal.method.forms`.
+        about: one plain sentence, without its end.
+        default: what holds where nothing is given; None where that follows from the rest.
+        group: where a help text shows it.
+        choices: the words to choose from, with what each means.
+        least, most: ends of the range, themselves included.
+        kinds: the kinds of column that it concerns.
+        common: among the few that a first look shows.
+        required: it has to be given.
+        after: where those of all methods are listed, it follows this one; by default the one before it in the class.
+    """
+    made = Parameter(
+        "", form, about, group, choices or {}, least, most, default, kinds, common, required, after
+    )
+    return field(default=default, kw_only=True, metadata={_MARK: made})
+
+
+def shared(name: str, *, default: Any = None) -> Any:
+    """Declare a parameter that several methods have, in the words that they share.
+
+    Args:
+        default: that of this method, where it is another one.
+    """
+    found = SHARED[name]
+    own = found if default is None else replace(found, default=default)
+    return field(default=own.default, kw_only=True, metadata={_MARK: own})
+
+
+_MARK = "shoal parameter"
+
+
+def parameters_of(cls: type) -> dict[str, Parameter]:
+    """The parameters of a method class by name, in the order of the class."""
+    return {one.name: one for one in _declared(cls)}
+
+
+@cache
+def _declared(cls: type) -> tuple[Parameter, ...]:
+    return tuple(replace(one.metadata[_MARK], name=one.name) for one in fields(cls) if _MARK in one.metadata)

@@ -1,0 +1,78 @@
+"""`pairs-dp`: synthetic records that agree with noisy one-way and two-way marginals."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from shoal.columns.kinds import KINDS
+from shoal.errors import OptionError
+from shoal.method import forms
+from shoal.method.claims import Case, Claim
+from shoal.method.method import Expected, Method
+from shoal.method.parameters import Exact, parameter, shared
+from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.columns.describe import Described
+    from shoal.method.budget import Plan
+
+
+class PairsDP(Method):
+    """Synthetic records from noisy counts of single columns and of all pairs of columns.
+
+    Guarantee: ε-DP of the records, (ε, δ)-DP with a `delta`; docs/proofs/pairs.md.
+    """
+
+    name: ClassVar[str] = "pairs-dp"
+    paper: ClassVar[str] = "ours, noise fitted to what one record can do"
+    about: ClassVar[str] = (
+        "contrasts of all pairs of attributes over private cuts, rows drawn to agree with them"
+    )
+    mechanism: ClassVar[str] = "pairs"
+    work: ClassVar[str] = "shoal.mechanisms.pairs.mechanism"
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    synthetic: ClassVar[bool] = True
+    claims: ClassVar[Claim] = Claim(
+        (
+            Case("dp", Message("because-rows-from-noisy-pairs"), {"pure": (True,)}),
+            Case("approximate-dp", Message("because-rows-from-noisy-pairs-in-rho")),
+        ),
+        proofs=("pairs", "record-noise", "gaussian", "missing"),
+    )
+    partition = "boxes"
+
+    epsilon: Exact = shared("epsilon")
+    delta: Exact = parameter(
+        forms.DELTA,
+        "the probability with which the promise may fail; 0 for pure differential privacy",
+        group="promise",
+        default=forms.NOTHING,
+        after="epsilon",
+    )
+    neighbours: str = shared("neighbours", default="add-remove")
+    rows: int | None = shared("rows")
+    target: str | None = parameter(
+        forms.NAME, "the column that is to be learned from the others", after="rows"
+    )
+    triples: bool = parameter(
+        forms.SWITCH,
+        "{on} looks for structure of three columns, too, such as an exclusive or, for a part of the share of pairs",
+        default=False,
+    )
+
+    def check(self) -> None:
+        if self.rows is not None and not self.adjacency.hides_size:
+            raise OptionError("rows-neighbours-add-remove", option="rows")
+
+    @property
+    def in_parts(self) -> str:
+        return "by_pairs"
+
+    def expected(self, described: Described, plan: Plan | None) -> Expected:
+        from shoal.mechanisms.pairs import mechanism
+
+        return Expected(shares=mechanism.share_noise(self, described))
+
+    @property
+    def expects_shares(self) -> bool:
+        return True

@@ -1,0 +1,82 @@
+"""`suppress`: local suppression, the fewest cells of quasi-identifiers emptied."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, ClassVar
+
+from shoal.columns.kinds import KINDS
+from shoal.method import forms
+from shoal.method.claims import Case, Claim
+from shoal.method.method import Method
+from shoal.method.parameters import Exact, parameter, shared
+from shoal.text import Message
+
+
+class Suppress(Method):
+    """The fewest cells of quasi-identifiers emptied such that every combination of them is frequent.
+
+    Guarantee: k-anonymity of the released table, which is not differential privacy; none with
+    `missing_as="wildcard"`.
+    """
+
+    name: ClassVar[str] = "suppress"
+    paper: ClassVar[str] = "local suppression, with a missing value as a category of its own"
+    about: ClassVar[str] = (
+        "the fewest cells of quasi-identifiers emptied such that every combination of them is frequent"
+    )
+    mechanism: ClassVar[str] = "suppress"
+    work: ClassVar[str] = "shoal.mechanisms.suppression.mechanism"
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    by_frequency: ClassVar[bool] = True
+    claims: ClassVar[Claim] = Claim(
+        (
+            Case("none", Message("because-empty-cells-fit-any"), {"missing_as": ("wildcard",)}),
+            Case("k-anonymity", Message("because-same-quasi-identifiers")),
+        ),
+        shows_gaps=True,
+        free=True,
+    )
+
+    k: int = shared("k", default=3)
+    risk: Exact = parameter(
+        forms.NUMBER,
+        "largest risk of a record: 1/k where an empty cell is a value of its own, by weights where it fits any",
+        group="promise",
+        least=Fraction(1, 1000),
+        most=1,
+    )
+    combinations: Any = parameter(
+        forms.COMBINATIONS,
+        "sets of quasi-identifiers with a k of their own, beside that of all of them, for example "
+        "{{'age,sex': 10}}",
+        group="promise",
+        least=1,
+    )
+    importance: Any = parameter(
+        forms.IMPORTANCE,
+        "what an emptied cell of a column counts, 1 where nothing is said, for example {{'sex': 5}}",
+        least=0,
+    )
+    missing_as: str = parameter(
+        forms.CHOICE,
+        "what an empty cell counts as",
+        group="promise",
+        choices={
+            "category": "a value of its own, which the claim needs",
+            "wildcard": "it fits any value, no guarantee",
+        },
+        default="category",
+    )
+    alpha: Exact = parameter(
+        forms.NUMBER,
+        "with missing_as=wildcard: how much a row with an empty cell counts for the others, 0 to 1",
+        least=0,
+        most=1,
+        default=Fraction(1),
+    )
+    strata: Any = shared("strata")
+
+    def compares(self) -> bool:
+        # an empty cell that fits any value is looked for in all rows; otherwise rows are sorted
+        return self.missing_as == "wildcard"

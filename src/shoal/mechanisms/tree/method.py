@@ -1,0 +1,68 @@
+"""`tree-dp`: synthetic records from noisy counts and means in the boxes of a private partition tree."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from shoal.columns.kinds import KINDS
+from shoal.errors import OptionError
+from shoal.method import forms
+from shoal.method.claims import BY_STABILITY, Claim
+from shoal.method.method import Method, Output
+from shoal.method.parameters import Exact, parameter, shared, words
+
+
+class TreeDP(Method):
+    """Synthetic records from noisy counts and means of boxes, whose cuts are private medians.
+
+    Guarantee: ε-DP of the records; docs/proofs/tree.md.
+    """
+
+    name: ClassVar[str] = "tree-dp"
+    paper: ClassVar[str] = "ours, the differential privacy the papers were after"
+    about: ClassVar[str] = "boxes of a tree of private medians, rows drawn from noisy counts and means"
+    mechanism: ClassVar[str] = "tree"
+    work: ClassVar[str] = "shoal.mechanisms.tree.mechanism"
+    kinds: ClassVar[tuple[str, ...]] = KINDS
+    synthetic: ClassVar[bool] = True
+    claims: ClassVar[Claim] = Claim(BY_STABILITY, proofs=("tree", "missing"))
+    partition = "boxes"
+    # noise is calibrated to public widths
+    sensitivity = "global"
+
+    epsilon: Exact = shared("epsilon")
+    generalise: bool = shared("generalise")
+    cuts: int | None = parameter(
+        forms.WHOLE,
+        "levels of cut points of each attribute, 2^cuts intervals; by default as many as pay off",
+        least=0,
+        after="corners",
+    )
+    depth: int | None = parameter(
+        forms.WHOLE, "levels of the tree over all attributes; by default as many as pay off", least=0
+    )
+    shares: Any = parameter(
+        forms.SHARES,
+        "weights of the parts of the budget, by default from the depth",
+        choices=words("cuts", "intervals", "leaves", "means"),
+    )
+    rebuild: str = parameter(
+        forms.CHOICE,
+        "how rows are drawn in a box",
+        choices=words("uniform", "centroid", "normal"),
+        default="uniform",
+    )
+    neighbours: str = shared("neighbours")
+    rows: int | None = shared("rows")
+
+    def check(self) -> None:
+        if self.rows is not None and not self.adjacency.hides_size:
+            raise OptionError("rows-neighbours-add-remove", option="rows")
+
+    @property
+    def output(self) -> Output:
+        return Output(generalise=self.generalise)
+
+    @property
+    def in_parts(self) -> str:
+        return "by_tree"
