@@ -20,6 +20,7 @@ from shoal.auditing.trial import Released
 from shoal.errors import OptionError
 from shoal.method.presets import preset
 from shoal.workers import pool
+from tests.conftest import amount
 from tools.audit_table import EXAMPLES, ROWS, Row, run_row
 
 BY_NAME = {row.name: row for row in ROWS}
@@ -79,15 +80,32 @@ def test_what_is_claimed_survives_few_runs(name: str) -> None:
 @pytest.mark.slow
 def test_a_scale_that_is_too_small_needs_a_sharp_instrument() -> None:
     """The true ε is 1.25: seen with enough runs, by an event chosen without looking at them."""
-    found = run_row(BY_NAME["broken: scale 20% too small"], runs=6_000, confidence=0.99, seed=3, workers=2)
+    found = run_row(BY_NAME["broken: scale 20% too small"], runs=6_000, confidence=0.99, seed=3, workers=1)
     assert 1 < found.bound < 1.25
+
+
+# what loses twice its ε is refuted with so many runs, see below; what is refuted is refuted with fewer
+SOUND, UNSOUND = 4_000, 2_000
+# where the bound that must be reached is sharp, it takes all runs
+SHARP = ("laplace", "broken: scale 20% too small")
+
+
+def in_time(row: Row) -> Row:
+    """A row with as many runs as refute a gross mistake, or with all of them in a thorough run."""
+    if amount(0, 1) or row.name in SHARP:
+        return row
+    runs = min(row.runs, UNSOUND if row.refuted or row.at_least else SOUND)
+    # a thousand runs never show more than an ε of 3, whatever the method does: at 4 nothing could fail
+    return replace(row, runs=runs, epsilon="1" if row.method == "pairs-dp" else row.epsilon)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", ROWS, ids=ids)
 def test_row_of_the_table(row: Row) -> None:
     """Every row at a confidence at which all of them together raise a false alarm with probability 1e-6."""
-    found = run_row(row)
+    row = in_time(row)
+    # the tests themselves run on all cores
+    found = run_row(row, workers=1)
     assert found.runs >= 0.95 * row.runs
     assert found.refuted == row.refuted
     assert found.bound >= row.at_least
@@ -97,7 +115,7 @@ def test_row_of_the_table(row: Row) -> None:
 @pytest.mark.slow
 def test_a_tree_that_overspends_is_refuted() -> None:
     row = BY_NAME["tree-dp, nearly all of ε on cut points"]
-    found = run_row(replace(row, flaw="eight times the budget"), runs=10_000)
+    found = run_row(replace(row, flaw="eight times the budget"), runs=amount(4_000, 10_000), workers=1)
     assert found.refuted
     assert found.alarm
     assert found.bound < 8

@@ -97,6 +97,7 @@ def test_a_trial_asks_both_sides_the_same_but_for_one_question() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("name", ATTACKS)
 def test_time_tells_nothing_as_shipped_and_nearly_everything_without_protection(name: str) -> None:
     found = attacked(name, TRIALS, TRIALS, QUESTIONS)
