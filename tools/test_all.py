@@ -179,6 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"unknown group {unknown[0]}: there are {', '.join(known)}")
     folder = asked.log or Path(tempfile.mkdtemp(prefix="shoal-test-all-"))
     folder.mkdir(parents=True, exist_ok=True)
+    print(f"== every test that ends is noted in {folder}", flush=True)
     outcomes = {}
     for name in wanted:
         outcomes[name] = run(
@@ -186,7 +187,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         print(f"== {name}: {outcomes[name].words}", flush=True)
     print("\n".join(summary(outcomes)))
-    print(f"every test that ended, and what pytest said: {folder}")
     return 1 if any(outcome.status for outcome in outcomes.values()) else 0
 
 

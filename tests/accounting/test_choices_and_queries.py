@@ -153,7 +153,8 @@ def test_an_answer_loses_no_more_than_its_price(kind: str) -> None:
 @pytest.mark.slow
 @every_kind
 def test_many_answers_lose_no_more_than_their_price(kind: str) -> None:
-    largest = answers(kind, amount(50, 150))
+    # that of ranking-means loses all of it in the 57th pair, the others sooner
+    largest = answers(kind, amount(75, 150))
     assert largest == 1 or kind in ("quantile", "protocol-1")
 
 
