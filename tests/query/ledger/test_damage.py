@@ -26,7 +26,6 @@ from shoal.ledger import (
 )
 from shoal.ledger.files import digest_of
 from shoal.ledger.operations import rounded_up
-from tests.conftest import amount
 
 Spend = Callable[..., Charge]
 
@@ -190,8 +189,7 @@ def test_flipped_bits_are_found(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_many_flipped_bits_are_found(path: Path, tmp_path: Path) -> None:
-    flips = amount(200, 400)
-    assert flips_found(path, tmp_path, flips, seed=5) > flips // 10
+    assert flips_found(path, tmp_path, 400, seed=5) > 40
 
 
 def test_damage_is_said_in_words(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
