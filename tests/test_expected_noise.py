@@ -21,7 +21,7 @@ from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.expected_noise import drowned, noise_of, public_description
 from shoal.release.protect import prepare
-from tests.conftest import THOROUGH, examples
+from tests.conftest import examples
 
 # what is announced for shares of rows holds within these factors: for every column and pair, and on average over them
 FACTOR, ON_AVERAGE = 4.0, 3.0
@@ -258,24 +258,17 @@ def check_shares(make: Callable[[int], Any], runs: range, n: int, options: dict[
         assert abs(np.mean(logarithms)) < math.log(ON_AVERAGE), ratios
 
 
-SHAPES = ("normal", "skewed", "uniform", "humps")
-SHARED: list[tuple[int, dict[str, Any]]] = [
-    (800, {"epsilon": 1}),
-    (1500, {"epsilon": 4}),
-    (6000, {"epsilon": "0.5"}),
-    (6000, {"epsilon": 2, "neighbours": "replace-one"}),
-    (3000, {"epsilon": 1, "delta": "0.000001"}),
-    (9000, {"epsilon": 3}),
-]
-
-
-# every shape and every setting, twice at most; all pairs of them in a thorough run
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", ["normal", "skewed", "uniform", "humps"])
 @pytest.mark.parametrize(
-    ("shape", "n", "options"),
+    ("n", "options"),
     [
-        pytest.param(shape, n, options, marks=[pytest.mark.slow] if (i - j) % 4 == 0 else THOROUGH)
-        for i, shape in enumerate(SHAPES)
-        for j, (n, options) in enumerate(SHARED)
+        (800, {"epsilon": 1}),
+        (1500, {"epsilon": 4}),
+        (6000, {"epsilon": "0.5"}),
+        (6000, {"epsilon": 2, "neighbours": "replace-one"}),
+        (3000, {"epsilon": 1, "delta": "0.000001"}),
+        (9000, {"epsilon": 3}),
     ],
 )
 def test_shares_of_tables_that_nothing_was_chosen_on_are_off_by_as_much(
@@ -284,14 +277,9 @@ def test_shares_of_tables_that_nothing_was_chosen_on_are_off_by_as_much(
     check_shares(lambda seed: factors(shape, n, seed), range(5000, 5008), n, options)
 
 
-@pytest.mark.parametrize(
-    ("n", "epsilon", "options"),
-    [
-        pytest.param(n, epsilon, options, marks=[pytest.mark.slow] if (i - j) % 3 == 0 else THOROUGH)
-        for i, (n, epsilon) in enumerate([(800, "0.5"), (800, "10"), (6000, "0.5"), (6000, "5")])
-        for j, options in enumerate([{}, {"delta": "0.000001"}, {"neighbours": "replace-one"}])
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "epsilon"), [(800, "0.5"), (800, "10"), (6000, "0.5"), (6000, "5")])
+@pytest.mark.parametrize("options", [{}, {"delta": "0.000001"}, {"neighbours": "replace-one"}])
 def test_shares_of_rows_are_off_by_as_much_as_announced(
     n: int, epsilon: str, options: dict[str, Any]
 ) -> None:

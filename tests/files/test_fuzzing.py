@@ -21,7 +21,6 @@ from shoal.columns.schema import Schema
 from shoal.errors import ShoalError
 from shoal.io import read, write
 from shoal.io.conventions import Conventions
-from tests.conftest import amount
 
 Check = Callable[..., None]
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]
@@ -30,14 +29,14 @@ QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_
 def quick_and_slow(
     check: Check, quick: int, slow: int, *files: st.SearchStrategy[Any]
 ) -> tuple[Check, Check]:
-    """The same property for a hundred files in `make test`, a third of all others in `make test-all`, and for all."""
+    """The same property for a few hundred files in `make test` and for thousands in `make test-all`."""
 
     def test(examples: int) -> Check:
         return settings(max_examples=examples, deadline=None, suppress_health_check=QUIET)(
             given(*files)(check)
         )
 
-    return test(quick), pytest.mark.slow(test(amount(slow // 3, slow)))
+    return test(quick), pytest.mark.slow(test(slow))
 
 
 def content_of(path: Path, **told: Any) -> dict[str, list[Any]] | str:
