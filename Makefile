@@ -6,11 +6,12 @@ BIN := $(VENV)/bin
 # a worker for each core: each of them has to collect all tests, and to compile what no other has compiled yet
 WORKERS ?= $(shell $(PYTHON) -c "import os; print(os.cpu_count() or 1)")
 # each worker calculates with one thread: threads of several workers would wait for each other by spinning
-PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+SURROUNDINGS := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+PYTEST := $(SURROUNDINGS) $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 # Fewer collected tests than this means that some were lost: raise it as the suite grows.
 TEST_FLOOR := 9300
 
-.PHONY: demo test test-system test-papers test-all golden lint bench utility docs clean format
+.PHONY: demo test test-system test-papers test-all test-thorough golden lint bench utility docs clean format
 
 demo: $(VENV)/.core
 	$(BIN)/shoal demo
@@ -28,8 +29,16 @@ test-system: $(VENV)/.test $(VENV)/.system
 test-papers: $(VENV)/.test
 	$(PYTEST) -m "papers and not slow"
 
+# everything that can refute, in less than an hour of two cores: the targets above and the slow tests, in groups that
+# go on when one fails, those that measure time alone at the end; then counts, seconds and the slowest tests.
+# Examples and noise are drawn anew; slow tests have as many runs as their broken versions need to be noticed
+GROUPS ?= slow papers system quick alone
 test-all: $(VENV)/.test $(VENV)/.system .venv-anonymeter/.done
-	$(PYTEST) --collected-floor $(TEST_FLOOR) --hypothesis-profile thorough
+	$(SURROUNDINGS) $(BIN)/python -m tools.test_all --workers $(WORKERS) --floor $(TEST_FLOOR) --only $(GROUPS)
+
+# hours: the same, and the thorough tests, with all runs, worlds and examples: before a release, or after a change of noise
+test-thorough: $(VENV)/.test $(VENV)/.system .venv-anonymeter/.done
+	$(SURROUNDINGS) $(BIN)/python -m tools.test_all --workers $(WORKERS) --floor $(TEST_FLOOR) --thorough
 
 # the same calls with the code of a commit and with that of the working tree, every byte compared
 BASE ?= HEAD

@@ -6,7 +6,9 @@ import gc
 import hashlib
 import os
 import tempfile
+import time
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,16 @@ from tools.public_data import data_folder
 settings.register_profile(
     "thorough", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow]
 )
+# other ones each time, half as many again as in a quick run: 'make test-all'
+settings.register_profile("whole", settings.get_profile("thorough"), max_examples=60)
 # as many examples as a quick run, but other ones each time
 settings.register_profile("fresh", settings.get_profile("thorough"), max_examples=40)
-# chosen by itself; 'make test-all' asks for the thorough one
+# chosen by itself; 'make test-thorough' asks for the thorough one
 settings.register_profile("quick", settings.get_profile("fresh"), derandomize=True, database=None)
 if settings.get_current_profile_name() not in (
     "quick",
     "fresh",
+    "whole",
     "thorough",
 ):  # tests import this module again
     settings.load_profile("quick")
@@ -50,7 +55,16 @@ def own_journal(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 
 def examples(thorough: int) -> int:
     """How many examples a property gets whose own number is not the usual one: a quarter of it in a quick run."""
-    return thorough if settings.get_current_profile_name() == "thorough" else -(-thorough // 4)
+    return -(-thorough // {"thorough": 1, "whole": 2}.get(settings.get_current_profile_name(), 4))
+
+
+def amount(whole: int, thorough: int) -> int:
+    """How many runs, worlds or cases a slow test takes: in `make test-all` as many as refute, else more."""
+    return thorough if settings.get_current_profile_name() == "thorough" else whole
+
+
+# with the thorough tests only
+THOROUGH = [pytest.mark.slow, pytest.mark.thorough]
 
 
 def slow_ones(cases: Sequence[Sequence[Any]], *numbers: int) -> list[Any]:
@@ -97,15 +111,6 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A quick run repeats itself: a test is given the same examples and the same noise each time."""
-    if settings.get_current_profile_name() != "quick":
-        return (yield)
-    with repeatable.words_of(item.nodeid):
-        return (yield)
-
-
-@pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
 ) -> Generator[None, object, object]:
@@ -118,6 +123,46 @@ def pytest_fixture_setup(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--collected-floor", type=int, default=0, help="fail if fewer tests are collected")
+    parser.addoption("--log-tests", default=None, help="a file that gets a line for every test as it ends")
+
+
+_outcomes = pytest.StashKey[dict[str, str]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    item.stash.setdefault(_outcomes, {})[report.when or ""] = report.outcome
+    return report
+
+
+def outcome_of(phases: dict[str, str]) -> str:
+    """One word for a test, from what came of its set-up, its call and what follows."""
+    if phases.get("call") == "failed":
+        return "failed"
+    if "failed" in phases.values():
+        return "error"
+    return "skipped" if "skipped" in phases.values() else "passed"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """The words of a quick run; and a line for every test when it ends, so that a run cut short leaves some."""
+    # a quick run repeats itself: a test is given the same examples and the same noise each time
+    quick = settings.get_current_profile_name() == "quick"
+    log = item.config.getoption("--log-tests")
+    began, before = time.monotonic(), sum(os.times()[:4])
+    with repeatable.words_of(item.nodeid) if quick else nullcontext():
+        result = yield
+    if log is None:
+        return result
+    cpu, wall = sum(os.times()[:4]) - before, time.monotonic() - began
+    outcome = outcome_of(item.stash.get(_outcomes, {}))
+    with Path(log).open("a", encoding="utf-8") as file:
+        file.write(f"{outcome}\t{cpu:.2f}\t{wall:.2f}\t{item.nodeid}\n")
+    return result
 
 
 def check_floor(config: pytest.Config, collected: int) -> None:

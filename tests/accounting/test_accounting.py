@@ -14,6 +14,7 @@ import shoal
 from shoal.errors import OptionError
 from shoal.method.method import Method
 from shoal.method.registry import configured, method_class, names
+from tests.conftest import amount
 
 from .accounting import Account, accounts, concentrated, total
 from .worlds import World, world
@@ -136,8 +137,9 @@ def test_a_change_in_one_column_loses_no_more_than_is_stated_for_it(which: Claim
 
 @pytest.mark.slow
 @every_claim
-def test_thousands_of_pairs_lose_no_more_and_the_worst_of_them_all_of_it(which: Claiming) -> None:
-    wanted = 40 if which.tree else 300
+def test_many_pairs_lose_no_more_and_the_worst_of_them_all_of_it(which: Claiming) -> None:
+    # the worst pair is met within 15 pairs, that of laplace within 53
+    wanted = 40 if which.tree else amount(75, 300)
     pairs, largest = largest_loss(which, wanted)
     assert pairs == wanted
     # shares of pairs are in proportion to irrational noise, and scales are rounded up

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from conftest import data_file
+from conftest import amount, data_file
 from pyarrow import csv, parquet
 
 import shoal
@@ -71,14 +71,14 @@ def adult(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Subject:
     return Subject(folder / "adult.parquet", {"schema": schema}, swapped)
 
 
-def million(folder: Path) -> Subject:
-    """A million rows of four columns, in row groups that are batches on every engine."""
-    make_table(folder / "million.parquet", 1_000_000)
+def several_groups(folder: Path) -> Subject:
+    """Four columns in row groups that are batches on every engine: three of them, or a million rows in eight."""
+    make_table(folder / "groups.parquet", amount(300_000, 1_000_000))
     attributes = [
         {"name": name, "role": "confidential", "lo": lo, "hi": hi} for name, (lo, hi) in DOMAINS.items()
     ]
     return Subject(
-        folder / "million.parquet", {"domains": DOMAINS}, shoal.Schema.from_dict({"attribute": attributes})
+        folder / "groups.parquet", {"domains": DOMAINS}, shoal.Schema.from_dict({"attribute": attributes})
     )
 
 

@@ -1,11 +1,11 @@
-"""Equality with the engine in memory, same seed, method by method: Census, Adult and a million rows."""
+"""Equality with the engine in memory, same seed, method by method: Census, Adult and several row groups."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from equality import METHODS, Subject, adult, census, check_equal, million
+from equality import METHODS, Subject, adult, census, check_equal, several_groups
 
 
 @pytest.mark.parametrize("method", ["idp-cbls", "swap-ranking", "xm-22"])
@@ -23,10 +23,10 @@ def test_census_and_adult(method: str, tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> Subject:
-    return million(tmp_path_factory.mktemp("million"))
+    return several_groups(tmp_path_factory.mktemp("groups"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
-def test_a_million_rows(method: str, rows: Subject, tmp_path: Path) -> None:
+def test_several_row_groups(method: str, rows: Subject, tmp_path: Path) -> None:
     check_equal(rows, method, "local", tmp_path)

@@ -1,11 +1,12 @@
-"""Every method on Spark beside the engine in memory: Census, Adult, a million rows; a driver that sees aggregates."""
+"""Every method on Spark beside memory: Census, Adult, several row groups; a driver that sees aggregates only."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from equality import METHODS, adult, census, check_equal, million
+from conftest import amount
+from equality import METHODS, adult, census, check_equal, several_groups
 from spark_session import session
 
 import shoal
@@ -23,17 +24,17 @@ def test_census_and_adult(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
                 check_equal(subject, method, "spark", subject.data.parent)
 
 
-def test_a_million_rows(tmp_path: Path) -> None:
-    subject = million(tmp_path)
+def test_several_row_groups(tmp_path: Path) -> None:
+    subject = several_groups(tmp_path)
     with session("local[2]"):
         for method in METHODS:
             check_equal(subject, method, "spark", tmp_path)
 
 
-def test_ten_million_rows_pass_a_driver_that_may_be_sent_20_mb(tmp_path: Path) -> None:
-    """The table itself may not: 160 MB of numbers."""
-    data = tmp_path / "in.parquet"
-    make_table(data, 10_000_000)
+def test_millions_of_rows_pass_a_driver_that_may_be_sent_20_mb(tmp_path: Path) -> None:
+    """The table itself may not: 64 MB of numbers, in a thorough run 160."""
+    data, rows = tmp_path / "in.parquet", amount(4_000_000, 10_000_000)
+    make_table(data, rows)
     with session("local[2]", spark__driver__maxResultSize="20m") as spark:
         with pytest.raises(Exception, match="maxResultSize"):
             spark.read.parquet(str(data)).collect()
@@ -41,4 +42,4 @@ def test_ten_million_rows_pass_a_driver_that_may_be_sent_20_mb(tmp_path: Path) -
             made = shoal.publish(
                 data, out=tmp_path / method, engine="spark", method=method, epsilon=1, domains=DOMAINS
             )
-            assert made.release.data.count() == 10_000_000
+            assert made.release.data.count() == rows

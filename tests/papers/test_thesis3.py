@@ -15,7 +15,7 @@ from papers.thesis.chapter3_claims import claims
 from papers.thesis.chapter3_facts import known_members, linked, random_groups, swap_chances
 from papers.thesis.chapter3_print import CHANGES, METHODS, RUNS, SIZES, cells, filled
 from papers.thesis.chapter3_runs import changes
-from tests.conftest import data_file
+from tests.conftest import THOROUGH, data_file
 
 TINY = chapter3.Effort(
     swaps=4,
@@ -131,15 +131,19 @@ def test_a_size_one_step_away_would_not_agree(folder: Path) -> None:
     assert found != pytest.approx(float(CHANGES["EIA"]["IR-SWAP"][SIZES.index(25)][0]), rel=0.3)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("k", SIZES)
+# every second size, all of them in a thorough run
+SOME_SIZES = [
+    pytest.param(k, marks=THOROUGH if place % 2 else [pytest.mark.slow]) for place, k in enumerate(SIZES)
+]
+
+
+@pytest.mark.parametrize("k", SOME_SIZES)
 def test_eia_swapping_by_mdav_agrees_within_chance(folder: Path, k: int) -> None:
     agrees_within_chance(folder, "EIA", "MDAV-SWAP", k, runs=8)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("method", ["MDAV-ID", "MDAV-SWAP"])
-@pytest.mark.parametrize("k", SIZES)
+@pytest.mark.parametrize("k", SOME_SIZES)
 def test_census_is_within_six_percent(folder: Path, method: str, k: int) -> None:
     found = np.array(changes(folder, "Census", method, k, runs=10))[:, 0]
     error = found.std(ddof=1) / math.sqrt(found.size) if found.size > 1 else 0.0

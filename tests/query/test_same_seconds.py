@@ -89,6 +89,7 @@ MARGIN = 0.25
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("other", ["in order", "all the same", "missing"])
 def test_tables_made_to_differ_take_the_same_seconds(name: str, other: str) -> None:

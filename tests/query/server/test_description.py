@@ -23,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
 from shoal.query.server.app import create_app
 from shoal.query.server.problems import REASONS
 from shoal.query.server.state import Config
+from tests.conftest import amount
 
 load_all_checks()
 SCHEMA = schemathesis.openapi.from_dict(create_app(Config(Path("nowhere"))).openapi())
@@ -97,9 +98,9 @@ def test_operations_keep_to_the_description_without_a_token(server: Any, label: 
 @pytest.mark.parametrize("token", [True, False])
 @pytest.mark.parametrize("label", OPERATIONS)
 def test_operations_keep_to_the_description_for_long(server: Any, label: str, token: bool) -> None:
-    met = explore(server, label, token, GenerationMode.POSITIVE, 300)
+    met = explore(server, label, token, GenerationMode.POSITIVE, amount(75, 300))
     if OPERATIONS[label].body or "{name}" in label:
-        met |= explore(server, label, token, GenerationMode.NEGATIVE, 300)
+        met |= explore(server, label, token, GenerationMode.NEGATIVE, amount(75, 300))
     assert max(met) < 500
 
 
