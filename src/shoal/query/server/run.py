@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -89,11 +90,16 @@ def _note_heads(config: Config) -> None:
 
 
 def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list[socket.socket]) -> None:
+    server = http_server(create_app(config, opened), config.limits)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(_TURN_SECONDS)
+    # what was loaded until now stays: to look through it for garbage stops all threads for most of a pace
+    gc.collect()
+    gc.freeze()
     try:
-        http_server(create_app(config, opened), config.limits).run(sockets=sockets)
+        server.run(sockets=sockets)
     finally:
+        gc.unfreeze()
         sys.setswitchinterval(usual)
 
 
