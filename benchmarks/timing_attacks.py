@@ -1,7 +1,7 @@
 """What the time of answers tells: attacks on the query server, with each protection switched on and off.
 
     python -m benchmarks.timing_attacks [--trials 1000] [--controls 200] [--questions 50] [--attack NAME]
-    python -m benchmarks.timing_attacks --load 60
+    python -m benchmarks.timing_attacks --load 60 [--realtime] [--folder DIR]
 
 The answers are computed by the real code, and the CPU seconds of their thread are measured. The scheduler of the
 server then runs with a virtual clock, on which work takes exactly these seconds: what else the machine does plays no
@@ -10,7 +10,8 @@ long each answer kept the worker busy. A guess is made by the best threshold on 
 linear combination of it, learned on other trials.
 
 `--load` starts the real server and asks it questions of all kinds for so many minutes, then says how many slots were
-missed: for a machine that does nothing else.
+missed: for a machine that does nothing else. Beside other work, `--realtime` (as root) lets the server and who asks it
+go first, and a `--folder` in memory spares the ledger the wait for a disk that others write to.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ MARKS = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in 
 LEVEL = 0.01
 PACE, ALLOWANCE, PATIENCE = 0.1, 4.0, 1e9
 EPSILON, LITTLE = "0.002", "0.001"
+PRIORITY = 5
 Features = tuple[float, ...]
 
 
@@ -554,9 +556,9 @@ def table(trials: int, controls: int, questions: int, names: Sequence[str]) -> s
     return "\n".join(lines)
 
 
-def mixed_load(minutes: float, analysts: int = 4) -> str:
+def mixed_load(minutes: float, realtime: bool = False, place: Path | None = None, analysts: int = 4) -> str:
     """What the holder's status says after so many minutes of questions of all kinds to a real server."""
-    from benchmarks.ledger import make_folder, serving
+    from benchmarks.ledger import at_real_time, make_folder, serving
     from shoal.io.toml import dumps
     from shoal.query.client import Client, RefusedError
     from shoal.query.server.folder import TOKENS_FILE
@@ -582,8 +584,10 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
     ]
     counts = {"answered": 0, "refused": 0}
     failures: list[RefusedError] = []
+    if realtime:
+        at_real_time(PRIORITY)
     until = time.monotonic() + 60 * minutes
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=place) as name:
         folder = Path(name)
         make_folder(folder)
         # long questions of an hour take more room than an analyst usually has
@@ -591,7 +595,8 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
         (folder / "survey" / "dataset.toml").write_text(dumps(terms))
         holder = new_token(folder / TOKENS_FILE, "holder", "holder")
         tokens = (folder / "tokens").read_text().split(",")[:analysts]
-        with serving(folder, str(folder / "ledger.sqlite"), pace=PACE, processes=1, source=None) as url:
+        ledger, priority = str(folder / "ledger.sqlite"), 2 * PRIORITY if realtime else 0
+        with serving(folder, ledger, pace=PACE, processes=1, source=None, priority=priority) as url:
 
             def ask(token: str) -> None:
                 with Client(url, token, retries=0, timeout=120) as client:
@@ -617,9 +622,14 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
 
             headers = {"Authorization": f"Bearer {holder}"}
             status = httpx.get(f"{url}/v1/status", headers=headers, timeout=60).json()
+    option = " --realtime" if realtime else ""
+    beside = "The server ran at real-time priority beside other work. " if realtime else ""
+    if place is not None:
+        option += f" --folder {place}"
+        beside += f"The ledger was kept in {place}. "
     return (
-        f"Written by `python -m benchmarks.timing_attacks --load {minutes:g}` on {datetime.date.today()}, "
-        f"{machine_words()}. {analysts} analysts asked questions of {len(kinds)} kinds for {minutes:g} minutes: "
+        f"Written by `python -m benchmarks.timing_attacks --load {minutes:g}{option}` on {datetime.date.today()}, "
+        f"{machine_words()}. {beside}{analysts} analysts asked questions of {len(kinds)} kinds for {minutes:g} minutes: "
         f"{counts['answered']:,} answers, {counts['refused']:,} refused for the moment, "
         f"{status['late']:,} slots missed; the claim about timing: {status['timing']}."
     )
@@ -641,10 +651,12 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--attack", choices=list(ATTACKS), action="append")
     parser.add_argument("--load", type=float, metavar="MINUTES")
+    parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("--folder", type=Path, metavar="DIR")
     parser.add_argument("--out", type=Path, default=HERE / "docs" / "timing.md")
     arguments = parser.parse_args()
     if arguments.load:
-        section = mixed_load(arguments.load)
+        section = mixed_load(arguments.load, arguments.realtime, arguments.folder)
         write(arguments.out, "load", section)
     else:
         names = arguments.attack or list(ATTACKS)
