@@ -1,12 +1,15 @@
 """Threads of the server take short turns, and none stops the others for long: so no answer is late.
 
 Storing an answer gives the turn away dozens of times, and each time waits as long as a calculating thread may go on. A
-search for garbage among everything that was loaded stops all threads, and that takes as long as half a pace.
+search for garbage among everything that was loaded stops all threads, and that takes as long as half a pace. What is
+ready to be sent is sent.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import socket
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -60,3 +63,24 @@ def test_a_hundred_turns_fit_into_half_a_pace_while_the_server_runs(
     found = seen(place, monkeypatch, sys.getswitchinterval)
     assert TURNS * found[0] < Limits().pace / 2 < TURNS * usual
     assert sys.getswitchinterval() == usual
+
+
+def test_an_answer_does_not_wait_until_the_packet_before_it_was_acknowledged() -> None:
+    at_once: list[bool] = []
+
+    class Taken(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            taken = transport.get_extra_info("socket")
+            at_once.append(bool(taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+            transport.close()
+
+    async def connect() -> None:
+        listening = run.bound_socket("127.0.0.1", 0)
+        server = await asyncio.get_running_loop().create_server(Taken, sock=listening)
+        reader, writer = await asyncio.open_connection(*listening.getsockname())
+        assert await reader.read() == b""
+        writer.close()
+        server.close()
+
+    asyncio.run(connect())
+    assert at_once == [True]
