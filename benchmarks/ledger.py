@@ -134,14 +134,26 @@ def ledger_alone(address: str, seconds: float, threads: int = 16) -> float:
     return sum(counts) / elapsed
 
 
+def at_real_time(priority: int) -> None:
+    """Let this process, and those that it starts, go before all ordinary work; needs the rights of root."""
+    os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(priority))
+
+
 @contextlib.contextmanager
-def serving(folder: Path, address: str, *, pace: float, processes: int, source: Path | None) -> Iterator[str]:
-    """`shoal serve` as a process of its own, of this checkout or of another; its address."""
+def serving(
+    folder: Path, address: str, *, pace: float, processes: int, source: Path | None, priority: int = 0
+) -> Iterator[str]:
+    """`shoal serve` as a process of its own, of this checkout or of another; its address.
+
+    Args:
+        priority: at real time, above that of who asks; 0 for that of this process.
+    """
     words = ["serve", "--data", str(folder), "--ledger", address, "--port", "0", "--rate", "0", "--quiet"]
     words += ["--processes", str(processes), "--pace", str(pace)]
     place = {} if source is None else {"PYTHONPATH": str(source / "src")}
+    before = ["chrt", "--rr", str(priority)] if priority else []
     process = subprocess.Popen(
-        [sys.executable, "-m", "shoal", *words],
+        [*before, sys.executable, "-m", "shoal", *words],
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **place},

@@ -1,7 +1,7 @@
 """What the time of answers tells: attacks on the query server, with each protection switched on and off.
 
     python -m benchmarks.timing_attacks [--trials 1000] [--controls 200] [--questions 50] [--attack NAME]
-    python -m benchmarks.timing_attacks --load 60
+    python -m benchmarks.timing_attacks --load 60 [--realtime] [--folder DIR]
 
 The answers are computed by the real code, and the CPU seconds of their thread are measured. The scheduler of the
 server then runs with a virtual clock, on which work takes exactly these seconds: what else the machine does plays no
@@ -10,7 +10,8 @@ long each answer kept the worker busy. A guess is made by the best threshold on 
 linear combination of it, learned on other trials.
 
 `--load` starts the real server and asks it questions of all kinds for so many minutes, then says how many slots were
-missed: for a machine that does nothing else.
+missed: for a machine that does nothing else. Beside other work, `--realtime` (as root) lets the server and who asks it
+go first, and a `--folder` in memory spares the ledger the wait for a disk that others write to.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ MARKS = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in 
 LEVEL = 0.01
 PACE, ALLOWANCE, PATIENCE = 0.1, 4.0, 1e9
 EPSILON, LITTLE = "0.002", "0.001"
+PRIORITY = 5
 Features = tuple[float, ...]
 
 
@@ -78,8 +80,9 @@ CASES = {
     "uneven work": Mends(even=False),
     "unbounded effort": Mends(bounded=False),
     "no coarse grid": Mends(coarse=False),
-    "uneven, no grid": Mends(even=False, coarse=False),
-    "uneven, unbounded": Mends(even=False, bounded=False),
+    "only even work": Mends(bounded=False, coarse=False),
+    "only bounded effort": Mends(even=False, coarse=False),
+    "only the coarse grid": Mends(even=False, bounded=False),
     "all off": Mends(False, False, False),
 }
 # what the machine shows follows from the work, whatever the schedule
@@ -174,19 +177,22 @@ SCHEDULES = {
 
 @dataclass
 class Asked:
-    """A question: when it comes, who asks, what it is allowed, what it takes, and when its answer leaves."""
+    """A question: when it comes, who asks, what it is allowed, what it takes, and when its answer leaves.
+
+    Attributes:
+        part: of the attack: a "target" tells, a "marker" comes before or after, the others keep the server busy.
+    """
 
     at: float
     analyst: str
     seconds: dict[bool, float]
     cpu: float
-    own: bool = True
-    target: bool = False
+    part: str = "target"
     left: float = 0.0
 
 
-def simulate(asked: Sequence[Asked], mends: Mends) -> tuple[list[float], float, int]:
-    """When the attacker's answers leave, how long the worker was busy, and how many slots were missed."""
+def simulate(asked: Sequence[Asked], mends: Mends) -> tuple[float, int]:
+    """Let the answers leave; how long the worker was busy, and how many slots were missed."""
     now = [0.0]
     schedule = SCHEDULES[mends.bounded, mends.coarse](PACE, PATIENCE, lambda: now[0])
     queue: WorkQueue[tuple[Asked, Departure]] = WorkQueue()
@@ -223,7 +229,7 @@ def simulate(asked: Sequence[Asked], mends: Mends) -> tuple[list[float], float, 
             running = None
     for one, departure in done:
         one.left = departure.sent
-    return [one.left for one in asked if one.own], busy, schedule.punctuality.late
+    return busy, schedule.punctuality.late
 
 
 # what is asked
@@ -256,6 +262,7 @@ def large() -> QueryTable:
 
 LIST = {"column": "income", "op": "in", "values": list(range(0, 100_000, 100))}
 HEAVY = {"kind": "mean", "column": "income", "epsilon": LITTLE, "where": {"or": [LIST] * 5}}
+HALF = HEAVY | {"where": {"or": [LIST] * 2}}
 FREE = {"kind": "count", "epsilon": "1"}
 # several values at once have many possible answers, and sorting them by their distance takes long
 HOURS = {"column": "hours per week", "range": {"lo": 0, "hi": 90, "step": "0.3"}, "distance": "nominal"}
@@ -288,7 +295,8 @@ def about(person: str, classes: frozenset[int]) -> dict[str, Any]:
 
 def class_of_nobody() -> int:
     """The class of the record that is looked at where there is none: that of the first row."""
-    return class_of(int(people().positions["income"][0]))
+    lattice = people().facts.lattice("income")
+    return class_of(int(lattice.lo + int(people().positions["income"][0]) * lattice.step))
 
 
 def member(inside: bool) -> dict[str, Any]:
@@ -347,17 +355,15 @@ class Attack:
         question: about one of the two sides.
         table: what it is asked of.
         gap: seconds between two questions; 0 for a batch.
-        before: how many questions the attacker asks before that take far longer than was usually allowed for them.
         markers: so many free questions before and after the others, as a vernier for when the queue is through.
-        others: how many of the long questions another analyst asks meanwhile.
+        busy: who asks the questions before that take far longer than was usually allowed for them.
     """
 
     question: Callable[[bool], dict[str, Any]]
     table: Callable[[], QueryTable] = people
     gap: float = 0.0
-    before: int = 8
     markers: int = 0
-    others: int = 0
+    busy: str = "eve"
 
 
 ATTACKS = {
@@ -366,16 +372,20 @@ ATTACKS = {
     "search by filtered means": Attack(filtered_mean),
     "filtered quantiles": Attack(quantile, large),
     "distance tables": Attack(income),
-    "vernier of free questions": Attack(income, before=12, markers=20),
-    "another analyst's load": Attack(member, gap=0.005, before=0, others=16),
+    "vernier of free questions": Attack(income, markers=20),
+    "another analyst's load": Attack(member, gap=0.005, busy="ben"),
 }
+# how many long questions come first, and whether a shorter one: what suits best is found in practice
+Aim = tuple[int, int]
+AIMS: list[Aim] = [(long, half) for long in range(3, 17) for half in (0, 1)]
+AIMING = 60
 # so often the work of a question is measured that is the same on both sides
 POOL = 200
 
 
 @cache
 def parsed(name: str) -> Query:
-    raw: dict[str, dict[str, Any]] = {"heavy": HEAVY, "free": FREE}
+    raw: dict[str, dict[str, Any]] = {"long": HEAVY, "half": HALF, "marker": FREE}
     return parse(raw[name], people().facts)
 
 
@@ -399,33 +409,45 @@ def allowed(query: Query, rows: int) -> dict[bool, float]:
 
 
 def trial(attack: Attack, inside: bool, questions: int, even: bool = True) -> list[Asked]:
-    """Everything that is asked in one trial, with the CPU seconds that it takes now."""
+    """Everything that could be asked in one trial, with the CPU seconds that it takes now."""
     table = attack.table()
 
     def same(name: str, at: float, analyst: str = "eve") -> Asked:
         query, cpu = parsed(name), random.choice(pool(name, even))
-        return Asked(at, analyst, allowed(query, people().n), cpu, analyst == "eve")
+        return Asked(at, analyst, allowed(query, people().n), cpu, name)
 
     # parsed anew for every trial: where a question lies in memory must not be what is learned
     query = parse(attack.question(inside), table.facts)
     seconds = allowed(query, table.n)
     last = attack.gap * (questions - 1)
-    asked = [same("heavy", 0.0) for _ in range(attack.before)]
-    asked += [same("free", 0.0) for _ in range(attack.markers)]
-    asked += [
-        Asked(attack.gap * number, "eve", seconds, timed(query, table), target=True)
-        for number in range(questions)
-    ]
-    asked += [same("free", last) for _ in range(attack.markers)]
-    return asked + [same("heavy", 0.0, "ben") for _ in range(attack.others)]
+    asked = [same("long", 0.0, attack.busy) for _ in range(AIMS[-1][0])]
+    asked += [same("half", 0.0, attack.busy)]
+    asked += [same("marker", 0.0) for _ in range(attack.markers)]
+    asked += [Asked(attack.gap * number, "eve", seconds, timed(query, table)) for number in range(questions)]
+    return asked + [same("marker", last) for _ in range(attack.markers)]
 
 
-def of_answers(left: Sequence[float], attack: Attack, questions: int) -> Features:
+def aimed(asked: Sequence[Asked], aim: Aim) -> list[Asked]:
+    """What is asked if so many of the questions come first that keep the server busy."""
+    left = {"long": aim[0], "half": aim[1]}
+    kept = []
+    for one in asked:
+        if one.part in left:
+            left[one.part] -= 1
+            if left[one.part] < 0:
+                continue
+        kept.append(replace(one))
+    return kept
+
+
+def of_answers(asked: Sequence[Asked]) -> Features:
     """What someone sees who gets the answers: when they leave, and how fast the queue catches up or falls behind."""
-    first = attack.before + attack.markers
-    targets = left[first : first + questions]
-    before, after = left[attack.before : first], left[first + questions :]
-    slope = np.polyfit(np.arange(questions), targets, 1)[0]
+    own = [one for one in asked if one.analyst == "eve"]
+    left = [one.left for one in own]
+    targets = [one.left for one in own if one.part == "target"]
+    markers = [one.left for one in own if one.part == "marker"]
+    before, after = markers[: len(markers) // 2], markers[len(markers) // 2 :]
+    slope = np.polyfit(np.arange(len(targets)), targets, 1)[0]
     return (
         max(left),
         sum(left),
@@ -438,7 +460,7 @@ def of_answers(left: Sequence[float], attack: Attack, questions: int) -> Feature
 
 def of_machine(asked: Sequence[Asked]) -> Features:
     """What someone sees who measures how long each answer kept the worker busy."""
-    works = [one.cpu for one in asked if one.target]
+    works = [one.cpu for one in asked if one.part == "target"]
     return (sum(works), float(np.median(works)), min(works), *np.quantile(works, (0.25, 0.75)).tolist())
 
 
@@ -450,7 +472,7 @@ def measure(attack: Attack, even: bool, trials: int, questions: int) -> list[tup
     rest = [True, False] * trials
     random.shuffle(rest)
     sides += rest
-    for name in ("heavy", "free"):
+    for name in ("long", "half", "marker"):
         pool(name, even)
     with work_as(Mends(even=even)):
         for inside in (True, False) * 2:
@@ -458,24 +480,58 @@ def measure(attack: Attack, even: bool, trials: int, questions: int) -> list[tup
         return [(inside, trial(attack, inside, questions, even)) for inside in sides]
 
 
-def guesses(found: Sequence[tuple[bool, Features]], trials: int) -> tuple[int, int]:
-    """How many guesses about both sides are right, by the threshold that is best in practice, and of how many."""
+@dataclass(frozen=True)
+class Rule:
+    """How a side is guessed, the share of right guesses in practice, and how far apart the two sides are there."""
+
+    share: float
+    apart: float
+    middle: Any
+    spread: Any
+    weights: Any
+    number: int
+    limit: float
+    longer: bool
+
+    def guess(self, seen: Any) -> Any:
+        scaled = (np.asarray(seen, dtype=np.float64) - self.middle) / self.spread
+        values = np.column_stack([scaled, scaled @ self.weights])[:, self.number]
+        return (values > self.limit) == self.longer
+
+
+Found = Sequence[tuple[bool, Features]]
+
+
+def learned(found: Found) -> Rule:
+    """The best threshold on anything that is seen, or on the best linear combination of it."""
     sides = np.array([side for side, _ in found])
     seen = np.array([features for _, features in found], dtype=np.float64)
-    practice = len(found) - 2 * trials
-    spread = seen[:practice].std(axis=0)
-    seen = (seen - seen[:practice].mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    weights = np.linalg.lstsq(seen[:practice], 2.0 * sides[:practice] - 1.0, rcond=1e-6)[0]
-    seen = np.column_stack([seen, seen @ weights])
+    middle, spread = seen.mean(axis=0), seen.std(axis=0)
+    # what differs by less than a clock can show is the same
+    spread = np.where(spread > 1e-9, spread, np.inf)
+    scaled = (seen - middle) / spread
+    weights = np.linalg.lstsq(scaled, 2.0 * sides - 1.0, rcond=1e-6)[0]
     best = (0.0, 0, 0.0, True)
-    for number, values in enumerate(seen[:practice].T):
+    for number, values in enumerate(np.column_stack([scaled, scaled @ weights]).T):
         steps = np.unique(values)
         limits = (steps[1:] + steps[:-1]) / 2 if steps.size > 1 else steps
         for limit in limits[:: max(limits.size // 200, 1)].tolist():
-            share = float(((values > limit) == sides[:practice]).mean())
+            share = float(((values > limit) == sides).mean())
             best = max(best, (share, number, limit, True), (1 - share, number, limit, False))
-    _, number, limit, longer = best
-    right = (seen[practice:, number] > limit) == (sides[practice:] == longer)
+    share, *place = best
+    scores = scaled @ weights
+    within = math.sqrt((scores[sides].var() + scores[~sides].var()) / 2)
+    apart = abs(scores[sides].mean() - scores[~sides].mean()) / within if within else 0.0
+    return Rule(share, float(apart), middle, spread, weights, *place)
+
+
+def guesses(found: Found, trials: int) -> tuple[int, int]:
+    """How many guesses about both sides are right, by the rule that is best in practice, and of how many."""
+    practice = len(found) - 2 * trials
+    rule = learned(found[:practice])
+    right = rule.guess([features for _, features in found[practice:]]) == [
+        side for side, _ in found[practice:]
+    ]
     return int(right.sum()), 2 * trials
 
 
@@ -492,7 +548,7 @@ def interval(right: int, of: int, level: float = LEVEL) -> tuple[float, float]:
 class Result:
     right: int
     of: int
-    late: int
+    late: int = 0
 
     @property
     def accuracy(self) -> float:
@@ -520,16 +576,28 @@ def attacked(name: str, trials: int, controls: int, questions: int) -> dict[str,
         for case, mends in wanted.items():
             if mends.even != even:
                 continue
-            late, found = 0, []
-            for inside, asked in measured:
-                if case in MACHINE:
-                    found.append((inside, of_machine(asked)))
-                    continue
-                left, _, missed = simulate([replace(one) for one in asked], mends)
-                late += missed
-                found.append((inside, of_answers(left, attack, questions)))
+            if case in MACHINE:
+                results[case] = Result(
+                    *guesses([(side, of_machine(asked)) for side, asked in measured], sides)
+                )
+                continue
+            practice = measured[: len(measured) - 2 * sides][:AIMING]
+            rules = {aim: learned(seen(practice, aim, mends)[0]) for aim in AIMS}
+            # if several are as good: where the sides are furthest apart, and then where there is most to do
+            aim = max(AIMS, key=lambda aim: (rules[aim].share, rules[aim].apart, aim))
+            found, late = seen(measured, aim, mends)
             results[case] = Result(*guesses(found, sides), late)
     return {case: results[case] for case in wanted}
+
+
+def seen(measured: Sequence[tuple[bool, list[Asked]]], aim: Aim, mends: Mends) -> tuple[Found, int]:
+    """What the attacker sees of each trial, and how many slots were missed in all."""
+    found, late = [], 0
+    for inside, asked in measured:
+        used = aimed(asked, aim)
+        late += simulate(used, mends)[1]
+        found.append((inside, of_answers(used)))
+    return found, late
 
 
 def table(trials: int, controls: int, questions: int, names: Sequence[str]) -> str:
@@ -541,8 +609,9 @@ def table(trials: int, controls: int, questions: int, names: Sequence[str]) -> s
     lines = [
         f"Written by `{command}` on {datetime.date.today()}, {machine_words()}. {trials:,} trials a side with even "
         f"work, {controls:,} with uneven work, and a fifth as many for practice, 50 at least; every trial spends ε "
-        f"{spent} on {questions} questions about one side, and ε {LITTLE} on each long question that is the same for "
-        "both. Share of right guesses with its 99% interval (Clopper and Pearson), and the number of missed slots.",
+        f"{spent} on {questions} questions about one side, and ε {LITTLE} on each of {AIMS[0][0]} to "
+        f"{AIMS[-1][0] + 1} long questions that are the same for both. Share of right guesses with its 99% interval "
+        "(Clopper and Pearson), and the number of missed slots.",
         "",
         "| attack | " + " | ".join([*CASES, *MACHINE]) + " |",
         "| --- |" + " ---: |" * len([*CASES, *MACHINE]),
@@ -554,9 +623,9 @@ def table(trials: int, controls: int, questions: int, names: Sequence[str]) -> s
     return "\n".join(lines)
 
 
-def mixed_load(minutes: float, analysts: int = 4) -> str:
+def mixed_load(minutes: float, realtime: bool = False, place: Path | None = None, analysts: int = 4) -> str:
     """What the holder's status says after so many minutes of questions of all kinds to a real server."""
-    from benchmarks.ledger import make_folder, serving
+    from benchmarks.ledger import at_real_time, make_folder, serving
     from shoal.io.toml import dumps
     from shoal.query.client import Client, RefusedError
     from shoal.query.server.folder import TOKENS_FILE
@@ -582,8 +651,10 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
     ]
     counts = {"answered": 0, "refused": 0}
     failures: list[RefusedError] = []
+    if realtime:
+        at_real_time(PRIORITY)
     until = time.monotonic() + 60 * minutes
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory(dir=place) as name:
         folder = Path(name)
         make_folder(folder)
         # long questions of an hour take more room than an analyst usually has
@@ -591,7 +662,8 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
         (folder / "survey" / "dataset.toml").write_text(dumps(terms))
         holder = new_token(folder / TOKENS_FILE, "holder", "holder")
         tokens = (folder / "tokens").read_text().split(",")[:analysts]
-        with serving(folder, str(folder / "ledger.sqlite"), pace=PACE, processes=1, source=None) as url:
+        ledger, priority = str(folder / "ledger.sqlite"), 2 * PRIORITY if realtime else 0
+        with serving(folder, ledger, pace=PACE, processes=1, source=None, priority=priority) as url:
 
             def ask(token: str) -> None:
                 with Client(url, token, retries=0, timeout=120) as client:
@@ -617,10 +689,15 @@ def mixed_load(minutes: float, analysts: int = 4) -> str:
 
             headers = {"Authorization": f"Bearer {holder}"}
             status = httpx.get(f"{url}/v1/status", headers=headers, timeout=60).json()
+    option = " --realtime" if realtime else ""
+    beside = "The server ran at real-time priority beside other work. " if realtime else ""
+    if place is not None:
+        option += f" --folder {place}"
+        beside += f"The ledger was kept in {place}. "
     return (
-        f"Written by `python -m benchmarks.timing_attacks --load {minutes:g}` on {datetime.date.today()}, "
-        f"{machine_words()}. {analysts} analysts asked questions of {len(kinds)} kinds for {minutes:g} minutes: "
-        f"{counts['answered']:,} answers, {counts['refused']:,} refused for the moment, "
+        f"Written by `python -m benchmarks.timing_attacks --load {minutes:g}{option}` on {datetime.date.today()}, "
+        f"{machine_words()}. {beside}{analysts} analysts asked questions of {len(kinds)} kinds for {minutes:g} "
+        f"minutes: {counts['answered']:,} answers, {counts['refused']:,} refused for the moment, "
         f"{status['late']:,} slots missed; the claim about timing: {status['timing']}."
     )
 
@@ -641,10 +718,12 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--attack", choices=list(ATTACKS), action="append")
     parser.add_argument("--load", type=float, metavar="MINUTES")
+    parser.add_argument("--realtime", action="store_true")
+    parser.add_argument("--folder", type=Path, metavar="DIR")
     parser.add_argument("--out", type=Path, default=HERE / "docs" / "timing.md")
     arguments = parser.parse_args()
     if arguments.load:
-        section = mixed_load(arguments.load)
+        section = mixed_load(arguments.load, arguments.realtime, arguments.folder)
         write(arguments.out, "load", section)
     else:
         names = arguments.attack or list(ATTACKS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -89,11 +90,16 @@ def _note_heads(config: Config) -> None:
 
 
 def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list[socket.socket]) -> None:
+    server = http_server(create_app(config, opened), config.limits)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(_TURN_SECONDS)
+    # what was loaded until now stays: to look through it for garbage stops all threads for most of a pace
+    gc.collect()
+    gc.freeze()
     try:
-        http_server(create_app(config, opened), config.limits).run(sockets=sockets)
+        server.run(sockets=sockets)
     finally:
+        gc.unfreeze()
         sys.setswitchinterval(usual)
 
 
@@ -131,7 +137,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    opened = socket.socket(family, socket.SOCK_STREAM)
+    # said to be TCP, or else an answer waits up to 40 ms until the packet before it was acknowledged
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
