@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.noise import entropy, keyed
+from shoal.noise import entropy
 
 _lock = threading.Lock()
 _process = os.getpid()
@@ -59,4 +59,4 @@ def install() -> None:
     Not done by importing this module: pytest imports it once more, under another name, when it looks for doctests.
     """
     entropy._system_words = _words
-    keyed.secrets = SimpleNamespace(token_bytes=_bytes)  # type: ignore[assignment]
+    entropy.secrets = SimpleNamespace(token_bytes=_bytes)  # type: ignore[assignment]

@@ -576,7 +576,7 @@ class Watched:
 
 def loss(one: list[tuple[str, Any, Any]], other: list[tuple[str, Any, Any]]) -> float:
     """The largest log-ratio of the probabilities of any release, if noise is as large as the method says."""
-    from shoal.noise.categorical import centroid_probabilities
+    from shoal.noise.choice import centroid_probabilities
 
     total = 0.0
     for (kind, mine, facts), (_, theirs, same) in zip(one, other, strict=True):

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.noise import discrete_laplace
-from shoal.noise.entropy import SystemEntropy, source
-from shoal.noise.keyed import fresh_key
+from shoal.noise.entropy import SystemEntropy, fresh_key, source
 from tests.repeatable import words_of
 
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.noise.categorical import centroid_probabilities
+from shoal.noise.choice import centroid_probabilities
 from shoal.taxonomy import Taxonomy
 
 Matrix = NDArray[np.float64]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.auditing.bounds import epsilon_bounds
 from shoal.noise import Seeded, elliptope_noise
-from shoal.noise.elliptope import _Half
+from shoal.noise.block import _Half
 
 from .laws import Elliptope
 from .test_pairs import account

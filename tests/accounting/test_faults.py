@@ -31,7 +31,7 @@ from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.tree.layout import Layout
 from shoal.method.budget import Plan
 from shoal.method.method import Method
-from shoal.noise import categorical
+from shoal.noise import choice
 from shoal.noise.scale import round_up_scale
 from shoal.privacy import OverspendError
 from shoal.query.blur import Blur
@@ -74,13 +74,13 @@ def twice_the_rate_of_cuts(patch: pytest.MonkeyPatch) -> None:
 
 
 def half_the_sensitivity_of_scores(patch: pytest.MonkeyPatch) -> None:
-    honest = categorical.score_by
+    honest = choice.score_by
 
     def dishonest(*arguments: Any, **options: Any) -> Any:
         found = honest(*arguments, **options)
         return found if found.scale is None else replace(found, scale=max(found.scale / 2, Fraction(1)))
 
-    patch.setattr(categorical, "score_by", dishonest)
+    patch.setattr(choice, "score_by", dishonest)
 
 
 def every_cluster_gets_everything(patch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import shoal
 import shoal.mechanisms.pairs.model as model
-import shoal.noise.response
+import shoal.noise.choice
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import round_up_scale
 from shoal.privacy import OverspendError
@@ -169,9 +169,7 @@ def test_products_of_signs_with_gaps(plant: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def answers_with_twice_the_budget(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(
-        shoal.noise.response, "_untruth", lambda epsilon: (4, round_up_scale(Fraction(2) / epsilon))
-    )
+    patch.setattr(shoal.noise.choice, "_untruth", lambda epsilon: (4, round_up_scale(Fraction(2) / epsilon)))
 
 
 def gaps_are_counted_for_nothing(patch: pytest.MonkeyPatch) -> None:

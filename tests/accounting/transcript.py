@@ -30,24 +30,11 @@ from numpy.typing import NDArray
 import shoal.query.refinement
 import shoal.release.leaving
 import shoal.release.protect
-from shoal.noise import (
-    Seeded,
-    Source,
-    block,
-    box,
-    categorical,
-    elliptope,
-    entropy,
-    exponential,
-    gaussian,
-    laplace,
-    single,
-    staircase,
-)
-from shoal.noise.box_shape import best_centres
+from shoal.noise import Seeded, Source, block, box, choice, entropy, gaussian, laplace, staircase
+from shoal.noise.box import best_centres
 from shoal.noise.entropy import shape_with
 from shoal.noise.scale import split_scale
-from shoal.noise.staircase_shape import best_centre
+from shoal.noise.staircase import best_centre
 
 from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Scores, Selection, Staircase
 from .noise import DivergenceError, Noise, NoiseNumber
@@ -400,16 +387,16 @@ def _replacements(run: Run) -> dict[Any, Any]:
         staircase.discrete_staircase: discrete_staircase,
         box.discrete_box: discrete_box,
         block.block_noise: block_noise,
-        elliptope.elliptope_noise: elliptope_noise,
+        block.elliptope_noise: elliptope_noise,
         gaussian.discrete_gaussian: discrete_gaussian,
-        single.single_laplace: single_laplace,
-        exponential.exponential_choice: lambda lengths, penalties, rate, source, largest=None: run.choose_run(
+        laplace.single_laplace: single_laplace,
+        choice.exponential_choice: lambda lengths, penalties, rate, source, largest=None: run.choose_run(
             lengths, penalties, rate
         ),
-        categorical.permute_and_flip: lambda scores, scale, source: run.choose_each(
+        choice.permute_and_flip: lambda scores, scale, source: run.choose_each(
             "permute-and-flip", scores, scale
         ),
-        categorical.exponential_places: lambda scores, scale, source: run.choose_each(
+        choice.exponential_places: lambda scores, scale, source: run.choose_each(
             "exponential", scores, scale
         ),
         _fraction_of: fraction_of,
@@ -455,10 +442,10 @@ def _replace_everywhere(functions: Mapping[Any, Any]) -> None:
 @contextmanager
 def _in_charge(run: Run) -> Iterator[Run]:
     replacements = _replacements(run)
-    rules = {name: replacements[rule] for name, rule in categorical._RULES.items()}
+    rules = {name: replacements[rule] for name, rule in choice._RULES.items()}
     _replace_everywhere(replacements)
     try:
-        with patch.dict(categorical._RULES, rules):
+        with patch.dict(choice._RULES, rules):
             yield run
         run.finish()
     finally:

@@ -22,7 +22,7 @@ from spark_session import ROOT, need_java, session
 
 import shoal
 from shoal.io.parquet_files import frozen
-from shoal.noise.keyed import Keyed
+from shoal.noise.entropy import Keyed
 from shoal.release.engines.stages import Over, Stage
 
 pytestmark = pytest.mark.system

@@ -22,8 +22,7 @@ import shoal
 import shoal.mechanisms.pairs.drawing as drawing
 from shoal.io.parquet_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source
-from shoal.noise.entropy import computed_again
-from shoal.noise.keyed import Keyed, fresh_key
+from shoal.noise.entropy import Keyed, computed_again, fresh_key
 from shoal.release.engines import staging
 from shoal.release.engines.order import Order
 from shoal.release.engines.run import table_elsewhere, write_release

@@ -12,7 +12,7 @@ from scipy import stats
 import shoal
 from shoal.mechanisms.insensitive.published import drawn_rows
 from shoal.noise import Seeded
-from shoal.noise.categorical import centroid_probabilities
+from shoal.noise.choice import centroid_probabilities
 from shoal.partition import Partition
 from shoal.partition.insensitive import insensitive_mixed
 from shoal.partition.mixed_distance import nominal_ends, numeric_ends

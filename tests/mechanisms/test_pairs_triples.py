@@ -32,7 +32,7 @@ from shoal.mechanisms.pairs.triples import (
 )
 from shoal.method.registry import method_class, names
 from shoal.noise import Seeded
-from shoal.noise.concentrated import rho_from
+from shoal.noise.gaussian import rho_from
 from shoal.privacy import Accountant
 
 CURRENCIES: list[Currency] = [PureEpsilon(1), PureEpsilon(2), Concentrated(1), Concentrated(2)]

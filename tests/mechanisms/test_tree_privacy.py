@@ -19,7 +19,7 @@ import shoal
 from shoal.mechanisms.tree import cuts, gate, intervals, mechanism, values
 from shoal.mechanisms.tree.cuts import draw_cut, rank_intervals
 from shoal.mechanisms.tree.layout import Layout
-from shoal.noise import Seeded, exponential
+from shoal.noise import Seeded, choice
 from shoal.privacy import Accountant, Spend
 from shoal.progress import silent
 from shoal.release.protect import prepare
@@ -55,7 +55,7 @@ def cut_bounds(
     lengths, penalties = rank_intervals(ordered, lo, hi)
     possible = lengths > 0
     lengths, penalties = lengths[possible], penalties[possible]
-    lower, upper = exponential.cumulative_bounds(lengths, penalties - penalties.min(), rate, DIGITS)
+    lower, upper = choice.cumulative_bounds(lengths, penalties - penalties.min(), rate, DIGITS)
     low = np.diff([0, *lower])
     high = np.diff([0, *upper])
     found = []
@@ -67,7 +67,7 @@ def cut_bounds(
 
 def exp_below(x: Fraction, bits: int = DIGITS) -> Fraction:
     """A fraction just below exp(x)."""
-    return 1 / Fraction(exponential.exp_fixed(x, bits) + 2, 1 << bits)
+    return 1 / Fraction(choice.exp_fixed(x, bits) + 2, 1 << bits)
 
 
 def level_loss(records: tuple[int, ...], other: tuple[int, ...], layout: Layout) -> list[Fraction]:
@@ -82,7 +82,7 @@ def level_loss(records: tuple[int, ...], other: tuple[int, ...], layout: Layout)
         cut = number + 1
         sides = [sum(x < cut for x in one) for one in (records, other)]
         moved = abs(sides[0] - sides[1]) + abs(len(records) - sides[0] - len(other) + sides[1])
-        counts = Fraction(1 << DIGITS, exponential.exp_fixed(moved / scale, DIGITS))
+        counts = Fraction(1 << DIGITS, choice.exp_fixed(moved / scale, DIGITS))
         ratios.append(most / least * counts)
     return ratios
 

@@ -26,7 +26,7 @@ from shoal.noise import (
     block_deviations,
     block_noise,
     discrete_laplace,
-    enclosed,
+    exact,
     staircase,
 )
 from shoal.noise.block import _radius, ball_points, ball_size, subsets, volume
@@ -153,13 +153,13 @@ def test_proposals_are_never_below_the_weights(blocks: list[tuple[int, int, int]
 def one_bit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Real numbers are revealed one bit at a time, so that every path can be walked."""
     caches: tuple[Any, ...] = (
-        enclosed.exp_coin,
-        enclosed.logistic_coin,
+        exact.exp_coin,
+        exact.logistic_coin,
         staircase._outside,
         block._acceptance,
     )
     for name in ("_FIRST_BITS", "_NEXT_BITS"):
-        monkeypatch.setattr(enclosed, name, 1)
+        monkeypatch.setattr(exact, name, 1)
     for cached in caches:
         cached.cache_clear()
     yield

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shoal.errors import OptionError
-from shoal.noise import Box, LatticeBox, LatticeStaircase, Seeded, Staircase, box, discrete_box, enclosed
-from shoal.noise.box import differences
-from shoal.noise.box_shape import _reach, best_share, laplace_region
+from shoal.noise import Box, LatticeBox, LatticeStaircase, Seeded, Staircase, box, discrete_box
+from shoal.noise import exact as enclosed
+from shoal.noise.box import _reach, best_share, differences, laplace_region
 
 FALSE_ALARM = 1e-9
 EXAMPLE = Box((1.0, 10.0), 1.0, (0.1, 1.0))

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from shoal.errors import InputError, OptionError
-from shoal.noise import Seeded, categorical
-from shoal.noise.categorical import (
+from shoal.noise import Seeded, choice
+from shoal.noise.choice import (
     Scoring,
     categorical_centroids,
     centroid_probabilities,
@@ -220,7 +220,7 @@ def test_draws_follow_the_probabilities_and_other_ones_are_noticed(rule: Any, ge
 @pytest.mark.parametrize("rule", RULES)
 def test_every_path_of_the_sampler_has_its_exact_weight(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All decisions are walked; what the oracle says lies within the weight of the paths not walked to the end."""
-    monkeypatch.setattr(categorical, "_TRIES", 1)
+    monkeypatch.setattr(choice, "_TRIES", 1)
     scores, scale = [2, 0, 1], Fraction(7, 2)
     places = {"permute-and-flip": permute_and_flip, "exponential": exponential_places}[rule]
 
@@ -267,12 +267,12 @@ def test_permute_and_flip_is_never_worse_than_the_exponential_mechanism(
 )
 def test_large_exponents_do_not_wrap_around(excess: int, scale: Fraction) -> None:
     """A coin of exponent 2^9 or more that ever succeeded would show a product that left 64 bits."""
-    assert not categorical._coins(np.full(2_000, excess), scale, Seeded(3)).any()
+    assert not choice._coins(np.full(2_000, excess), scale, Seeded(3)).any()
 
 
 def test_coins_of_a_fractional_scale_have_their_probability() -> None:
     """Exponent 3 + 1/5 at scale 5/4, split into whole turns and a rest."""
-    heads = categorical._coins(np.full(200_000, 4), Fraction(5, 4), Seeded(8)).sum()
+    heads = choice._coins(np.full(200_000, 4), Fraction(5, 4), Seeded(8)).sum()
     for exponent, fits in ((3.2, True), (3.0, False), (4.0, False)):
         p = np.exp(-exponent)
         z = (heads - 200_000 * p) / np.sqrt(200_000 * p * (1 - p))

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from shoal.errors import OptionError
-from shoal.noise import Seeded, SystemEntropy, elliptope, elliptope_deviation, elliptope_noise, reals
-from shoal.noise.elliptope import _Half, _rounded, disc_points
+from shoal.noise import Seeded, SystemEntropy, block, elliptope_deviation, elliptope_noise, exact
+from shoal.noise.block import _Half, _rounded, disc_points
 from tests.conftest import examples
 
 FALSE_ALARM = 1e-9
@@ -276,9 +276,9 @@ def test_roundings_are_those_of_the_ideal_numbers(monkeypatch: pytest.MonkeyPatc
             assert (finest == found).all()
         return found
 
-    monkeypatch.setattr(elliptope, "_rounded", counted)
-    monkeypatch.setattr(elliptope, "WORD", 8)
-    monkeypatch.setattr(reals, "WORD", 8)
+    monkeypatch.setattr(block, "_rounded", counted)
+    monkeypatch.setattr(block, "WORD", 8)
+    monkeypatch.setattr(exact, "WORD", 8)
     for _ in range(20):
         assert elliptope_noise(4, Fraction(1, 3)).shape == (4, 4)
     # a draw may well be decided at its first look; that all twenty are is out of the question
@@ -287,12 +287,12 @@ def test_roundings_are_those_of_the_ideal_numbers(monkeypatch: pytest.MonkeyPatc
 
 def test_points_of_the_disc_by_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
     """With digits of one bit: the quarter disc that lies in each quarter of the square, by its area."""
-    monkeypatch.setattr(elliptope, "WORD", 1)
-    monkeypatch.setattr(reals, "WORD", 1)
+    monkeypatch.setattr(block, "WORD", 1)
+    monkeypatch.setattr(exact, "WORD", 1)
 
     def propose(source: Any) -> tuple[int, int] | None:
-        across, up = reals.Uniforms(1, source), reals.Uniforms(1, source)
-        kept = elliptope._inside(across, up)[0]
+        across, up = exact.Uniforms(1, source), exact.Uniforms(1, source)
+        kept = block._inside(across, up)[0]
         return (across.leading(1)[0], up.leading(1)[0]) if kept else None
 
     outcomes, undecided = enumerate_paths(propose, 1e-4)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from shoal.errors import OptionError
-from shoal.noise import Seeded, Source, exponential, exponential_choice
+from shoal.noise import Seeded, Source, choice, exponential_choice
 from tests.conftest import examples
 
 THRESHOLD = 1e-9
@@ -57,7 +57,7 @@ def test_choices_follow_the_weights_and_a_rate_five_percent_off_is_noticed() -> 
 
 
 def test_choices_settled_by_integers_follow_the_weights_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exponential, "_by_floats", lambda *arguments: None)
+    monkeypatch.setattr(choice, "_by_floats", lambda *arguments: None)
     source = Seeded(12)
     drawn = [exponential_choice(LENGTHS, PENALTIES, RATE, source) for _ in range(20_000)]
     assert p_value(drawn, probabilities(float(RATE))) > THRESHOLD
@@ -74,30 +74,30 @@ def test_both_ways_settle_a_draw_alike(intervals: list[tuple[int, int]], rate: F
     lengths = np.array([length for length, _ in intervals]) + 1
     excess = np.array([penalty for _, penalty in intervals])
     excess -= excess.min()
-    by_floats = exponential._by_floats(lengths, excess, rate, word)
-    by_integers = exponential._by_integers(lengths, excess, rate, word, Seeded(1))
+    by_floats = choice._by_floats(lengths, excess, rate, word)
+    by_integers = choice._by_integers(lengths, excess, rate, word, Seeded(1))
     assert by_floats in (None, by_integers)
 
 
 def test_floats_leave_a_draw_at_the_border_of_two_intervals_to_integers() -> None:
     lengths, excess = np.array([1, 1]), np.array([0, 0])
     half = 1 << 63
-    assert exponential._by_floats(lengths, excess, Fraction(1), half) is None
-    assert exponential._by_floats(lengths, excess, Fraction(1), half - (1 << 20)) == 0
-    assert exponential._by_floats(lengths, excess, Fraction(1), half + (1 << 20)) == 1
+    assert choice._by_floats(lengths, excess, Fraction(1), half) is None
+    assert choice._by_floats(lengths, excess, Fraction(1), half - (1 << 20)) == 0
+    assert choice._by_floats(lengths, excess, Fraction(1), half + (1 << 20)) == 1
     # the next digits tell on which side the real number is
-    assert exponential._by_integers(lengths, excess, Fraction(1), half, Words(1 << 63)) == 1
-    assert exponential._by_integers(lengths, excess, Fraction(1), half, Words(0, 0, 1)) == 1
-    assert exponential._by_integers(lengths, excess, Fraction(1), half - 1, Words(1 << 63)) == 0
+    assert choice._by_integers(lengths, excess, Fraction(1), half, Words(1 << 63)) == 1
+    assert choice._by_integers(lengths, excess, Fraction(1), half, Words(0, 0, 1)) == 1
+    assert choice._by_integers(lengths, excess, Fraction(1), half - 1, Words(1 << 63)) == 0
 
 
 def test_far_intervals_are_neither_forgotten_nor_preferred() -> None:
     """An interval of weight 2^-129 is chosen by the one word that points at it, and by digits behind that word."""
     lengths, excess = np.array([1, 1 << 40]), np.array([200, 0])
-    assert exponential._by_floats(lengths, excess, Fraction(1), 0) is None
+    assert choice._by_floats(lengths, excess, Fraction(1), 0) is None
     # exp(-200) / 2^40 is about 2^-328.5: it takes more than five words of zeros to fall below it
-    assert exponential._by_integers(lengths, excess, Fraction(1), 0, Words(0, 0, 0, 0, 0)) == 0
-    assert exponential._by_integers(lengths, excess, Fraction(1), 0, Words(1)) == 1
+    assert choice._by_integers(lengths, excess, Fraction(1), 0, Words(0, 0, 0, 0, 0)) == 0
+    assert choice._by_integers(lengths, excess, Fraction(1), 0, Words(1)) == 1
 
 
 @given(st.fractions(0, 400, max_denominator=10**12), st.sampled_from([1, 20, 64, 128, 300]))
@@ -105,14 +105,14 @@ def test_far_intervals_are_neither_forgotten_nor_preferred() -> None:
 def test_exp_is_never_above_and_at_most_two_units_below(x: Fraction, bits: int) -> None:
     with localcontext(prec=300):
         true = (-(Decimal(x.numerator) / Decimal(x.denominator))).exp() * Decimal(2) ** bits
-        below = true - exponential.exp_fixed(x, bits)
+        below = true - choice.exp_fixed(x, bits)
     assert -(Decimal(10) ** -100) <= below <= 2
 
 
 @given(st.fractions(0, 3, max_denominator=10**6), st.integers(0, 5000), st.sampled_from([64, 128, 192]))
 @settings(max_examples=examples(100), deadline=None)
 def test_bounds_enclose_every_weight(rate: Fraction, penalty: int, bits: int) -> None:
-    lower, upper = exponential.cumulative_bounds(np.array([3]), np.array([penalty]), rate, bits)
+    lower, upper = choice.cumulative_bounds(np.array([3]), np.array([penalty]), rate, bits)
     with localcontext(prec=400):
         x = rate * penalty
         true = 3 * (-(Decimal(x.numerator) / Decimal(x.denominator))).exp() * Decimal(2) ** bits

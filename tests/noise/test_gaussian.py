@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shoal.errors import OptionError
-from shoal.noise import Seeded, Source, discrete_gaussian, enclosed, gaussian
+from shoal.noise import Seeded, Source, discrete_gaussian, gaussian
+from shoal.noise import exact as enclosed
 from shoal.noise.gaussian import bernoulli_exp_near
 
 FALSE_ALARM = 1e-9

@@ -11,8 +11,8 @@ from decision_tree import Branching, enumerate_paths, exp_minus
 from numpy.typing import NDArray
 from scipy import stats
 
-from shoal.noise import Seeded, Source, SystemEntropy, reals
-from shoal.noise.reals import Uniforms, below, exponentials, joined
+from shoal.noise import Seeded, Source, SystemEntropy, exact
+from shoal.noise.exact import Uniforms, below, exponentials, joined
 
 
 class Scripted(Source):
@@ -49,12 +49,12 @@ def test_more_words_only_add_digits() -> None:
 def test_the_decision_tree_of_a_proposal_brackets_the_true_probabilities(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(reals, "WORD", 1)
+    monkeypatch.setattr(exact, "WORD", 1)
 
     def propose(source: Branching) -> int | None:
         """The quarter in which a kept real lies; the whole part is enumerated by its own test."""
         proposed = Uniforms(1, source)
-        return proposed.leading(2)[0] if reals._breaks_odd(proposed)[0] else None
+        return proposed.leading(2)[0] if exact._breaks_odd(proposed)[0] else None
 
     outcomes, undecided = enumerate_paths(propose, 6e-6)
     assert undecided < Fraction(1, 30)

@@ -13,7 +13,7 @@ from scipy.stats import binomtest
 
 from shoal.errors import OptionError
 from shoal.noise import Seeded
-from shoal.noise.response import _untruth, check_response, randomised_response, reversal_probability
+from shoal.noise.choice import _untruth, check_response, randomised_response, reversal_probability
 
 
 @given(st.fractions(Fraction(1, 10**6), 10**6))

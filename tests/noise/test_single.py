@@ -10,7 +10,7 @@ from scipy import stats
 
 from shoal.noise import discrete_laplace
 from shoal.noise.entropy import Seeded, SystemEntropy
-from shoal.noise.single import single_laplace
+from shoal.noise.laplace import single_laplace
 
 RUNS = 40_000
 

@@ -22,10 +22,10 @@ from shoal.noise import (
     SystemEntropy,
     discrete_laplace,
     discrete_staircase,
-    enclosed,
     staircase,
 )
-from shoal.noise.staircase_shape import best_centre, best_fraction
+from shoal.noise import exact as enclosed
+from shoal.noise.staircase import best_centre, best_fraction
 from shoal.partition import ranking
 
 FALSE_ALARM = 1e-9

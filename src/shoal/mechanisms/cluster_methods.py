@@ -15,7 +15,7 @@ from shoal.method.claims import BY_STABILITY, Case, Claim, MethodTerms
 from shoal.method.method import Expected, Method, Output
 from shoal.method.parameters import Exact, parameter, shared
 from shoal.noise.families import NOISES
-from shoal.noise.staircase_shape import OPTIMISE
+from shoal.noise.staircase import OPTIMISE
 from shoal.origin import Outside
 from shoal.partition.corners import CORNER_RULES
 from shoal.partition.insensitive import ORDERS

@@ -27,8 +27,8 @@ from shoal.mechanisms.rebuild import centroids
 from shoal.mechanisms.strata import check_strata, strata_of, strata_terms
 from shoal.method.budget import Plan, split_budget
 from shoal.method.stages import Group, check_group, partition_group
+from shoal.noise.choice import check_response, randomised_response, reversal_probability
 from shoal.noise.families import NOISES
-from shoal.noise.response import check_response, randomised_response, reversal_probability
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant

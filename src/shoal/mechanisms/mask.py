@@ -15,7 +15,7 @@ from shoal.errors import OptionError, closest
 from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.method.stages import Group
 from shoal.noise import discrete_laplace, round_up_scale
-from shoal.noise.categorical import categorical_centroids
+from shoal.noise.choice import categorical_centroids
 from shoal.noise.families import NOISES
 from shoal.partition import Partition
 from shoal.privacy import Accountant, Spend
@@ -166,7 +166,7 @@ def mask_group(
         Staircase noise: the same, for changes of one cluster only. Box noise: all sums of the group together are
         DP with their common share, for changes of one cluster only (`PartitionMethod.allow_noise`). Scales of
         `calibrate`: the sums of the group together are individually DP with the sum of the shares. Concepts:
-        `shares[j]`-DP for the change of one record in one cluster (`shoal.noise.categorical`).
+        `shares[j]`-DP for the change of one record in one cluster (`shoal.noise.choice`).
 
     Reference:
         MDAI-2017, Algorithms 1 and 2; PSD-2014, Algorithm 1; thesis, chapters 4 and 6; the iDP paper, section 4.

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.decimals import What, exact, named
 from shoal.errors import OptionError
-from shoal.noise.concentrated import parse_delta
-from shoal.noise.epsilon import parse_epsilon
+from shoal.noise.gaussian import parse_delta
+from shoal.noise.scale import parse_epsilon
 from shoal.text import Message
 
 if TYPE_CHECKING:

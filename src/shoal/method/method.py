@@ -22,7 +22,7 @@ from shoal.method.models import Model
 from shoal.method.parameters import Exact, Parameter, parameter, parameters_of, shared
 from shoal.method.stages import PARTITIONS, PartitionStage, Stability
 from shoal.method.verdict import NO_NOISE
-from shoal.noise.concentrated import parse_delta, rho_from
+from shoal.noise.gaussian import parse_delta, rho_from
 from shoal.origin import Outside
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant, Adjacency, Currency

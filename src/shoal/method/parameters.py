@@ -22,9 +22,9 @@ from shoal.errors import OptionError, closest
 from shoal.method import forms
 from shoal.method.budget import SPLITS
 from shoal.method.forms import Form
-from shoal.noise.epsilon import LARGEST, SMALLEST
 from shoal.noise.families import NOISES
-from shoal.noise.staircase_shape import OPTIMISE
+from shoal.noise.scale import LARGEST, SMALLEST
+from shoal.noise.staircase import OPTIMISE
 
 # an exact number: whatever a form reads (a decimal text, a whole number, a fraction) comes in, a Fraction is kept
 Exact = Any

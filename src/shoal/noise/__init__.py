@@ -1,19 +1,22 @@
 """Exact integer noise and the entropy that feeds it."""
 
-from shoal.noise.block import block_deviations, block_noise
-from shoal.noise.box import discrete_box
-from shoal.noise.box_shape import Box, LatticeBox
-from shoal.noise.concentrated import choice_rate, choice_rho, epsilon_from, parse_delta, pure_rho, rho_from
-from shoal.noise.elliptope import elliptope_deviation, elliptope_noise
+from shoal.noise.block import block_deviations, block_noise, elliptope_deviation, elliptope_noise
+from shoal.noise.box import Box, LatticeBox, discrete_box
+from shoal.noise.choice import exponential_choice
 from shoal.noise.entropy import Seeded, Source, SystemEntropy, source
-from shoal.noise.epsilon import parse_epsilon
 from shoal.noise.exact import bernoulli_exp, geometric_exp
-from shoal.noise.exponential import exponential_choice
-from shoal.noise.gaussian import discrete_gaussian
+from shoal.noise.gaussian import (
+    choice_rate,
+    choice_rho,
+    discrete_gaussian,
+    epsilon_from,
+    parse_delta,
+    pure_rho,
+    rho_from,
+)
 from shoal.noise.laplace import discrete_laplace
-from shoal.noise.scale import round_up_scale
-from shoal.noise.staircase import discrete_staircase
-from shoal.noise.staircase_shape import LatticeStaircase, Staircase
+from shoal.noise.scale import parse_epsilon, round_up_scale
+from shoal.noise.staircase import LatticeStaircase, Staircase, discrete_staircase
 
 __all__ = [
     "Box",

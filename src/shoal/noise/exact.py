@@ -1,17 +1,35 @@
-"""Exact Bernoulli(exp(-x)) for rational x, and what follows from it. In: ratios and a source. Out: decisions.
+"""Exact random decisions with irrational probabilities: Bernoulli(exp(-x)), uniform reals, enclosed weights.
 
 No probability is ever a floating-point number: every decision is a rational coin flip of the source.
+
+A uniform real number is compared with the cumulative weights digit by digit: the first digit settles nearly every
+choice, and where it does not, more digits of the number and of the weights are taken until it does.
+
+A comparison of two of them draws as many digits as it takes, so it is decided as for the ideal numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise.entropy import LARGEST_DENOMINATOR, Integers, Source, pick
 
 _ONE = np.asarray(1, dtype=np.uint64)
+# for a number of bits: whole numbers below and above 2^something times every cumulative weight
+Bounds = Callable[[int], tuple[list[int], list[int]]]
+
+_FIRST_BITS = 16
+_NEXT_BITS = 64
+WORD = 64
 
 
 def bernoulli_exp(numerator: Integers, denominator: Integers, source: Source) -> NDArray[np.bool_]:
@@ -103,3 +121,237 @@ def geometric_exp(n: int, source: Source) -> NDArray[np.int64]:
         alive = alive[bernoulli_exp_one(alive.size, source)]
         count[alive] += 1
     return count
+
+
+class Choice:
+    """Components 0, 1, ... drawn with probabilities proportional to real weights, of which only bounds are known.
+
+    Args:
+        bounds: lower and upper bounds of the cumulative weights, as narrow as one asks. No cumulative weight but the
+            first may be 0, and none but the last the total.
+
+    >>> from shoal.noise.entropy import Seeded
+    >>> fair = Choice(lambda bits: ([1, 2], [1, 2]))
+    >>> sorted(set(fair.draw(100, Seeded(1)).tolist()))
+    [0, 1]
+    """
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds, self._bits = bounds, _FIRST_BITS
+        self._surely_below, self._surely_above = _thresholds(bounds, _FIRST_BITS)
+
+    def draw(self, n: int, source: Source) -> NDArray[np.int64]:
+        """n independent choices."""
+        digits = source.digits(self._bits, n)
+        chosen = np.zeros(n, dtype=np.int64)
+        open_ended = np.zeros(n, dtype=np.bool_)
+        for below, above in zip(self._surely_below, self._surely_above, strict=True):
+            reached = digits >= above
+            chosen += reached
+            open_ended |= (digits >= below) & ~reached
+        for position in np.flatnonzero(open_ended):
+            chosen[position] = settle(self._bounds, int(digits[position]), self._bits, source)
+        return chosen
+
+
+def settle(bounds: Bounds, drawn: int, length: int, source: Source) -> int:
+    """The component of a uniform real that starts with the bits `drawn`; more are drawn until it is certain."""
+    while True:
+        below, above = _thresholds(bounds, length)
+        number = sum(drawn >= threshold for threshold in above)
+        if number == sum(drawn >= threshold for threshold in below):
+            return number
+        drawn = drawn << _NEXT_BITS | int(source.digits(_NEXT_BITS, 1)[0])
+        length += _NEXT_BITS
+
+
+def _thresholds(bounds: Bounds, length: int) -> tuple[list[int], list[int]]:
+    """For every cumulative weight but the last: first digits under the one surely lie below its share of the total,
+    first digits from the other on surely do not."""
+    lower, upper = bounds(2 * length + 64)
+    return (
+        [(weight << length) // upper[-1] for weight in lower[:-1]],
+        [-(-(weight << length) // lower[-1]) for weight in upper[:-1]],
+    )
+
+
+def exp_fixed(x: Fraction, bits: int) -> int:
+    """exp(-x) in units of 2^-bits for x >= 0, at most two units below and never above.
+
+    >>> exp_fixed(Fraction(1), 20) / 2**20
+    0.36787891387939453
+    """
+    whole = x.numerator // x.denominator
+    if whole > bits:
+        return 0
+    halvings = whole.bit_length() + 1
+    # squaring doubles an error, so each halving of the argument asks for one more digit
+    guard = bits + halvings + 32
+    # rounding the argument up and every step down keeps the result below the truth
+    argument = -(-(x.numerator << guard) // (x.denominator << halvings))
+    # Taylor terms in pairs: each pair is positive since the argument is at most 1/2, and stopping early rounds down
+    total, term, number = 0, 1 << guard, 0
+    while term:
+        following = -(-term * argument >> guard)
+        following = -(-following // (number + 1))
+        total += term - following
+        term = (following * argument >> guard) // (number + 2)
+        number += 2
+    for _ in range(halvings):
+        total = total * total >> guard
+    return max(total, 0) >> guard - bits
+
+
+def enclose_exp(x: Fraction, bits: int) -> tuple[int, int]:
+    """Whole numbers below and above 2^bits · exp(-x)."""
+    below = exp_fixed(x, bits)
+    return below, min(below + 2, 1 << bits)
+
+
+@lru_cache(maxsize=1024)
+def exp_coin(x: Fraction) -> Choice:
+    """1 with probability exp(-x), otherwise 0."""
+
+    def bounds(bits: int) -> tuple[list[int], list[int]]:
+        below, above = enclose_exp(x, bits)
+        one = 1 << bits
+        return [one - above, one], [one - below, one]
+
+    return Choice(bounds)
+
+
+@lru_cache(maxsize=1024)
+def logistic_coin(x: Fraction) -> Choice:
+    """1 with probability exp(-x) / (1 + exp(-x)), otherwise 0."""
+
+    def bounds(bits: int) -> tuple[list[int], list[int]]:
+        below, above = enclose_exp(x, bits)
+        one = 1 << bits
+        return [one, one + below], [one, one + above]
+
+    return Choice(bounds)
+
+
+def geometric(rate: Fraction, n: int, source: Source) -> NDArray[np.int64]:
+    """n counts with P(G = g) proportional to exp(-rate · g), exactly, for any rational rate above 0.
+
+    exp(-rate · g) is a product over the binary digits of g, so the digits are independent: digit k is 1 with
+    probability exp(-rate·2^k) / (1 + exp(-rate·2^k)). Once rate·2^k reaches 2, what is left is a geometric count
+    that is rarely above 0, drawn by coins in a row. Counts are modulo 2^64.
+
+    >>> from shoal.noise.entropy import Seeded
+    >>> geometric(Fraction(50), 3, Seeded(1)).tolist()
+    [0, 0, 0]
+    """
+    count = np.zeros(n, dtype=np.int64)
+    digit = 0
+    while rate < 2:
+        count += logistic_coin(rate).draw(n, source) << digit
+        rate, digit = 2 * rate, digit + 1
+    alive = np.arange(n)
+    while alive.size:
+        alive = alive[exp_coin(rate).draw(alive.size, source) == 1]
+        count[alive] += 1 << digit
+    return count
+
+
+@internal()
+@dataclass(eq=False)
+class Uniforms:
+    """n independent uniform reals in [0, 1), of which so far some leading words are known.
+
+    >>> from shoal.noise.entropy import Seeded
+    >>> reals = Uniforms(2, Seeded(1))
+    >>> first, more = reals.leading(1), reals.leading(2)
+    >>> [long >> 64 for long in more] == first
+    True
+    """
+
+    n: int
+    source: Source
+    words: list[NDArray[np.unsignedinteger[Any]]] = field(default_factory=list)
+
+    def word(self, number: int) -> NDArray[np.unsignedinteger[Any]]:
+        """The word of this number of every real."""
+        while len(self.words) <= number:
+            self.words.append(self.source.digits(WORD, self.n))
+        return self.words[number]
+
+    def leading(self, count: int) -> list[int]:
+        """The first `count` words as one whole number w each: the real is from w to w + 1 last units."""
+        found = [0] * self.n
+        for number in range(count):
+            found = [
+                known << WORD | word for known, word in zip(found, self.word(number).tolist(), strict=True)
+            ]
+        return found
+
+    def picked(self, index: NDArray[np.intp]) -> Uniforms:
+        """Some of them; the others must not be used again."""
+        return Uniforms(index.size, self.source, [word[index] for word in self.words])
+
+
+def joined(parts: list[Uniforms]) -> Uniforms:
+    """All of them, one part after the other."""
+    known = max(len(part.words) for part in parts)
+    words = [np.concatenate([part.word(number) for part in parts]) for number in range(known)]
+    return Uniforms(sum(part.n for part in parts), parts[0].source, words)
+
+
+def below(left: Uniforms, right: Uniforms) -> NDArray[np.bool_]:
+    """Which of `left` are below their partner in `right`."""
+    result = np.zeros(left.n, dtype=np.bool_)
+    open_ended = np.arange(left.n)
+    number = 0
+    while open_ended.size:
+        one, other = left.word(number)[open_ended], right.word(number)[open_ended]
+        result[open_ended] = one < other
+        open_ended = open_ended[one == other]
+        number += 1
+    return result
+
+
+@internal()
+@dataclass(frozen=True, eq=False)
+class Exponentials:
+    """Real numbers with P(X > x) = exp(-x): a whole part and a uniform real that was accepted.
+
+    Reference:
+        von Neumann, "Various techniques used in connection with random digits"; docs/proofs/record-noise.md.
+    """
+
+    whole: NDArray[np.int64]
+    rest: Uniforms
+
+    def total(self, count: int) -> tuple[int, int]:
+        """Their sum in units of the last bit of `count` words: a whole number below it, and by how much at most."""
+        unit = count * WORD
+        return (int(self.whole.sum()) << unit) + sum(self.rest.leading(count)), self.whole.size
+
+
+def exponentials(n: int, source: Source) -> Exponentials:
+    """n independent ones, exactly.
+
+    Whole part and rest are independent. The rest has density proportional to exp(-x): a uniform real x is kept with
+    that probability, namely if a row x > x1 > x2 > ... of uniform reals breaks at an odd number.
+    """
+    whole = geometric_exp(n, source)
+    rest = [Uniforms(0, source)]
+    missing = n
+    while missing:
+        proposed = Uniforms(missing, source)
+        kept = np.flatnonzero(_breaks_odd(proposed))
+        rest.append(proposed.picked(kept))
+        missing -= kept.size
+    return Exponentials(whole, joined(rest))
+
+
+def _breaks_odd(first: Uniforms) -> NDArray[np.bool_]:
+    odd = np.zeros(first.n, dtype=np.bool_)
+    alive, last, step = np.arange(first.n), first, 1
+    while alive.size:
+        following = Uniforms(alive.size, first.source)
+        falls = below(following, last)
+        odd[alive[~falls]] = step % 2 == 1
+        alive, last, step = alive[falls], following.picked(np.flatnonzero(falls)), step + 1
+    return odd

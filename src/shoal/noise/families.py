@@ -1,6 +1,6 @@
-"""The kinds of noise for cluster sums by name: how each is drawn, and what it costs when several sums move.
+"""Noise families by name: how each is drawn, and its cost when one record moves several sums.
 
-A new kind is one entry: a `NoiseFamily`. `register_noise` adds one from outside the package.
+A new family is one entry: a `NoiseFamily`. `register_noise` adds one from outside the package.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError, closest
-from shoal.noise.box import discrete_box
-from shoal.noise.box_shape import LatticeBox
+from shoal.noise.box import LatticeBox, discrete_box
 from shoal.noise.entropy import Source
 from shoal.noise.laplace import discrete_laplace
 from shoal.noise.scale import round_up_scale
-from shoal.noise.staircase import check_staircase, discrete_staircase
-from shoal.noise.staircase_shape import LatticeStaircase
+from shoal.noise.staircase import LatticeStaircase, check_staircase, discrete_staircase
 from shoal.origin import Outside
 
 Draws = NDArray[np.int64]

@@ -9,7 +9,7 @@ from fractions import Fraction
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
 from shoal.noise import LatticeStaircase, discrete_laplace, discrete_staircase, round_up_scale
-from shoal.noise.single import single_laplace
+from shoal.noise.laplace import single_laplace
 from shoal.noise.staircase import check_staircase
 from shoal.privacy import Accountant
 from shoal.text import Message

@@ -104,7 +104,7 @@ def _chosen_by_rank(options: Mapping[str, Any], query: Query, rows: int) -> floa
     """Runs of equal penalty, and powers of the factor by which a penalty lowers a chance."""
     share = as_number("q", options["q"]).denominator
     runs = query.facts.ranked(options["column"]) or 2 * rows + 2
-    # penalties further than 89 / rate are never looked up: shoal.noise.exponential
+    # penalties further than 89 / rate are never looked up: shoal.noise.choice
     furthest = min(89 * 2 * share / float(query.offer.epsilon), share * rows)
     return runs * _RUN + (256 + 2 * furthest / 256) * _POWER
 

@@ -9,8 +9,7 @@ from typing import Any
 from shoal.decimals import What, exact
 from shoal.errors import OptionError, closest
 from shoal.noise import parse_epsilon
-from shoal.noise.epsilon import shown
-from shoal.noise.scale import LARGEST_NUMERATOR
+from shoal.noise.scale import LARGEST_NUMERATOR, shown
 from shoal.text import Message
 
 _LARGEST = 50_000

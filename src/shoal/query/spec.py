@@ -16,7 +16,7 @@ from shoal.errors import OptionError, closest
 from shoal.method.verdict import Reason
 from shoal.noise import Source
 from shoal.noise import source as source_for
-from shoal.noise.epsilon import LARGEST, shown
+from shoal.noise.scale import LARGEST, shown
 from shoal.query.answers import count, histogram, mean, total
 from shoal.query.cells import cells_of
 from shoal.query.facts import Facts, QueryTable

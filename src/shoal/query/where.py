@@ -20,7 +20,7 @@ from shoal.columns.lattice import Lattice
 from shoal.columns.schema import Attribute
 from shoal.decimals import exact
 from shoal.errors import OptionError, closest
-from shoal.noise.epsilon import shown
+from shoal.noise.scale import shown
 from shoal.query.facts import MISSING, NOBODY, Facts, QueryTable
 from shoal.text import Message
 

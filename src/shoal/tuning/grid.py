@@ -11,7 +11,7 @@ import numpy as np
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError
 from shoal.method.registry import method_class
-from shoal.noise.concentrated import parse_delta
+from shoal.noise.gaussian import parse_delta
 
 DEFAULT_METHODS = (
     "pairs-dp",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import ClaimError, OptionError
 from shoal.mechanisms.cluster_methods import RankingDP
-from shoal.noise.exponential import exponential_choice
+from shoal.noise.choice import exponential_choice
 from shoal.noise.families import NOISES
 from shoal.partition.ranking import group_sizes
 from shoal.privacy import Spend

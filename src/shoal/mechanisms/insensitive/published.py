@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.noise import Source, discrete_laplace, round_up_scale
-from shoal.noise.categorical import exponential_places, score_by
+from shoal.noise.choice import exponential_places, score_by
 from shoal.partition import Partition
 from shoal.taxonomy import Taxonomy
 from shoal.taxonomy.marginality import histogram_blocks, marginality_sums

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError
-from shoal.noise.enclosed import enclose_exp
+from shoal.noise.exact import enclose_exp
 
 _BITS = 80
 # from here on the factors stop growing: smaller factors are always allowed, and these are beyond any use

@@ -24,7 +24,7 @@ from shoal.errors import InputError, OptionError, closest
 from shoal.io.fingerprint import fingerprint
 from shoal.io.toml import dumps, load
 from shoal.ledger import Register
-from shoal.noise.epsilon import parse_epsilon
+from shoal.noise.scale import parse_epsilon
 from shoal.query.server.names import ANALYST, DATA_SET, plain_name
 from shoal.query.server.reading import check_rows, check_size
 from shoal.query.server.same_table import check_same_table

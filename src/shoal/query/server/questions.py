@@ -17,7 +17,7 @@ from shoal.errors import OptionError, ShoalError
 from shoal.ledger import Charge
 from shoal.ledger.entry import canonical
 from shoal.ledger.operations import rounded_up
-from shoal.noise.epsilon import shown
+from shoal.noise.scale import shown
 from shoal.query.composition import charge as price
 from shoal.query.composition import protocol_1_total
 from shoal.query.effort import effort

@@ -15,7 +15,7 @@ from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.mask import concepts_of, floors, sum_noise, sums_of
 from shoal.mechanisms.rebuild import centroids
 from shoal.method.stages import Group
-from shoal.noise.categorical import categorical_centroids
+from shoal.noise.choice import categorical_centroids
 from shoal.noise.families import NOISES
 from shoal.partition import optimal
 from shoal.partition.ranking import group_sizes

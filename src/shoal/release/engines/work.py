@@ -14,7 +14,7 @@ from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.mechanisms.histogram import Histogram
 from shoal.noise import Source
-from shoal.noise.keyed import fresh_key
+from shoal.noise.entropy import fresh_key
 from shoal.progress import Progress
 from shoal.release.engines.blobs import blobs_in, unpacked
 from shoal.release.engines.look import Elsewhere, check_positions
