@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.partition import ranking
-from shoal.partition.order import stable_order
+from shoal.partition.base import stable_order
 
 K = 50
 _SLOW_COLUMNS = 2

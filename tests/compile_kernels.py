@@ -10,7 +10,7 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parents[1] / "src" / "shoal"
 DEAREST = {
-    "partition": "_kernels_rounds",
+    "partition": "_kernels_tree",
     "mechanisms/pairs": "_kernels",
     "evaluation/disclosure": "_suda_kernel",
 }
@@ -26,9 +26,8 @@ def compile_all() -> None:
     import numpy as np
 
     import shoal
-    from shoal.partition.interval_costs import costs_of
-    from shoal.partition.mdav import mdav
-    from shoal.partition.optimal import shortest_path
+    from shoal.partition.multivariate import mdav
+    from shoal.partition.univariate import costs_of, shortest_path
     from shoal.survey import survey, survey_schema
 
     people, columns = survey(300), ["age", "sex", "region", "income", "tax"]

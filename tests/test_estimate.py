@@ -18,7 +18,7 @@ from shoal.cli import run
 from shoal.columns.describe import Described
 from shoal.io import read, write
 from shoal.method.method import ShareNoise
-from shoal.partition.mdav import _choice
+from shoal.partition.multivariate import _choice
 from shoal.progress import silent
 from shoal.release import estimate as estimating
 from shoal.release.engines import run as engines

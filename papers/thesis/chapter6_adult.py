@@ -21,9 +21,8 @@ from shoal.evaluation.mixed_linkage import mixed_linkage
 from shoal.mechanisms.insensitive.published import drawn_rows
 from shoal.noise import Seeded
 from shoal.partition import Partition
-from shoal.partition.insensitive import insensitive_mixed
-from shoal.partition.mixed_distance import nominal_ends
-from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.partition.insensitive_groups import insensitive_mixed
+from shoal.partition.multivariate import mdav_mixed, nominal_ends
 from shoal.taxonomy import Taxonomy
 
 ADULT_2 = {"occupation": "occupation.csv", "native_country": "native-country.csv"}

@@ -20,7 +20,7 @@ from shoal.evaluation.distributions import count_groups, ratio_distances
 from shoal.io import read
 from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
 from shoal.partition import mdav, ranking
-from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.partition.multivariate import mdav_mixed
 from shoal.privacy import OverspendError
 from shoal.progress import silent
 from shoal.release.protect import finished, prepare

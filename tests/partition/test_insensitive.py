@@ -19,13 +19,12 @@ from insensitive_oracle import (
 
 from shoal.errors import InputError, OptionError
 from shoal.partition import insensitive, ranking
-from shoal.partition.corners import corner_sequence
-from shoal.partition.insensitive import insensitive_mixed
-from shoal.partition.mixed_distance import Ends, nominal_ends, numeric_ends
+from shoal.partition.insensitive_groups import corner_sequence, insensitive_mixed
+from shoal.partition.multivariate import Ends, nominal_ends, numeric_ends
 from tests.conftest import examples
 
 # the package has a function of the same name
-module = sys.modules["shoal.partition.insensitive"]
+module = sys.modules["shoal.partition.insensitive_groups"]
 TEXTBOOK_CORNERS = {"alternate": textbook_alternate, "hamming": textbook_hamming}
 
 

@@ -11,10 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from mdav_oracle import ADULT_COLUMNS, EIA_COLUMNS, real_table, textbook_mdav
 
-import shoal.partition.brute as brute
-import shoal.partition.tree as tree
 from shoal.errors import OptionError
-from shoal.partition import mdav, normalise
+from shoal.partition import mdav, nearest, normalise
 from tests.conftest import examples
 
 COMPILED = ["brute", "tree"]
@@ -91,7 +89,7 @@ def test_tables_of_several_tree_levels(d):
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 def test_number_of_threads_does_not_matter(threads, monkeypatch):
-    monkeypatch.setattr(brute, "VALUES_PER_THREAD", 1)
+    monkeypatch.setattr(nearest, "VALUES_PER_THREAD", 1)
     for seed in range(40):
         X, k = random_case(seed)
         expected = mdav(X, k, algorithm="numpy").labels
@@ -100,21 +98,21 @@ def test_number_of_threads_does_not_matter(threads, monkeypatch):
 
 def test_tree_that_gives_up_continues_with_the_same_clusters(monkeypatch):
     handed_over = []
-    scanning = brute.mdav_brute
+    scanning = nearest.mdav_brute
 
     def spy(X, k, threads, progress, labels):
         handed_over.append(int((labels < 0).sum()))
         return scanning(X, k, threads, progress, labels)
 
-    monkeypatch.setattr(brute, "mdav_brute", spy)
+    monkeypatch.setattr(nearest, "mdav_brute", spy)
     X = np.random.default_rng(5).normal(size=(6000, 30))
-    labels = tree.mdav_tree(X, 10, scan_threads=1)
+    labels = nearest.mdav_tree(X, 10, scan_threads=1)
     assert 0 < handed_over[0] < 6000
     assert np.array_equal(labels, mdav(X, 10, algorithm="numpy").labels)
 
 
 def test_automatic_choice_starts_small_tables_in_numpy_and_high_dimension_by_scanning():
-    from shoal.partition.mdav import _choice
+    from shoal.partition.multivariate import _choice
 
     assert _choice(500, 4, 5) == "numpy"
     assert _choice(100_000, 4, 5) == "tree"
@@ -123,7 +121,7 @@ def test_automatic_choice_starts_small_tables_in_numpy_and_high_dimension_by_sca
 
 @pytest.mark.parametrize("algorithm", ["numpy", *COMPILED])
 def test_progress_is_called_between_bounded_pieces_of_work_and_may_stop_it(algorithm, monkeypatch):
-    monkeypatch.setattr(tree, "BREATH", 1e-4)
+    monkeypatch.setattr(nearest, "BREATH", 1e-4)
     X = np.random.default_rng(1).normal(size=(5000, 3))
     calls: list[tuple[int, int]] = []
     mdav(X, 5, algorithm=algorithm, progress=lambda done, total: calls.append((done, total)))
@@ -155,15 +153,15 @@ def test_refuses_no_threads():
 
 def test_compiled_kernels_are_kept_under_a_stamp_of_all_their_sources(tmp_path, monkeypatch):
     """numba by itself would not notice a change in a helper of another file."""
-    from shoal.partition import _kernels_cache
-    from shoal.partition._kernels_rounds import rounds
+    from shoal.partition import _kernels_vector
+    from shoal.partition._kernels_tree import rounds
 
-    stamp = _kernels_cache._stamp()
+    stamp = _kernels_vector._stamp()
     assert rounds._cache._cache_file._source_stamp == stamp
-    for source in Path(_kernels_cache.__file__).parent.glob("_kernels_*.py"):
+    for source in Path(_kernels_vector.__file__).parent.glob("_kernels_*.py"):
         (tmp_path / source.name).write_bytes(source.read_bytes())
-    monkeypatch.setattr(_kernels_cache, "__file__", str(tmp_path / "_kernels_cache.py"))
-    assert _kernels_cache._stamp() == stamp
+    monkeypatch.setattr(_kernels_vector, "__file__", str(tmp_path / "_kernels_vector.py"))
+    assert _kernels_vector._stamp() == stamp
     with (tmp_path / "_kernels_vector.py").open("a") as changed:
         changed.write("\n")
-    assert _kernels_cache._stamp() != stamp
+    assert _kernels_vector._stamp() != stamp

@@ -7,7 +7,7 @@ import pytest
 
 from shoal.errors import InputError, OptionError
 from shoal.partition import mdav
-from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.partition.multivariate import mdav_mixed
 from shoal.taxonomy import Taxonomy
 
 TREE = Taxonomy.from_dict({"*": {"a": {"x": [], "y": []}, "b": {"z": [], "c": ["u", "v", "w"]}}})

@@ -12,10 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shoal.errors import InputError, OptionError
-from shoal.partition import Partition, expected_error, interval_costs, optimal, ranking
-from shoal.partition import double_double as dd
-from shoal.partition.interval_costs import Costs, costs_of
-from shoal.partition.optimal import scanned_path, shortest_path
+from shoal.partition import Partition, expected_error, optimal, ranking, univariate
+from shoal.partition import univariate as dd
+from shoal.partition.univariate import Costs, costs_of, scanned_path, shortest_path
 from tests.conftest import examples
 
 
@@ -200,7 +199,7 @@ def test_compiled_sums_are_those_of_python(monkeypatch: pytest.MonkeyPatch) -> N
         x = shape(rng, 301)
         made: list[Costs] = []
         for compiled in (False, True):
-            monkeypatch.setattr(interval_costs, "compiled", lambda n, compiled=compiled: compiled)
+            monkeypatch.setattr(univariate, "compiled", lambda n, compiled=compiled: compiled)
             made.append(costs_of(x, int(np.ptp(x)) + 1, 1))
         assert np.array_equal(made[0].sums[:, :4], made[1].sums[:, :4])
         assert np.allclose(made[0].sums[:, 4], made[1].sums[:, 4], rtol=1e-12)
@@ -247,7 +246,7 @@ def test_the_compiled_constants_are_those_of_the_quadratic_algorithm() -> None:
 
     from shoal.partition import _kernels_optimal as kernels
 
-    module = sys.modules["shoal.partition.optimal"]
+    module = sys.modules["shoal.partition.univariate"]
     for name in ("ROUGH", "PATH_TIE", "SUMS_TIE"):
         assert getattr(kernels, name) == getattr(module, name)
 
@@ -281,8 +280,8 @@ def test_large_and_small_columns_take_different_ways_to_the_same_clusters(
     x = np.random.default_rng(9).lognormal(3, 2, 1500)
     found = []
     for compiled in (False, True):
-        monkeypatch.setattr(interval_costs, "COMPILED_FROM", 0 if compiled else 10**9)
-        monkeypatch.setattr(interval_costs, "COMPILED_FROM_ONCE_LOADED", 0 if compiled else 10**9)
+        monkeypatch.setattr(univariate, "COMPILED_FROM", 0 if compiled else 10**9)
+        monkeypatch.setattr(univariate, "COMPILED_FROM_ONCE_LOADED", 0 if compiled else 10**9)
         found.append(optimal(x, 10_000, 3).labels)
     assert np.array_equal(*found)
 

@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from shoal.partition import order
-from shoal.partition.order import stable_order
+from shoal.partition import base
+from shoal.partition.base import stable_order
 from tests.conftest import examples
 
 
 @pytest.fixture(autouse=True)
 def _no_small_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small arrays take numpy's own path; here the packed one is wanted."""
-    monkeypatch.setattr(order, "_SMALL", 0)
+    monkeypatch.setattr(base, "_SMALL", 0)
 
 
 @settings(max_examples=examples(300), deadline=None)

@@ -20,7 +20,7 @@ from shoal.io import read
 from shoal.method.recipe import load_recipe
 from shoal.noise import Seeded, Source
 from shoal.partition import ranking
-from shoal.partition.ranking import group_sizes
+from shoal.partition.rank_groups import group_sizes
 from shoal.privacy import Accountant, OverspendError
 from shoal.release.protect import Preparation, prepare
 from shoal.survey import survey, survey_schema

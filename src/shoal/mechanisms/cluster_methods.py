@@ -17,8 +17,7 @@ from shoal.method.parameters import Exact, parameter, shared
 from shoal.noise.families import NOISES
 from shoal.noise.staircase import OPTIMISE
 from shoal.origin import Outside
-from shoal.partition.corners import CORNER_RULES
-from shoal.partition.insensitive import ORDERS
+from shoal.partition.insensitive_groups import CORNER_RULES, ORDERS
 from shoal.sensitivity.local import CALIBRATIONS, Calibration
 from shoal.text import Message
 

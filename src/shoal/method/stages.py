@@ -21,10 +21,8 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.origin import Outside
 from shoal.partition import Partition
-from shoal.partition.insensitive import insensitive_mixed
-from shoal.partition.mdav import prepares_kernels
-from shoal.partition.mixed_distance import Ends, nominal_ends, numeric_ends
-from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.partition.insensitive_groups import insensitive_mixed
+from shoal.partition.multivariate import Ends, mdav_mixed, nominal_ends, numeric_ends, prepares_kernels
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -1,15 +1,10 @@
 """Group similar records: values in, a `Partition` (one cluster number per record) out."""
 
-from shoal.partition.base import Partition
-from shoal.partition.best_k import best_k
-from shoal.partition.given import given
-from shoal.partition.insensitive import insensitive
-from shoal.partition.interval_costs import expected_error
-from shoal.partition.mdav import mdav
-from shoal.partition.normalise import normalise
-from shoal.partition.optimal import optimal
-from shoal.partition.ranking import ranking
-from shoal.partition.vmdav import vmdav
+from shoal.partition.base import Partition, given, normalise
+from shoal.partition.insensitive_groups import insensitive
+from shoal.partition.multivariate import mdav, vmdav
+from shoal.partition.rank_groups import best_k, ranking
+from shoal.partition.univariate import expected_error, optimal
 
 __all__ = [
     "Partition",

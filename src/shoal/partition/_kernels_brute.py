@@ -1,4 +1,4 @@
-"""One point in, its nearest and its farthest remaining records out: a fused scan over contiguous columns."""
+"""Compiled scan over contiguous columns for the nearest and the farthest records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from shoal.partition._kernels_cache import cached
+from shoal.partition._kernels_vector import cached
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

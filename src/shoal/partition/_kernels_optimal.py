@@ -1,6 +1,6 @@
-"""Running sums of sorted values in, the best last cluster of every prefix out: compiled shortest path on Monge costs.
+"""Compiled shortest paths on Monge costs: the best last cluster of every prefix of sorted values.
 
-Arithmetic on pairs of doubles is that of `shoal.partition.double_double`, written out because compiled code is kept on
+Arithmetic on pairs of doubles is that of `shoal.partition.univariate`, written out because compiled code is kept on
 disk until this file changes; tests hold both to the same results.
 """
 
@@ -83,7 +83,7 @@ def caught_sum(
 
 @njit(cache=True, nogil=True)
 def running_sums(high: Floats, low: Floats, sums: Floats) -> None:
-    """Fill the sums of `Costs` from centred values; twin of the function in `shoal.partition.interval_costs`."""
+    """Fill the sums of `Costs` from centred values; twin of the function in `shoal.partition.univariate`."""
     n = high.size
     middle = n // 2
     s = t = u = 0.0

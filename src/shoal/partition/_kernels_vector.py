@@ -1,4 +1,4 @@
-"""Rows of LEAF records or FAN boxes in, distances, bounds or extremes of all lanes at once out.
+"""Compiled distances, bounds and extremes of all vector lanes at once, and the cache of compiled kernels.
 
 Compilers vectorise such short loops badly (measured: a fourth of the speed), so the vectors are spelled out; LLVM
 maps them to whatever width the processor has. No operation is reordered or fused: every lane has the bits of the
@@ -8,10 +8,13 @@ Rows of a block: one per attribute, then one more for the distance to a referenc
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
+from numba import njit, types
 from numba.core import cgutils as _cgutils
 from numba.extending import intrinsic
 
@@ -298,3 +301,24 @@ fit_group: Any = _fit(FAN)
 borrowed: Any = _borrowed
 # Number of the lowest bit that is set.
 lowest_bit: Any = _lowest_bit
+
+
+def _stamp() -> str:
+    """One number for the text of all kernels that call each other."""
+    total = 0
+    for name in ("vector", "brute", "tree"):
+        total = crc32(Path(__file__).with_name(f"_kernels_{name}.py").read_bytes(), total)
+    return f"{total:08x}"
+
+
+def cached(function: Callable[..., Any]) -> Any:
+    """Compile on first use without the interpreter's lock; keep the result on disk.
+
+    numba looks only at the file of the function itself, but the helpers it calls live in other files: a changed
+    helper would go unnoticed. So the stamp that numba compares is replaced by one of all kernels.
+    """
+    compiled = njit(cache=True, nogil=True)(function)
+    file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = _stamp()
+    return compiled

@@ -1,4 +1,4 @@
-"""The value every partition algorithm returns: which cluster each record belongs to."""
+"""Partitions and what all algorithms share: checked labels, sorted order, normalised attributes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.display import internal
-from shoal.errors import InputError, OptionError
+from shoal.errors import InputError, OptionError, closest
 
 # Squared distances between such values, summed over many attributes, are still finite.
 _LARGEST = 1e150
 _STANDS_FOR: ContextVar[float] = ContextVar("_STANDS_FOR", default=1.0)
+_SMALL = 4096
+_WORD = 64
+# elements handled at a time, so that intermediate arrays stay in the processor's cache
+_PIECE = 1 << 15
+_WAYS = ("none", "domain", "zscore")
 
 
 @internal(".labels and .sizes")
@@ -128,3 +134,131 @@ def rows_stood_for(n: int) -> int:
     5000
     """
     return round(n * _STANDS_FOR.get())
+
+
+def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Record numbers in ascending order of value, equal values in input order: a stable argsort.
+
+    Sorting plain integers is several times faster than sorting an index by them, so value and index are packed
+    into one 64-bit word. Where both do not fit, the lowest bits of the value are left out and the few neighbours
+    that end up in the wrong order are sorted afterwards.
+
+    Cost: one value sort of n words; n words of memory besides the input, up to 4n where values and index do not fit.
+
+    >>> stable_order(np.array([3.5, -1.0, 3.5, 0.0])).tolist()
+    [1, 3, 0, 2]
+    """
+    n = values.size
+    if n < _SMALL:
+        return np.argsort(values, kind="stable").astype(np.int64, copy=False)
+    low, high = (int(_keys(np.array([bound]))[0]) for bound in (values.min(), values.max()))
+    index_bits = int(n - 1).bit_length()
+    dropped = max((high - low).bit_length() + index_bits - _WORD, 0)
+    packed = np.empty(n, dtype=np.uint64)
+    index = np.arange(min(_PIECE, n), dtype=np.uint64)
+    for start in range(0, n, _PIECE):
+        piece = _keys(values[start : start + _PIECE])
+        piece -= np.uint64(low)
+        piece >>= np.uint64(dropped)
+        piece <<= np.uint64(index_bits)
+        piece |= index[: piece.size] + np.uint64(start)
+        packed[start : start + _PIECE] = piece
+    packed.sort()
+    packed &= np.uint64((1 << index_bits) - 1)
+    order = packed.view(np.int64)
+    return _repaired(order, values, low, dropped) if dropped else order
+
+
+def _keys(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Unsigned 64-bit integers in the order of the values."""
+    if values.dtype.kind == "u":
+        return values.astype(np.uint64)
+    if values.dtype.kind == "f":
+        # + 0.0 makes one zero of two; negative numbers have all their bits flipped, others only the sign
+        bits = (values.astype(np.float64) + 0.0).view(np.int64)
+        return (bits ^ ((bits >> 63) | np.int64(-(2**63)))).view(np.uint64)
+    return (values.astype(np.int64) ^ np.int64(-(2**63))).view(np.uint64)
+
+
+def _repaired(order: NDArray[np.int64], values: NDArray[Any], low: int, dropped: int) -> NDArray[np.int64]:
+    """Put records right that differ only in the bits left out of the sort."""
+    ordered = values[order]
+    wrong = np.flatnonzero(ordered[1:] < ordered[:-1])
+    if wrong.size == 0:
+        return order
+    if wrong.size > order.size // 64:
+        return np.argsort(values, kind="stable").astype(np.int64, copy=False)
+    kept = (_keys(ordered) - np.uint64(low)) >> np.uint64(dropped)
+    runs = np.unique(kept[wrong])
+    starts = np.searchsorted(kept, runs, side="left").tolist()
+    ends = np.searchsorted(kept, runs, side="right").tolist()
+    for start, end in zip(starts, ends, strict=True):
+        run = order[start:end]
+        order[start:end] = run[np.argsort(values[run], kind="stable")]
+    return order
+
+
+def normalise(X: ArrayLike, how: str, widths: ArrayLike | None = None) -> NDArray[np.float64]:
+    """Put the attributes on a common scale before distances are taken.
+
+    Args:
+        X: records, shape (n, d).
+        how: `none` leaves the values; `domain` divides attribute j by its public width, the only scaling
+            that does not look at the data; `zscore` subtracts the mean and divides by the population
+            standard deviation (divisor n), and by 1 where an attribute is constant.
+        widths: width of the public domain of each attribute, for `domain`.
+
+    >>> normalise([[1.0, 7.0], [3.0, 7.0]], "zscore").tolist()
+    [[-1.0, 0.0], [1.0, 0.0]]
+    """
+    values = as_matrix(X)
+    if how == "none":
+        return values
+    if how == "domain":
+        return values / _checked_widths(widths, values.shape[1])
+    if how == "zscore":
+        constant = values.min(axis=0) == values.max(axis=0)
+        # A mean of equal numbers can be off by a rounding; the value itself cannot.
+        centre = np.where(constant, values[0], values.mean(axis=0))
+        spread = values.std(axis=0)
+        return np.asarray((values - centre) / np.where(constant | (spread == 0.0), 1.0, spread))
+    raise OptionError(
+        "how-not-scaling", option="how", found=how, allowed=tuple(_WAYS), hint=closest(how, _WAYS)
+    )
+
+
+def _checked_widths(widths: ArrayLike | None, columns: int) -> NDArray[np.float64]:
+    if widths is None:
+        raise OptionError("how-domain-needs-widths-width-public", option="how")
+    result = np.asarray(widths, dtype=np.float64)
+    if result.shape != (columns,):
+        raise OptionError("widths-shape-expected-width-per-attribute", found=result.shape, columns=columns)
+    if not (np.isfinite(result) & (result > 0)).all():
+        column = int(np.flatnonzero(~(np.isfinite(result) & (result > 0)))[0])
+        raise OptionError("width-not-above-0", column=column + 1, found=result[column])
+    return result
+
+
+def given(labels: ArrayLike, k: int | None = None) -> Partition:
+    """The partition that the caller's labels describe.
+
+    Args:
+        labels: one label per record (integers or text); clusters are numbered in order of their label.
+        k: refuse the labels when a cluster has fewer records than this.
+
+    >>> given(["b", "a", "b", "a"], k=2).labels.tolist()
+    [1, 0, 1, 0]
+    """
+    raw = np.asarray(labels)
+    if raw.dtype.kind == "f" and not np.isfinite(raw).all():
+        raise InputError("labels-not-missing")
+    partition = Partition.from_labels(raw)
+    if k is not None:
+        smallest = int(np.argmin(partition.sizes))
+        least = check_k(k, partition.n)
+        if partition.sizes[smallest] < least:
+            label = np.unique(raw)[smallest].item()
+            raise InputError(
+                "cluster-records-fewer-than-k", cluster=label, found=partition.sizes[smallest], least=least
+            )
+    return partition

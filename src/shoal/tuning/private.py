@@ -17,7 +17,7 @@ from shoal.errors import ClaimError, OptionError
 from shoal.mechanisms.cluster_methods import RankingDP
 from shoal.noise.choice import exponential_choice
 from shoal.noise.families import NOISES
-from shoal.partition.ranking import group_sizes
+from shoal.partition.rank_groups import group_sizes
 from shoal.privacy import Spend
 from shoal.release.protect import Preparation
 from shoal.tuning.clipped import anywhere_square

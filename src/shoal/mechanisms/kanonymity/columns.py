@@ -19,7 +19,7 @@ from shoal.mechanisms.kanonymity.methods import GroupMethod
 from shoal.mechanisms.strata import units_of
 from shoal.method.method import Method
 from shoal.partition import Partition, mdav, normalise
-from shoal.partition.mixed_mdav import mdav_mixed
+from shoal.partition.multivariate import mdav_mixed
 from shoal.text import Message
 
 Values = NDArray[np.float64]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.mechanisms.histogram import Histogram
-from shoal.partition.order import stable_order
+from shoal.partition.base import stable_order
 from shoal.release.engines.blobs import Blob, batch_of, packed, scattered
 from shoal.release.engines.ranks import RANGE
 from shoal.release.engines.reading import Reading

@@ -18,7 +18,7 @@ from shoal.method.stages import Group
 from shoal.noise.choice import categorical_centroids
 from shoal.noise.families import NOISES
 from shoal.partition import optimal
-from shoal.partition.ranking import group_sizes
+from shoal.partition.rank_groups import group_sizes
 from shoal.privacy import Accountant
 from shoal.release.engines.blobs import Blob
 from shoal.release.engines.ranks import Ranges, Ranked, heavy_positions, lay_ranges

@@ -15,7 +15,7 @@ from shoal.mechanisms.kanonymity.algorithms.swap import swap_source, swapped_ran
 from shoal.mechanisms.kanonymity.columns import KINDS, confidential_columns
 from shoal.mechanisms.kanonymity.methods import SwapRanking
 from shoal.noise import Source
-from shoal.partition.ranking import group_sizes
+from shoal.partition.rank_groups import group_sizes
 from shoal.release.engines.blobs import Blob, batch_of, by_bucket
 from shoal.release.engines.neighbours import (
     GIVEN,

@@ -18,8 +18,7 @@ from shoal.errors import InputError, OptionError
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition, mdav, ranking
-from shoal.partition.base import as_matrix
-from shoal.partition.order import stable_order
+from shoal.partition.base import as_matrix, stable_order
 
 INTRUDERS = ("informed", "uninformed")
 # ranks whose order inside their groups is drawn from a stream of their own, about

@@ -1,19 +1,21 @@
-"""Records in, clusters out that differ in at most one record each when one record of the table is replaced."""
+"""Insensitive clusters: replacing one record changes every cluster by at most one record.
+
+A corner is a whole number with one bit per attribute, the first attribute's bit the highest: 0 stands for the low end
+of the attribute's domain, 1 for the high end. There are 2^m corners: they are made only as far as they are asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, islice
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import OptionError, closest
-from shoal.partition.base import Partition, as_matrix, check_k
-from shoal.partition.corners import corner_sequence
-from shoal.partition.mixed_distance import Ends, distance_unit, numeric_ends, squared
-from shoal.partition.order import stable_order
-from shoal.partition.ranking import ranking
+from shoal.partition.base import Partition, as_matrix, check_k, stable_order
+from shoal.partition.multivariate import Ends, distance_unit, numeric_ends, squared
+from shoal.partition.rank_groups import ranking
 from shoal.partition.reference import Progress
 
 ORDERS = ("corners", "single")
@@ -24,6 +26,72 @@ _FEW_VISITS = 6
 _SORTED_ENTRIES = 1 << 26
 # Larger than any distance, also after distances have been taken off it.
 _GONE = 1 << 62
+
+
+def corner_sequence(attributes: int, rule: str = "alternate") -> Iterator[int]:
+    """The corners in the order in which clusters are taken from them; it depends on nothing but m and the rule.
+
+    `alternate` counts upwards and takes the opposite corner after each. `hamming` goes each time to the corner that
+    differs in most attributes from the one before; ties go to the one farthest from the corner before that, and so
+    on back to the first, then to the lowest number.
+
+    Reference: thesis, section 6.3.3 (`hamming`); `alternate` is the sequence behind its printed tables.
+
+    >>> [f"{corner:03b}" for corner in corner_sequence(3)]
+    ['000', '111', '001', '110', '010', '101', '011', '100']
+    >>> [f"{corner:03b}" for corner in corner_sequence(3, "hamming")]
+    ['000', '111', '001', '110', '011', '100', '010', '101']
+    """
+    if rule not in CORNER_RULES:
+        raise OptionError(
+            "corners-not-known",
+            option="corners",
+            found=rule,
+            allowed=tuple(CORNER_RULES),
+            hint=closest(rule, CORNER_RULES),
+        )
+    return CORNER_RULES[rule](attributes)
+
+
+def _alternate(attributes: int) -> Iterator[int]:
+    everything = (1 << attributes) - 1
+    for corner in range(1 << (attributes - 1)):
+        yield corner
+        yield everything ^ corner
+
+
+def _hamming(attributes: int) -> Iterator[int]:
+    """Opposite corners always follow each other, so only the first of each pair has to be chosen.
+
+    Farthest from the opposite of the pair before means nearest to its first corner, and likewise further back.
+    """
+    everything = (1 << attributes) - 1
+    firsts: list[int] = []
+    taken: set[int] = set()
+    for _ in range(1 << (attributes - 1)):
+        corner = _nearest_free(firsts, taken, attributes) if firsts else 0
+        firsts.append(corner)
+        taken |= {corner, everything ^ corner}
+        yield corner
+        yield everything ^ corner
+
+
+def _nearest_free(firsts: list[int], taken: set[int], attributes: int) -> int:
+    free: list[int] = []
+    distance = 0
+    while not free:
+        distance += 1
+        flips = (sum(1 << bit for bit in bits) for bits in combinations(range(attributes), distance))
+        free = [corner for flip in flips if (corner := firsts[-1] ^ flip) not in taken]
+    for earlier in reversed(firsts[:-1]):
+        if len(free) == 1:
+            break
+        nearest = min((corner ^ earlier).bit_count() for corner in free)
+        free = [corner for corner in free if (corner ^ earlier).bit_count() == nearest]
+    return min(free)
+
+
+CORNER_RULES: Mapping[str, Callable[[int], Iterator[int]]] = {"alternate": _alternate, "hamming": _hamming}
 
 
 def insensitive(
@@ -45,7 +113,7 @@ def insensitive(
             least 2k remain; the rest, k to 2k-1 records, is the last cluster. When the corners are used up they
             start again. `single`: insensitive MDAV, all records in one order by their distance to the low corner,
             clusters of k from both ends in turn.
-        corners: sequence of the corners, see `shoal.partition.corners.corner_sequence`.
+        corners: sequence of the corners, see `shoal.partition.insensitive_groups.corner_sequence`.
         progress: called with (records done, records in all) from time to time; may raise to stop.
 
     Guarantee:
@@ -87,7 +155,7 @@ def insensitive_mixed(
     Records at equal distance are ordered by their values, attribute by attribute, so that the order is total on
     what a record can be: records that cannot be told apart by it are equal, and it does not matter which is taken.
 
-    >>> from shoal.partition.mixed_distance import nominal_ends
+    >>> from shoal.partition.multivariate import nominal_ends
     >>> colours = nominal_ends([0, 1, 1, 2], to_low=[0, 0.5, 1], to_high=[1, 0.5, 0], between=1)
     >>> insensitive_mixed([colours, numeric_ends([1, 2, 9, 9], 0, 10)], k=2).labels.tolist()
     [0, 0, 1, 1]

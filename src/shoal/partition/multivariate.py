@@ -1,0 +1,428 @@
+"""Multivariate microaggregation: MDAV and V-MDAV, on numbers and on mixed attributes.
+
+The distance of a record to a corner (thesis, Eq. 6.7) needs of every attribute only how far the record's value is from
+the low and from the high end of the attribute's domain, divided by the distance between the ends. Numbers and concepts
+of a taxonomy differ in how that is measured and in nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from shoal.display import internal
+from shoal.errors import InputError, OptionError, closest
+from shoal.partition.base import Partition, as_matrix, check_k, rows_stood_for
+from shoal.partition.reference import Progress, cutters, mdav_numpy, pieces_sum, rounded, squared_distances
+
+if TYPE_CHECKING:
+    from shoal.taxonomy import Taxonomy
+
+
+_ALGORITHMS = ("auto", "numpy", "brute", "tree")
+
+# Compiling the kernels takes longer than numpy needs for this many seconds of work.
+_NUMPY_SECONDS = 1.0
+_NUMPY_SECONDS_ONCE_COMPILED = 0.02
+# Beyond this many attributes boxes hardly ever exclude anything; below it the tree itself finds out.
+_TREE_ATTRIBUTES = 40
+Matrix = NDArray[np.float64]
+Codes = NDArray[np.int64]
+# Squared distances are whole multiples of a small unit; their sums stay below 2^60, so that the sum for a record that
+# is gone can be marked by something larger that still fits.
+_LARGEST_BITS = 60
+
+
+def mdav(
+    X: ArrayLike,
+    k: int,
+    *,
+    algorithm: str = "auto",
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Partition:
+    """Fixed-size multivariate microaggregation.
+
+    While at least 3k records remain: the record farthest from their mean and its k-1 nearest are a cluster;
+    then the record farthest from that one among the rest and its k-1 nearest are the next. If at least 2k
+    remain, one more cluster around the record farthest from the mean. The rest, k to 2k-1 records, is the
+    last cluster. Ties go to the lowest record index; fewer than 2k records are one cluster. Clusters are
+    numbered in order of creation. Distances are Euclidean on the values as given: see `normalise`.
+
+    Args:
+        X: records, shape (n, d), finite.
+        k: minimum cluster size.
+        algorithm: how the clusters are found; they are the same to the last record. `numpy` needs no
+            compilation, `brute` scans all records with compiled code, `tree` searches a tree of boxes, `auto`
+            takes numpy for small tables, brute in high dimension, and the tree otherwise, which goes over to
+            scanning when its boxes turn out not to exclude enough.
+        threads: at most this many for scanning large tables; all processors by default.
+        progress: called with (records done, records in all) from time to time; may raise to stop.
+
+    Guarantee: none by itself; noise added to the cluster means protects given the partition.
+    Cost: O(n d) memory; O(n^2 d / k) time by scanning, near O(n log n) by the tree in few dimensions. The
+        first large table of an installation waits some seconds for compilation, later ones do not.
+    Reference: MDAI-2017, Algorithm 1.
+
+    >>> mdav([[0.0], [1.0], [5.0], [6.0], [20.0], [21.0]], k=2).labels.tolist()
+    [1, 1, 2, 2, 0, 0]
+    """
+    if algorithm not in _ALGORITHMS:
+        raise OptionError(
+            "algorithm-not-known",
+            option="algorithm",
+            found=algorithm,
+            allowed=tuple(_ALGORITHMS),
+            hint=closest(algorithm, _ALGORITHMS),
+        )
+    if threads is not None and threads < 1:
+        raise OptionError("threads-least-1", option="threads", found=threads)
+    values = as_matrix(X)
+    least = check_k(k, values.shape[0])
+    labels = _labels(values, least, algorithm, threads or os.cpu_count() or 1, progress)
+    return Partition(labels, np.bincount(labels))
+
+
+def _labels(
+    values: NDArray[np.float64], k: int, algorithm: str, threads: int, progress: Progress | None
+) -> NDArray[np.int64]:
+    n, d = values.shape
+    if algorithm == "auto":
+        algorithm = _choice(n, d, k)
+        may_scan = True
+    else:
+        may_scan = False
+    if algorithm == "numpy":
+        return mdav_numpy(values, k, progress)
+    if algorithm == "brute":
+        from shoal.partition.nearest import mdav_brute
+
+        return mdav_brute(values, k, threads, progress)
+    from shoal.partition.nearest import mdav_tree
+
+    return mdav_tree(values, k, progress, scan_threads=threads if may_scan else None)
+
+
+def prepares_kernels(n: int, d: int, k: int) -> bool:
+    """Whether `mdav` will have to load compiled code first, which takes some seconds once per installation."""
+    return "shoal.partition.nearest" not in sys.modules and _choice(n, d, k) != "numpy"
+
+
+def _choice(n: int, d: int, k: int) -> str:
+    """The algorithm to start with; depends on the shape of the table and on what is compiled already."""
+    n = rows_stood_for(n)
+    compiled = "shoal.partition.nearest" in sys.modules
+    limit = _NUMPY_SECONDS_ONCE_COMPILED if compiled else _NUMPY_SECONDS
+    if numpy_seconds(n, d, k) <= limit:
+        return "numpy"
+    return "brute" if d > _TREE_ATTRIBUTES else "tree"
+
+
+def numpy_seconds(n: int, d: int, k: int) -> float:
+    """Rough time of the numpy algorithm: n/2k rounds, each with some fixed cost and four scans."""
+    return n / (2 * k) * (2e-4 + 2.5e-9 * n * (d + 4))
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class _Concepts:
+    """One nominal attribute: its tree, and the squared distances to the concepts asked for so far.
+
+    No table of all pairs: a row of distances is made when a concept is first a reference point.
+    """
+
+    tree: Taxonomy
+    known: dict[int, Matrix] = field(default_factory=dict)
+
+    def squared_to(self, code: int) -> Matrix:
+        if code not in self.known:
+            self.known[code] = (self.tree.distances_to(code) / (self.tree.width or 1.0)) ** 2
+        return self.known[code]
+
+
+def mdav_mixed(
+    numbers: ArrayLike | None,
+    codes: Sequence[Codes],
+    trees: Sequence[Taxonomy],
+    k: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Partition:
+    """Fixed-size clusters of similar mixed records, by the same rule as `mdav`.
+
+    The squared distance of two records is the sum over attributes of squared differences, numbers as they are given
+    (divide them by their public widths) and concepts by their semantic distance over the distance of the two ends of
+    the domain. The average record has the mean of every number and the least marginal value of every nominal attribute.
+
+    Args:
+        numbers: the numeric attributes, one column each, or None.
+        codes: for each nominal attribute the concept of every record.
+        trees: their taxonomies.
+        k: minimum cluster size; all clusters but the last one have exactly k records.
+
+    Cost:
+        Time n²/k per attribute, memory n per attribute; no loop over records.
+
+    Reference:
+        The thesis, Equation 6.7 (distance) and section 2.2 (MDAV).
+
+    >>> from shoal.taxonomy import Taxonomy
+    >>> tree = Taxonomy.flat(["a", "b"])
+    >>> mdav_mixed([[0.0], [0.1], [0.0], [0.1]], [tree.encode(["a", "b", "a", "b"])], [tree], 2).labels.tolist()
+    [1, 0, 1, 0]
+    """
+    found = [np.asarray(column, dtype=np.int64) for column in codes]
+    if numbers is None and not found:
+        raise InputError("there-no-attribute-group")
+    n = found[0].size if numbers is None else as_matrix(numbers).shape[0]
+    matrix = np.zeros((n, 0)) if numbers is None else as_matrix(numbers)
+    check_k(k, n)
+    work = _Remaining(
+        np.arange(n), np.ascontiguousarray(matrix.T), found, [_Concepts(tree) for tree in trees]
+    )
+    labels = np.empty(n, dtype=np.int64)
+    cluster = 0
+    while work.size >= 2 * k:
+        several = work.size >= 3 * k
+        far = int(np.argmax(work.distances_to_average()))
+        reference = work.record(far)
+        cluster = _take(work, work.distances(*reference), k, labels, cluster)
+        if several:
+            opposite = work.record(int(np.argmax(work.distances(*reference))))
+            cluster = _take(work, work.distances(*opposite), k, labels, cluster)
+        if progress is not None:
+            progress(n - work.size, n)
+    labels[work.members] = cluster
+    return Partition(labels, np.bincount(labels, minlength=cluster + 1).astype(np.int64))
+
+
+class _Remaining:
+    """The records without a cluster yet, held together so that every pass is over contiguous numbers."""
+
+    def __init__(
+        self, members: Codes, numbers: Matrix, codes: list[Codes], concepts: list[_Concepts]
+    ) -> None:
+        self.members, self.numbers, self.codes, self.concepts = members, numbers, codes, concepts
+        self.counts = [
+            np.bincount(column, minlength=known.tree.size)
+            for column, known in zip(codes, concepts, strict=True)
+        ]
+
+    @property
+    def size(self) -> int:
+        return int(self.members.size)
+
+    def record(self, place: int) -> tuple[Matrix, list[int]]:
+        return self.numbers[:, place].copy(), [int(column[place]) for column in self.codes]
+
+    def distances(self, numbers: Matrix, codes: list[int]) -> Matrix:
+        """Squared distances of all remaining records to one."""
+        total = np.zeros(self.size)
+        for column, value in zip(self.numbers, numbers, strict=True):
+            total += (column - value) ** 2
+        for column, known, code in zip(self.codes, self.concepts, codes, strict=True):
+            total += known.squared_to(code)[column]
+        return total
+
+    def distances_to_average(self) -> Matrix:
+        middles = []
+        for known, counts in zip(self.concepts, self.counts, strict=True):
+            candidates = known.tree.candidates(generalise=False)
+            marginal = known.tree.marginalities(counts)[candidates]
+            middles.append(int(candidates[np.argmin(marginal)]))
+        return self.distances(self.numbers.mean(axis=1), middles)
+
+    def remove(self, places: NDArray[np.intp]) -> None:
+        keep = np.ones(self.size, dtype=np.bool_)
+        keep[places] = False
+        for number, column in enumerate(self.codes):
+            self.counts[number] -= np.bincount(column[places], minlength=self.counts[number].size)
+            self.codes[number] = column[keep]
+        self.members, self.numbers = self.members[keep], self.numbers[:, keep]
+
+
+def _take(work: _Remaining, distances: Matrix, k: int, labels: Codes, cluster: int) -> int:
+    """Give the k nearest records the next cluster; ties go to the lowest record."""
+    # records stand in input order, so that a stable choice among the nearest is a choice by index
+    bound = np.partition(distances, k - 1)[k - 1]
+    closer = np.flatnonzero(distances < bound)
+    tied = np.flatnonzero(distances == bound)[: k - closer.size]
+    places = np.concatenate([closer, tied])
+    labels[work.members[places]] = cluster
+    work.remove(places)
+    return cluster + 1
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Ends:
+    """One attribute as the distance to a corner sees it.
+
+    Attributes:
+        values: numbers that settle the order of records at equal distance: different values, different numbers.
+        low: distance of each record's value to the low end, in units of the distance between the ends.
+        high: the same to the high end.
+        reach: what neither of them can exceed, whatever the records; a public number.
+    """
+
+    values: NDArray[np.int64] | NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    reach: float = 1.0
+
+
+def numeric_ends(values: ArrayLike, lo: float, hi: float) -> Ends:
+    """Numbers inside their public domain [lo, hi].
+
+    >>> ends = numeric_ends([0, 3, 10], 0, 10)
+    >>> ends.low.tolist(), ends.high.tolist()
+    ([0.0, 0.3, 1.0], [1.0, 0.7, 0.0])
+    """
+    numbers = np.asarray(values)
+    if not (math.isfinite(lo) and math.isfinite(hi) and lo < hi):
+        raise OptionError("public-domain-needs-lo-hi-both", found=lo, hi=hi)
+    # written so that a missing value counts as outside
+    outside = ~((numbers >= lo) & (numbers <= hi))
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        raise InputError("row-outside-domain", row=row + 1, found=numbers[row], lo=lo, hi=hi)
+    width = hi - lo
+    return Ends(numbers, (numbers - lo) / width, (hi - numbers) / width)
+
+
+def nominal_ends(codes: ArrayLike, to_low: ArrayLike, to_high: ArrayLike, between: float) -> Ends:
+    """Values of a finite public domain, numbered, with the distances of all its values to either end.
+
+    Args:
+        codes: number of each record's value.
+        to_low: distance of value 0, 1, ... of the domain to the low end.
+        to_high: distance of value 0, 1, ... of the domain to the high end.
+        between: distance of the two ends; 0 in a domain of one value, where there is nothing to divide.
+
+    >>> ends = nominal_ends([0, 2, 1], to_low=[0.0, 0.5, 0.8], to_high=[0.8, 0.6, 0.0], between=0.8)
+    >>> ends.low.tolist(), ends.high.round(2).tolist(), ends.reach
+    ([0.0, 1.0, 0.625], [1.0, 0.0, 0.75], 1.0)
+    """
+    numbers = np.asarray(codes, dtype=np.int64)
+    low, high = np.asarray(to_low, dtype=np.float64), np.asarray(to_high, dtype=np.float64)
+    outside = (numbers < 0) | (numbers >= low.size)
+    if outside.any():
+        row = int(np.flatnonzero(outside)[0])
+        raise InputError("row-code-domain-values-0", row=row + 1, found=numbers[row], most=low.size - 1)
+    unit = between if between > 0 else 1.0
+    reach = float(max(low.max(), high.max())) / unit
+    return Ends(numbers, (low / unit)[numbers], (high / unit)[numbers], reach)
+
+
+def distance_unit(ends: Sequence[Ends]) -> int:
+    """How many bits of a squared distance are kept behind the point: as many as sums over all attributes allow.
+
+    >>> distance_unit([numeric_ends([1], 0, 2)] * 4)
+    57
+    """
+    most = sum(math.ceil(one.reach) ** 2 for one in ends)
+    return _LARGEST_BITS - most.bit_length()
+
+
+def squared(distances: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
+    """Squares in units of 2^-bits, rounded to the nearest: functions of the value alone, and exact to add up.
+
+    >>> squared(np.array([0.5, 1.0]), 4).tolist()
+    [4, 16]
+    """
+    exact = distances * distances
+    exact *= 2.0**bits
+    return np.rint(exact, out=exact).astype(np.int64)
+
+
+def vmdav(X: ArrayLike, k: int, gamma: float = 0.2, *, progress: Progress | None = None) -> Partition:
+    """Variable-size multivariate microaggregation.
+
+    While at least k records are free: the free record farthest from the mean of the whole table and its k-1
+    nearest free records are a cluster. Then, as long as it has fewer than 2k-1 records, the cluster may grow:
+    take the free record whose distance d_in to its nearest member is least, and let d_out be its distance to
+    the nearest other free record; it joins if d_in < gamma d_out, else the cluster is finished. With one free
+    record left d_out is infinite, so it joins unless gamma is 0. Fewer than k records that are free at the
+    end join, in record order, the cluster whose mean (of its members before this step) is nearest.
+
+    Ties go to the lowest record index, and to the cluster made first. Clusters are numbered in order of
+    creation. Sizes are k to 2k-1, except that clusters near leftovers may be larger. gamma = 0 gives
+    clusters of exactly k and leftovers.
+
+    Args:
+        X: records, shape (n, d), finite.
+        k: minimum cluster size.
+        gamma: gain factor, at least 0; about 0.2 for scattered data, about 1.1 for clustered data.
+        progress: called with (records done, records in all) after every cluster; may raise to stop.
+
+    Guarantee: none by itself; noise added to the cluster means protects given the partition.
+    Cost: O(n^2 d) time at worst, O(n d) memory.
+    Reference: the gain factor of variable-size MDAV (V-MDAV).
+
+    >>> vmdav([[0.0], [0.1], [0.2], [9.0], [9.1], [20.0]], k=2, gamma=1.0).labels.tolist()
+    [1, 1, 1, 0, 0, 0]
+    """
+    if not np.isfinite(gamma) or gamma < 0:
+        raise OptionError("gamma-number-least-0", option="gamma", found=gamma)
+    values = as_matrix(X)
+    n = values.shape[0]
+    least = check_k(k, n)
+    columns = np.ascontiguousarray(values.T)
+    centre = rounded(pieces_sum(columns, cutters(columns))) / n
+    labels = np.full(n, -1, dtype=np.int64)
+    free = np.arange(n)
+    by_distance = squared_distances(columns, centre)
+    cluster = 0
+    while free.size >= least:
+        pole = free[np.argmax(by_distance[free])]
+        members = _grown(columns, free, int(pole), least, gamma)
+        labels[members] = cluster
+        cluster += 1
+        free = free[labels[free] < 0]
+        if progress is not None:
+            progress(n - free.size, n)
+    if free.size:
+        means = Partition.from_labels(labels[labels >= 0]).centroids(values[labels >= 0])
+        for record in free:
+            labels[record] = np.argmin(squared_distances(means.T, values[record]))
+        if progress is not None:
+            progress(n, n)
+    return Partition(labels, np.bincount(labels))
+
+
+def _grown(
+    columns: NDArray[np.float64], free: NDArray[np.int64], pole: int, k: int, gamma: float
+) -> list[int]:
+    """The pole, its k-1 nearest free records, and those that the gain factor lets in."""
+    nearby = columns[:, free]
+    to_pole = squared_distances(nearby, columns[:, pole])
+    to_pole[np.searchsorted(free, pole)] = -1.0
+    limit = np.partition(to_pole, k - 1)[k - 1]
+    positions = np.flatnonzero(to_pole < limit).tolist()
+    positions += np.flatnonzero(to_pole == limit)[: k - len(positions)].tolist()
+    if k == 1 or free.size == k:
+        return [int(free[position]) for position in positions]
+    inside = np.zeros(free.size, dtype=bool)
+    inside[positions] = True
+    to_cluster = np.full(free.size, np.inf)
+    for position in positions:
+        np.minimum(to_cluster, squared_distances(nearby, nearby[:, position]), out=to_cluster)
+    while len(positions) < min(2 * k - 1, free.size):
+        to_cluster[inside] = np.inf
+        candidate = int(np.argmin(to_cluster))
+        from_candidate = squared_distances(nearby, nearby[:, candidate])
+        others = ~inside
+        others[candidate] = False
+        out = np.sqrt(from_candidate[others].min()) if others.any() else np.inf
+        if not np.sqrt(to_cluster[candidate]) < gamma * out:
+            break
+        positions.append(candidate)
+        inside[candidate] = True
+        np.minimum(to_cluster, from_candidate, out=to_cluster)
+    return [int(free[position]) for position in positions]
