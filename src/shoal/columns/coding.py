@@ -15,7 +15,7 @@ from shoal.columns.rounding import narrow_floats, on_step, whole_numbers, with_f
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, closest
 from shoal.io import FORMATS, Table
-from shoal.taxonomy.build import label
+from shoal.taxonomy.links import label
 from shoal.text import Message
 
 

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.errors import InputError
 from shoal.io.column_types import type_of
-from shoal.taxonomy.build import label
-from shoal.taxonomy.names import distinct, loose
+from shoal.taxonomy.links import distinct, label, loose
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Attribute

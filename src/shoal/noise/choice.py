@@ -28,12 +28,12 @@ from shoal.noise.exact import bernoulli_exp, exp_fixed, settle
 from shoal.noise.scale import LARGEST_NUMERATOR, round_up_scale, shown
 from shoal.taxonomy import Taxonomy
 from shoal.taxonomy.marginality import (
+    Codes,
     histogram_blocks,
     marginality_sums,
     nearest_and_farthest,
     whole_table,
 )
-from shoal.taxonomy.shape import Codes
 
 Neighbours = Literal["replace-one", "add-remove"]
 Rule = Literal["permute-and-flip", "exponential"]

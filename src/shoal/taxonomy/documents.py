@@ -1,4 +1,4 @@
-"""Documents from elsewhere: XML and JSON-LD come in, an error leaves where reading them would load or make more."""
+"""Refuse XML and JSON-LD documents that would load or expand others when they are read."""
 
 from __future__ import annotations
 

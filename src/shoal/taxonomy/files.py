@@ -1,4 +1,4 @@
-"""Taxonomies on disk. In: a file. Out: (child, parent) pairs; the form is told by the content, helped by the ending."""
+"""Taxonomies on disk: (child, parent) pairs from any supported file, its form told by its content."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from shoal.errors import InputError, OutputError, needs_extra
-from shoal.taxonomy.build import parents_of_nested
+from shoal.taxonomy.links import parents_of_nested
 
 Pairs = list[tuple[str, str]]
 

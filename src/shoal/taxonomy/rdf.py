@@ -1,4 +1,4 @@
-"""Taxonomies in RDF. In: OWL classes and individuals, or SKOS concepts. Out: (child, parent) pairs of their names.
+"""Taxonomies in RDF: (child, parent) pairs from OWL classes or SKOS concepts.
 
 Imported only when such a file is read: rdflib is slow to import.
 """

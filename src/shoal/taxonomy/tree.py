@@ -1,4 +1,4 @@
-"""Taxonomy: the public tree of concepts of a nominal attribute, and which of them are values of the attribute."""
+"""Taxonomies: the public tree of concepts of a nominal attribute."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 from shoal import summaries
 from shoal.display import displayed
 from shoal.errors import InputError, MissingExtraError, OptionError
-from shoal.taxonomy.build import canonical, parents_of_nested, parents_of_pairs
+from shoal.taxonomy.links import Names, canonical, parents_of_nested, parents_of_pairs, place_of
 from shoal.taxonomy.marginality import (
+    Codes,
+    Shape,
     histogram_blocks,
     marginality_sums,
     nearest_and_farthest,
     whole_table,
 )
-from shoal.taxonomy.names import Names, place_of
-from shoal.taxonomy.shape import Codes, Shape
 from shoal.text import Message
 
 # A table of all pairs beyond this many concepts would take more memory than it saves time.
