@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import shoal
 from shoal.cli import run
 from shoal.columns.attribute import DROPPED_ROLES
-from shoal.columns.name_words import common_range, role_of
-from shoal.columns.unsettled import unsettled
+from shoal.columns.draft import common_range, role_of
+from shoal.columns.schema import unsettled
 from shoal.io import read
 
 N = 60

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shoal.columns.lattice import DEFAULT_REAL_STEPS, MAX_STEPS, Lattice
+from shoal.columns.kinds import DEFAULT_REAL_STEPS, MAX_STEPS, Lattice
 from shoal.decimals import decimal_text, exact
 from shoal.errors import OptionError
 

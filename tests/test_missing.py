@@ -37,9 +37,9 @@ from typer.testing import CliRunner
 import shoal
 from shoal.cli import app
 from shoal.columns.attribute import Attribute
-from shoal.columns.lattice import Lattice
+from shoal.columns.describe import InMemory
+from shoal.columns.kinds import Lattice
 from shoal.columns.missing import patterns, settle_gaps
-from shoal.columns.records import InMemory
 from shoal.errors import ClaimError, InputError, OptionError, Problems
 from shoal.io import read
 from shoal.method.recipe import load_recipe, recipe_text

@@ -176,7 +176,7 @@ def costs() -> tuple[Cost, ...]:
         ),
         Cost(
             "a kind of column",
-            "a `ColumnKind` in `columns/kinds.py`; a reader and a writer in `columns/coding.py` if it is stored anew",
+            "a `ColumnKind` in `columns/kinds.py`; a reader and a writer in `columns/column.py` if it is stored anew",
             KINDS,
             "columns/kinds.py",
             ("kind",),

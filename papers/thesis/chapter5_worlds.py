@@ -9,7 +9,7 @@ from itertools import permutations, product
 
 import numpy as np
 
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.query.refinement import (
     Factors,
     Labels,

@@ -13,7 +13,7 @@ import pytest
 
 import shoal
 from shoal.cli import run
-from shoal.columns.unsettled import unsettled
+from shoal.columns.schema import unsettled
 from shoal.evaluation.five import five
 from shoal.evaluation.usefulness import usefulness
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import shoal
 from shoal.cli import app
 from shoal.columns.declaration import read_declared
-from shoal.columns.name_words import role_of
+from shoal.columns.draft import role_of
 from shoal.errors import InputError, OptionError
 from shoal.io import read
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from shoal.columns.dates import ISO_DAY
+from shoal.columns.kinds import ISO_DAY
 from shoal.decimals import exact
 from shoal.errors import OptionError
 from shoal.text import Message

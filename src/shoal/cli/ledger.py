@@ -117,7 +117,7 @@ def unit(
 
       shoal ledger unit ledger.sqlite visits person_id --max-rows 12
     """
-    from shoal.columns.unit import ROW, unit_words
+    from shoal.columns.schema import ROW, unit_words
     from shoal.errors import OptionError
     from shoal.ledger import open_ledger
     from shoal.ledger.units import declare_unit

@@ -72,8 +72,7 @@ def schema(typed: Mapping[str, Any]) -> None:
     """
     from shoal.cli.declared import parse_types
     from shoal.columns.declaration import read_declared
-    from shoal.columns.schema import Schema, draft_text
-    from shoal.columns.unsettled import unsettled
+    from shoal.columns.schema import Schema, draft_text, unsettled
 
     told = options.file_arguments(typed)
     types = {**told.pop("types", {}), **parse_types(typed["types"] or ())}
@@ -113,7 +112,7 @@ def schema(typed: Mapping[str, Any]) -> None:
 
 def _preview(known: Schema, table: Table) -> None:
     """Each step, and the columns as they are after all of them."""
-    from shoal.columns.preview import preview
+    from shoal.columns.steps import preview
 
     found = preview(known, table)
     if not found:

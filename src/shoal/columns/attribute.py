@@ -1,4 +1,4 @@
-"""One column of a table as a custodian declares it: its kind, role, type and public domain, and their source."""
+"""Attributes: kind, role, type and public domain of a column."""
 
 from __future__ import annotations
 
@@ -13,9 +13,16 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from shoal import summaries
-from shoal.columns.dates import ISO_DAY, day_number
-from shoal.columns.kinds import KIND_FACTS, ColumnKind, Kind, kind_of_type
-from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
+from shoal.columns.kinds import (
+    DEFAULT_REAL_STEPS,
+    ISO_DAY,
+    KIND_FACTS,
+    ColumnKind,
+    Kind,
+    Lattice,
+    day_number,
+    kind_of_type,
+)
 from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text, decimals_of, exact, written_decimals
 from shoal.display import displayed

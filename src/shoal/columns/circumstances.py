@@ -1,4 +1,4 @@
-"""How the inputs of a method were chosen: all that a statement needs besides the method."""
+"""How the inputs of a method were chosen: what a statement needs besides the method."""
 
 from __future__ import annotations
 

@@ -1,20 +1,41 @@
-"""The kinds of column, one record each: what its values are, and what the rest of the house may do with them.
+"""Column kinds and the operations each supports; public integer lattices; dates as day numbers.
 
 A new kind is one entry here. Nobody else asks for a kind by its name: they ask the record for the fact that they need.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.decimals import decimal_text, exact, named
+from shoal.display import internal
+from shoal.errors import OptionError
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.io import ColumnType
 
+
 Kind = Literal["numeric", "ordinal", "nominal", "date"]
 _NUMBERS: tuple[ColumnType, ...] = ("integer", "decimal")
 _DAYS: tuple[ColumnType, ...] = ("date", "timestamp")
+# what can be done with values that lie outside the lattice
+OUTSIDE = ("error", "clip")
+DEFAULT_REAL_STEPS = 2**20
+# Positions are computed in float64, so the lattice must not be finer than its integers.
+MAX_STEPS = 2**52
+_EPOCH = date(1970, 1, 1)
+ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +94,99 @@ def kind_of_type(type: ColumnType) -> Kind:
     ('numeric', 'date', 'nominal')
     """
     return next((name for name, facts in KIND_FACTS.items() if type in facts.own_types), "nominal")
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """value = lo + step · position, positions 0 .. steps, all of it public.
+
+    `steps` is the width in lattice units, rounded up, so sensitivities are never understated.
+
+    >>> Lattice(Fraction(0), Fraction(10), Fraction(3)).steps
+    4
+    """
+
+    lo: Fraction
+    hi: Fraction
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        if self.lo >= self.hi:
+            raise OptionError("domain-needs-lo-hi", lo=decimal_text(self.lo), hi=decimal_text(self.hi))
+        if self.step <= 0:
+            raise OptionError("lattice-step-above-0", found=decimal_text(self.step))
+        if self.steps > MAX_STEPS or max(abs(self.lo), abs(self.hi)) / self.step > MAX_STEPS:
+            raise OptionError(
+                "step-too-fine-domain",
+                step=decimal_text(self.step),
+                lo=decimal_text(self.lo),
+                hi=decimal_text(self.hi),
+            )
+
+    @property
+    def steps(self) -> int:
+        return math.ceil((self.hi - self.lo) / self.step)
+
+    @property
+    def width(self) -> Fraction:
+        return self.hi - self.lo
+
+    def positions(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Nearest lattice positions; values outside the domain land on its ends."""
+        # in place: a column may be as large as the memory allows
+        scaled = values - float(self.lo)
+        scaled /= float(self.step)
+        np.rint(scaled, out=scaled)
+        return np.clip(scaled, 0, self.steps, out=scaled).astype(np.int64)
+
+    def values(self, positions: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.float64]:
+        """Values at (possibly fractional) positions, not clipped."""
+        return float(self.lo) + float(self.step) * np.asarray(positions, dtype=np.float64)
+
+
+def outside(name: str, lattice: Lattice, codes: Message | None = None) -> Message:
+    """The refusal of values outside a range, without how many and where: an answer for any range would be a query.
+
+    >>> print(outside("age", Lattice(Fraction(0), Fraction(99), Fraction(1))))
+    some values of column 'age' lie outside 0:99: widen the domain, or clip with outside="clip".
+    """
+    facts: dict[str, Any] = {"lo": float(lattice.lo), "hi": float(lattice.hi)}
+    if codes is not None:
+        facts["added"] = codes
+    return Message.of("outside-domain", column=name, option="outside", **facts)
+
+
+def day_number(value: object, what: str | Message) -> Fraction:
+    """Days since 1970-01-01 of a date, or of text such as 1984-05-31; a number is a number of days already.
+
+    >>> day_number("1970-02-01", "a bound")
+    Fraction(31, 1)
+    """
+    if isinstance(value, Fraction | int | Decimal) and not isinstance(value, bool):
+        return exact(value, what)
+    if isinstance(value, datetime):
+        value = value.date()
+    if isinstance(value, str) and ISO_DAY.match(value.strip()):
+        try:
+            value = date.fromisoformat(value.strip())
+        except ValueError:
+            raise OptionError("option-date-calendar", **named(what), found=value) from None
+    if not isinstance(value, date):
+        raise OptionError("option-date-such-1984-05-31", **named(what), found=value)
+    return Fraction((value - _EPOCH).days)
+
+
+def day_text(number: Fraction | int) -> str:
+    """The date of a day number.
+
+    >>> day_text(31)
+    '1970-02-01'
+    """
+    return (_EPOCH + timedelta(days=round(number))).isoformat()
+
+
+def is_day(number: Fraction) -> bool:
+    """A whole day of the calendar, which `day_text` writes and `day_number` reads back."""
+    first, last = ((end - _EPOCH).days for end in (date.min, date.max))
+    return number.denominator == 1 and first <= number <= last

@@ -1,4 +1,4 @@
-"""Missing values: policies and empty cells come in, rows to keep or cells that stay empty leave."""
+"""Policies for missing values: rows to keep, or cells that stay empty."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.errors import InputError, Problems
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.records import Absent, Records
+    from shoal.columns.describe import Absent, Records
 
 POLICIES: Mapping[str, str] = {
     "error": "a missing value is an error",

@@ -1,4 +1,4 @@
-"""Where the facts about columns are known from: columns in their declared types, and what taints a statement."""
+"""Provenance of public facts about columns, and what of it taints a statement."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 
 from shoal.columns.attribute import FACTS, RECORDS, Attribute
 from shoal.columns.circumstances import TAKEN_FROM_DATA, Declared
-from shoal.columns.coding import public_facts
-from shoal.columns.labels import parsed_label, texts
-from shoal.columns.lattice import Lattice
+from shoal.columns.column import parsed_label, public_facts, texts
+from shoal.columns.kinds import Lattice
 from shoal.columns.schema import Schema
 from shoal.errors import InputError
 from shoal.io import Table, type_words, with_types, without_codes

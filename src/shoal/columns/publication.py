@@ -1,4 +1,4 @@
-"""Publication: who publishes a release, for whom and for what, as the table [publication] of a schema declares it."""
+"""The [publication] table of a schema: who publishes a release, for whom and for what."""
 
 from __future__ import annotations
 

@@ -1,30 +1,37 @@
-"""What a custodian declares about a table: for each attribute its kind, role and public domain."""
+"""Schemas: the attributes of a table, its unit, weight and public margins, and what is still open."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
+import numpy as np
+
 from shoal import summaries
-from shoal.columns.attribute import ANY, FACTS, Attribute, written_places
-from shoal.columns.dates import day_number, day_text, is_day
-from shoal.columns.guess import drafted, guess
-from shoal.columns.kinds import KIND_FACTS
-from shoal.columns.margins import Margin, check_margins
+from shoal.columns.attribute import ANY, FACTS, RECORDS, SOURCES, Attribute, written_places
+from shoal.columns.column import labels_of, numbers
+from shoal.columns.draft import drafted, guess, is_prose
+from shoal.columns.kinds import KIND_FACTS, day_number, day_text, is_day, outside
 from shoal.columns.publication import Publication
 from shoal.columns.steps import Step
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, closest
-from shoal.io import ColumnType, Conventions, read
+from shoal.io import ColumnType, Conventions, Table, read
+from shoal.io.spreadsheets import first_formula
 from shoal.io.toml import dumps, load
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 
+# how far the sums of two margins may be apart: published totals are rounded
+_SAME = Fraction(1, 1000)
 __all__ = ["Attribute", "Margin", "Publication", "Schema", "Step", "draft_text"]
 
 # the most columns that one entry describes
@@ -63,6 +70,96 @@ _HEADER = """\
 # A table [file] says how the file is written: encoding, separator, decimal, thousands, quote, na, date_format, sheet,
 # header_row, range.
 """
+_FEW_ROWS = 2
+ROW = "row"
+
+
+@displayed(summaries.of_margin)
+@dataclass(frozen=True, slots=True)
+class Margin:
+    """How many people of the population have each value of a column, as everybody knows.
+
+    >>> Margin.from_dict({"column": "sex", "totals": {"f": 510, "m": 490}, "source": "law"}).size
+    Fraction(1000, 1)
+    """
+
+    column: str
+    totals: tuple[tuple[str, Fraction], ...]
+    source: str
+
+    @classmethod
+    def from_dict(cls, raw: Any) -> Margin:
+        """A margin as a schema file writes it.
+
+        Raises:
+            OptionError: one line that names the column.
+        """
+        if not isinstance(raw, Mapping) or not isinstance(raw.get("column"), str):
+            raise OptionError("every-margin-entry-needs-column")
+        column, known = raw["column"], ("column", "totals", "source")
+        for key in raw:
+            if key not in known:
+                raise OptionError("unknown-key", **_margin(column), key=key, hint=closest(key, known))
+        totals = raw.get("totals")
+        if not isinstance(totals, Mapping) or not totals:
+            raise OptionError("margin-needs-totals", column=column)
+        read = tuple(
+            (str(value), exact(total, Message.of("margin-total", column=column, value=value)))
+            for value, total in totals.items()
+        )
+        return cls(column, read, raw.get("source", ""))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"column": self.column, "totals": dict(self.totals), "source": self.source}
+
+    def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise OptionError("margin-needs-source", column=self.column, allowed=tuple(SOURCES[:-1]))
+        if self.source == RECORDS:
+            raise OptionError("totals-these-records-not-public-take", column=self.column)
+        for value, total in self.totals:
+            if total <= 0:
+                raise OptionError("total-above-0", column=self.column, value=value)
+
+    @property
+    def size(self) -> Fraction:
+        """The number of people in the population."""
+        return sum((total for _, total in self.totals), Fraction(0))
+
+
+def check_margins(margins: tuple[Margin, ...], attributes: Mapping[str, Attribute]) -> None:
+    """Refuse margins of unknown columns or values, and those that are about different populations."""
+    seen: set[str] = set()
+    for margin in margins:
+        if margin.column in seen:
+            raise OptionError("there-two-margins", column=margin.column)
+        seen.add(margin.column)
+        attribute = attributes.get(margin.column)
+        if attribute is None:
+            hint = closest(margin.column, list(attributes))
+            raise OptionError("schema-describes-no-such-column", **_margin(margin.column), hint=hint)
+        if attribute.kind_facts.ranged:
+            raise OptionError("margins-names-column", column=margin.column, found=attribute.kind)
+        known = attribute.ordered or (attribute.tree.values if attribute.tree is not None else ())
+        for name, _ in margin.totals if known else ():
+            if name not in known:
+                raise OptionError(
+                    "margins-column-no-value", column=margin.column, found=name, hint=closest(name, known)
+                )
+    for first, other in itertools.pairwise(margins):
+        if abs(first.size - other.size) > _SAME * first.size:
+            raise OptionError(
+                "margins-about-populations-different-size",
+                column=first.column,
+                other=other.column,
+                size=float(first.size),
+                other_size=float(other.size),
+            )
+
+
+def _margin(column: str) -> dict[str, Any]:
+    """Which margin an error is about, as facts of it."""
+    return {"where": Message.of("in-margin", column=column), "column": column}
 
 
 @displayed(summaries.of_schema)
@@ -356,3 +453,142 @@ def _expanded(text: str) -> str:
         if wanted not in os.environ:
             raise OptionError("taxonomy-needs-environment-variable-not-set", found=text, variable=wanted)
     return os.path.expanduser(os.path.expandvars(text))
+
+
+def unsettled(schema: Schema, table: Table | None = None) -> tuple[Message, ...]:
+    """One line for everything that stands between this schema and a promise that holds as it stands.
+
+    Facts about the records occur in it: it is for the custodian and not for publication.
+
+    >>> print(*unsettled(Schema((Attribute("income", type="integer"),))))
+    column 'income' has no public domain: give lo and hi, known without looking at these records.
+    """
+    found = [] if table is None else list(table.doubts.values())
+    found += [
+        Message.of("step-parameters-from-records", where=step.where, column=step.column)
+        for step in schema.declared.steps
+        if step.from_records
+    ]
+    schema = schema.stepped
+    for attribute in schema.attributes:
+        if table is not None and attribute.name not in table.names:
+            found.append(Message.of("described-column-not-in-table", column=attribute.name))
+            continue
+        found += _about_unit(attribute) if attribute.dropped else _about(attribute, table)
+    if table is not None:
+        found += [
+            Message.of("column-not-described", column=name) for name in table.names if name not in schema
+        ]
+        found += _about_persons(schema, table)
+    return tuple(found)
+
+
+def _about(attribute: Attribute, table: Table | None) -> list[Message]:
+    kind = attribute.kind_facts
+    lacks = {
+        "column-lacks-domain": kind.ranged and attribute.lo is None,
+        "column-lacks-order": kind.listed and not attribute.ordered,
+        "column-lacks-values": not kind.ordered and attribute.tree is None and attribute.type != "boolean",
+        "column-lacks-type": attribute.type is None
+        and not attribute.has_domain
+        and (table is None or table.reads_cells),
+    }
+    found = [Message.of(code, column=attribute.name) for code, lacking in lacks.items() if lacking]
+    private = tuple(fact for fact in FACTS if fact in attribute.from_records)
+    if private:
+        code = "facts-from-records" if len(private) > 1 else "fact-from-records"
+        found.append(Message.of(code, column=attribute.name, facts=private, records=RECORDS))
+    return found if table is None else found + _about_cells(attribute, table)
+
+
+def _about_cells(attribute: Attribute, table: Table) -> list[Message]:
+    """What the records have that the schema does not provide for."""
+    name = attribute.name
+    listed = not attribute.kind_facts.ranged
+    if listed and attribute.tree is None and not attribute.ordered:
+        labels = labels_of(table, attribute)
+        absent = np.array([label is None for label in labels])
+    else:
+        try:
+            absent = np.isnan(numbers(table, attribute))
+        except InputError as error:
+            return [error.message]
+    found = _about_range(attribute, table)
+    if absent.any() and attribute.missing is None:
+        found.append(Message.of("missing-undeclared", column=name, row=int(np.argmax(absent)) + 1))
+    if isinstance(table.dtype(name), nw.String):
+        formula = first_formula(labels_of(table, attribute))
+        if formula is not None:
+            found.append(Message.of("formula-in-column", column=name, found=formula[:40]))
+        if is_prose(table, name):
+            found.append(Message.of("sentences-in-column", column=name))
+    return found
+
+
+def _about_range(attribute: Attribute, table: Table) -> list[Message]:
+    """Values that a release refuses unless it is told to clip them."""
+    if attribute.lo is None or attribute.hi is None:
+        return []
+    values = numbers(table, attribute)
+    lattice = attribute.lattice(integer=table.is_integer(attribute.name))
+    beyond = (values < float(lattice.lo)) | (values > float(lattice.hi))
+    return [outside(attribute.name, lattice)] if beyond.any() else []
+
+
+def _about_unit(attribute: Attribute) -> list[Message]:
+    if attribute.role == "weight" and attribute.release is None:
+        return [Message.of("weight-undecided", column=attribute.name)]
+    if attribute.role != "unit":
+        return []
+    if attribute.max_rows is None:
+        return [Message.of("unit-lacks-max-rows", column=attribute.name)]
+    if "max_rows" in attribute.from_records:
+        return [Message.of("max-rows-from-records", column=attribute.name)]
+    return []
+
+
+def _about_persons(schema: Schema, table: Table) -> list[Message]:
+    """An identifier that repeats: a promise would be about rows, and persons have several."""
+    found = []
+    for attribute in schema.attributes:
+        if attribute.role == "identifier" and schema.unit is None and attribute.name in table.names:
+            labels = [label for label in labels_of(table, attribute) if label is not None]
+            if len(set(labels)) < len(labels) and not is_prose(table, attribute.name):
+                found.append(Message.of("identifier-repeats", column=attribute.name))
+    if table.n < _FEW_ROWS:
+        found.append(Message.of("one-row"))
+    return found
+
+
+def weight_words(schema: Schema) -> Message | None:
+    """What a statement says about the weight; None without one.
+
+    >>> from shoal import Attribute, Schema
+    >>> print(weight_words(Schema((Attribute("age"), Attribute("w", role="weight")))))
+    The survey weight w was not released.
+    """
+    weight = schema.weight
+    if weight is None:
+        return None
+    if weight.release == "masked":
+        return Message.of("weight-masked", column=weight.name)
+    if weight.release == "raked":
+        margins = tuple(
+            Message.of("margin-with-source", column=margin.column, source=margin.source)
+            for margin in schema.margins
+        )
+        return Message.of("weight-raked", column=weight.name, margins=margins)
+    return Message.of("weight-dropped", column=weight.name)
+
+
+def unit_words(column: str | None, rows: int | None = 1) -> str:
+    """One row, or all rows of a person, who is a value of a column; as many as there are where `rows` is None.
+
+    >>> unit_words(None), unit_words("person", 3), unit_words("person", None)
+    ('row', "value of 'person' (at most 3 rows)", "value of 'person'")
+    """
+    if column is None:
+        return ROW
+    return f"value of '{column}'" + (
+        "" if rows is None else f" (at most {rows} row{'s' if rows > 1 else ''})"
+    )

@@ -1,4 +1,4 @@
-"""Steps before protection: what a custodian declares comes in, checked steps leave that change one record at a time.
+"""Steps before protection: recode, band or bound one column, record by record.
 
 A step is public: its parameters stand in the schema. What it does to a cell depends on that cell alone, so neighbouring
 tables stay neighbours and every claim about the records holds as before. Parameters that were taken from the records
@@ -10,22 +10,34 @@ from __future__ import annotations
 import itertools
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, get_args
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shoal import summaries
-from shoal.columns.after_step import AFTER, withheld
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
-from shoal.columns.bands import places_in
-from shoal.columns.bounds import Bound, as_number, bound_of, bound_text
+from shoal.columns.column import texts
+from shoal.columns.kinds import ISO_DAY, day_number
+from shoal.decimals import decimal_text, exact
 from shoal.display import displayed, shortened
 from shoal.errors import OptionError, closest
 from shoal.text import Message
 
+if TYPE_CHECKING:
+    from shoal.columns.schema import Schema
+    from shoal.io import Table
+
+
+# a number, an open end, or the text of a date
+Bound = Fraction | float | str
+Spacing = Literal["equal", "log", "quantiles"]
 Verb = Literal["recode", "top", "bottom", "truncate", "drop"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 
@@ -42,6 +54,232 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
 _RECODES = ("breaks", "level", "mapping")
 # how many names of a recoding are told, and how much of each
 _MOST_NAMES, _LONGEST_NAME = 8, 40
+_SHOWN = 12
+
+
+def as_number(bound: Bound) -> float:
+    """A bound as a number; a date as days since 1970-01-01."""
+    return float(day_number(bound, Message("a-date"))) if isinstance(bound, str) else float(bound)
+
+
+def bound_text(bound: Any) -> str:
+    """A bound as people write it."""
+    return decimal_text(bound) if isinstance(bound, Fraction) else str(bound)
+
+
+def bound_of(value: object, what: Message) -> Bound:
+    """A bound as a schema has it; an error names the step and the key."""
+    if isinstance(value, date):
+        value = value.isoformat()[:10]
+    if isinstance(value, str) and ISO_DAY.match(value.strip()):
+        day_number(value, what)
+        return value.strip()
+    if isinstance(value, (float, Decimal)) and math.isinf(value):
+        return float(value)
+    return exact(value, what)
+
+
+def _settled(step: Step, before: Attribute, *facts: str, names_all: bool) -> dict[str, str]:
+    """The sources of an attribute after a step, which decides the given facts.
+
+    What was read off the records stays so, unless the step itself names every value that comes out of it
+    (`names_all`) and says where it is known from.
+    """
+    said = "" if step.from_records else step.source
+    domain = before.source.get("domain", "")
+    found = dict(before.source)
+    for fact in facts:
+        read_off = RECORDS in (domain, before.source.get(fact))
+        found[fact] = RECORDS if read_off and not (said and names_all) else said or domain
+    return {fact: origin for fact, origin in found.items() if origin}
+
+
+def _bands_after_step(step: Step, before: Attribute) -> Attribute:
+    if not before.kind_facts.ranged:
+        raise step.refusal("breaks-numbers-dates-column", found=before.kind)
+    if any(isinstance(end, str) for end in step.breaks) and not before.kind_facts.days:
+        raise step.refusal("breaks-dates-column", found=before.kind)
+    if len(step.bands) < 2:
+        raise step.refusal("band-all-values-says-nothing")
+    settled = _settled(step, before, "kind", "type", "domain", names_all=True)
+    return replace(_without_range(before), kind="ordinal", type="text", ordered=step.bands, source=settled)
+
+
+def _without_range(before: Attribute) -> Attribute:
+    """A column of names, without what only numbers and dates have."""
+    return replace(
+        before, kind="nominal", type="text", lo=None, hi=None, step=None, decimals=None, format=None
+    )
+
+
+def _level(step: Step, before: Attribute) -> Attribute:
+    tree = replace(before, missing=None).tree
+    if before.taxonomy is None or tree is None:
+        raise step.refusal("level-needs-taxonomy-nominal-column")
+    assert step.level is not None
+    if step.level >= tree.levels:
+        raise step.refusal("level-above-values-below-level-1", levels=tree.levels, found=step.level)
+    groups = tuple(dict.fromkeys(above(step, before).values()))
+    return replace(
+        before,
+        taxonomy=tree.minimal(groups),
+        values=groups,
+        type="text",
+        source=_settled(step, before, "type", "domain", names_all=False),
+    )
+
+
+def above(step: Step, before: Attribute) -> dict[str, str]:
+    """The concept at the level of the step above each value; a value that is not so deep stays."""
+    tree = replace(before, missing=None).tree
+    assert tree is not None
+    assert step.level is not None
+    found = {}
+    for code in tree.domain:
+        line = tree.ancestors(code)
+        found[tree.labels[code]] = tree.labels[line[max(len(line) - 1 - step.level, 0)]]
+    return found
+
+
+def _mapping_after_step(step: Step, before: Attribute) -> Attribute:
+    if before.kind_facts.ranged:
+        raise step.refusal("mapping-names-column", found=before.kind)
+    renamed = dict(step.mapping)
+    names = before.ordered or before.values or (before.taxonomy.values if before.taxonomy is not None else ())
+    if names:
+        for old in renamed:
+            if old not in names:
+                raise step.refusal("column-no-value", found=old, hint=closest(old, names))
+    now = [renamed.get(name, name) for name in names]
+    merged = tuple(dict.fromkeys(now))
+    if before.ordered and len(merged) != 1 + sum(a != b for a, b in itertools.pairwise(now)):
+        raise step.refusal("values-new-name-neighbours-order")
+    if before.ordered and len(merged) < 2:
+        raise step.refusal("name-all-values-says-nothing")
+    source = _settled(step, before, "type", "domain", names_all=bool(names) and set(names) <= set(renamed))
+    settled = replace(before, type="text", source=source)
+    if before.ordered:
+        return replace(settled, ordered=merged)
+    return replace(settled, values=merged, taxonomy=None)
+
+
+def _coded_after_step(step: Step, before: Attribute) -> Attribute:
+    if not before.kind_facts.ranged:
+        raise step.refusal("numbers-dates-column", found=before.kind)
+    if before.kind_facts.days != isinstance(step.at, str):
+        code = "at-date" if before.kind_facts.days else "at-number"
+        raise step.refusal(code, found=bound_text(step.at))
+    at, put = (_exact(end) for end in (step.at, step.at if step.put is None else step.put))
+    if before.type == "integer" and put.denominator != 1:
+        raise step.refusal("column-holds-whole-numbers-none", found=bound_text(put))
+    if before.lo is None or before.hi is None:
+        return before
+    is_top = step.do == "top"
+    inside = (before.lo, min(before.hi, at)) if is_top else (max(before.lo, at), before.hi)
+    # nothing is replaced where the declared range ends before
+    touched = before.hi > at if is_top else before.lo < at
+    lo, hi = (min(inside[0], put), max(inside[1], put)) if touched else (before.lo, before.hi)
+    if lo >= hi:
+        raise step.refusal("nothing-left-between", lo=bound_text(lo), hi=bound_text(hi))
+    return replace(before, lo=lo, hi=hi)
+
+
+def _truncate(step: Step, before: Attribute) -> Attribute:
+    if before.kind_facts.ordered:
+        raise step.refusal("truncate-needs-codes", found=before.kind)
+    if before.taxonomy is not None:
+        raise step.refusal("the-column-has-a-taxonomy")
+    values = tuple(dict.fromkeys(value[: step.length].strip() for value in before.values))
+    if before.values and len(values) < 2:
+        raise step.refusal("code-all-values-says-nothing")
+    return replace(
+        before, type="text", values=values, source=_settled(step, before, "type", "domain", names_all=False)
+    )
+
+
+def _exact(bound: Any) -> Fraction:
+    return day_number(bound, Message("a-date"))
+
+
+def withheld(step: Step, before: Attribute) -> Attribute:
+    """What can be said about a column whose step is not published: no range, and no names."""
+    if step.do in ("recode", "truncate"):
+        return _without_range(replace(before, ordered=(), values=(), taxonomy=None))
+    return replace(before, lo=None, hi=None)
+
+
+def _drop(step: Step, before: Attribute) -> None:
+    return None
+
+
+AFTER: Mapping[str, Callable[[Step, Attribute], Attribute | None]] = {
+    "bands": _bands_after_step,
+    "level": _level,
+    "mapping": _mapping_after_step,
+    "top": _coded_after_step,
+    "bottom": _coded_after_step,
+    "truncate": _truncate,
+    "drop": _drop,
+}
+
+
+def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tuple[Fraction, ...]:
+    """Breaks of bands, taken from the records: their source is "these records", and they taint a statement.
+
+    Args:
+        values: of the column, missing ones as NaN.
+        classes: number of bands; with 1 the only band reaches from the least value minus 1 to the largest plus 1.
+        spacing: `equal` widths from the least value minus 1 to the largest plus 1, `log`: the same of logarithms,
+            both in whole numbers if these are different; `quantiles`: about as many records in each.
+
+    Bands with these breaks include both ends (`both_ends`), unless there is one class only.
+
+    >>> [int(b) for b in breaks_of([17, 30, 90], 5)]
+    [16, 31, 46, 61, 76, 91]
+    """
+    if type(classes) is not int or classes < 1:
+        raise OptionError("classes-whole-number-least-1", option="classes", found=classes)
+    if spacing not in get_args(Spacing):
+        raise OptionError(
+            "unknown-spacing", option="spacing", found=spacing, allowed=tuple(get_args(Spacing))
+        )
+    found = np.asarray(values, dtype=np.float64)
+    found = found[np.isfinite(found)]
+    if not found.size:
+        raise OptionError("there-no-value-take-breaks-from")
+    least, largest = float(found.min()), float(found.max())
+    if classes == 1:
+        ends = np.array([least - 1, largest + 1])
+    elif spacing == "quantiles":
+        # equal quantiles are one break
+        ends = np.unique(np.quantile(found, np.linspace(0, 1, classes + 1)))
+    else:
+        if spacing == "log" and least <= 0:
+            raise OptionError("log-spacing-needs-positive-values-least", found=least)
+        low, high = (math.log(least), math.log(largest)) if spacing == "log" else (least, largest)
+        ends = np.linspace(low - 1, high + 1, classes + 1)
+        ends = np.exp(ends) if spacing == "log" else ends
+        whole = np.rint(ends)
+        ends = whole if np.unique(whole).size == ends.size else ends
+    return tuple(exact(float(end), Message("a-break")) for end in ends)
+
+
+def places_in(
+    breaks: Sequence[float], values: NDArray[np.float64], *, right: bool = True, both_ends: bool = False
+) -> NDArray[np.int64]:
+    """The band of each value; -1 for a missing one, -2 outside of all bands.
+
+    Args:
+        right: the upper bound belongs to a band, not the lower one.
+        both_ends: the outermost bound on the open side belongs to its band too.
+    """
+    ends = np.array(breaks)
+    places = np.searchsorted(ends, values, side="left" if right else "right").astype(np.int64) - 1
+    if both_ends:
+        edge, band = (ends[0], 0) if right else (ends[-1], len(ends) - 2)
+        places = np.where(values == edge, band, places)
+    places = np.where((places < 0) | (places > len(ends) - 2), -2, places)
+    return np.where(np.isnan(values), -1, places)
 
 
 @displayed(summaries.of_step)
@@ -357,3 +595,36 @@ _SAID: Mapping[str, Callable[[Step], tuple[str, dict[str, Any]]]] = {
         {"length": step.length},
     ),
 }
+
+
+def preview(schema: Schema, table: Table) -> list[Message]:
+    """Each step with the number of cells that it changed, and the values of a recoded column with their counts.
+
+    Facts about the records: for the custodian, and not for publication. Nothing is spent.
+    """
+    lines = []
+    steps = schema.declared.steps
+    last = {step.column: place for place, step in enumerate(steps)}
+    for place, (step, (_, changed)) in enumerate(zip(steps, table.steps, strict=True)):
+        source = Message.of("step-source" if step.source else "step-without-source", source=step.source)
+        facts = {"step": step.message, "source": source, "changed": changed, "n": table.n}
+        if step.do in ("recode", "truncate") and last[step.column] == place:
+            lines.append(
+                Message.of("step-done-with-counts", **facts, counts=_counts(table, step.column, schema))
+            )
+        else:
+            lines.append(Message.of("step-done", **facts))
+    return lines
+
+
+def _counts(table: Table, name: str, schema: Schema) -> tuple[Message, ...]:
+    found, which = texts(table, name)
+    counts = Counter(which.tolist())
+    order = {text: place for place, text in enumerate(schema.stepped[name].ordered)}
+    shown = sorted(enumerate(found), key=lambda item: order.get(item[1], -counts[item[0]]))
+    said = [Message.of("value-count", value=text, count=counts[place]) for place, text in shown[:_SHOWN]]
+    if len(found) > _SHOWN:
+        said.append(Message.of("other-value-count", count=len(found) - _SHOWN))
+    if counts[-1]:
+        said.append(Message.of("missing-count", count=counts[-1]))
+    return tuple(said)

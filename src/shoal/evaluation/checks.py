@@ -186,7 +186,7 @@ def ordered_codes(table: Table, name: str, schema: Schema | None) -> tuple[NDArr
     """A column as value numbers, 0 for the lowest, and whether their order means anything."""
     attribute = schema[name] if schema is not None and name in schema else None
     if attribute is not None and attribute.kind_facts.listed and attribute.ordered:
-        from shoal.columns.coding import numbers
+        from shoal.columns.column import numbers
 
         return _places(numbers(table, attribute)), "ordered"
     dtype = table.dtype(name)

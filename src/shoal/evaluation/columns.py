@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.coding import numbers
-from shoal.columns.guess import stored_kind
+from shoal.columns.column import numbers
+from shoal.columns.draft import stored_kind
 from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.display import internal
 from shoal.errors import InputError

@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.coding import numbers
+from shoal.columns.column import numbers
 from shoal.display import internal
 from shoal.errors import InputError
 from shoal.evaluation.pair import Pair

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import summaries
-from shoal.columns.labels import texts
+from shoal.columns.column import texts
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, first_row, read

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
-from shoal.columns.unit import ROW
+from shoal.columns.schema import ROW
 from shoal.errors import OptionError
 
 # What a budget is counted in: ε of pure differential privacy, or ρ of zero-concentrated differential privacy.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from shoal.columns.unit import ROW, unit_words
+from shoal.columns.schema import ROW, unit_words
 from shoal.decimals import exact
 from shoal.errors import ClaimError, OptionError
 from shoal.ledger.account import Standing, Terms

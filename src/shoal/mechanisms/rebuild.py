@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 
 
 def centroids(

@@ -14,8 +14,7 @@ from functools import cache
 from typing import Any, Literal
 
 from shoal.columns.circumstances import MOST_EPSILON
-from shoal.columns.kinds import KINDS, ORDERED_KINDS
-from shoal.columns.lattice import OUTSIDE
+from shoal.columns.kinds import KINDS, ORDERED_KINDS, OUTSIDE
 from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest

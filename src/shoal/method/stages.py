@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import partition as algorithms
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.columns.missing import patterns
 from shoal.display import internal
 from shoal.errors import OptionError

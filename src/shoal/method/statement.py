@@ -17,8 +17,8 @@ import numpy as np
 from shoal import summaries
 from shoal._version import __version__
 from shoal.columns.circumstances import MOST_EPSILON, TAKEN_FROM_DATA, Circumstances, Declared, Recorded
-from shoal.columns.lattice import Lattice
-from shoal.columns.unit import unit_words
+from shoal.columns.kinds import Lattice
+from shoal.columns.schema import unit_words
 from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError

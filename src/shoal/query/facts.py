@@ -14,12 +14,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.coding import labels_of, numbers, public_facts
+from shoal.columns.column import labels_of, numbers, public_facts
 from shoal.columns.declaration import read_declared
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.columns.provenance import as_declared, without_guessed_type
-from shoal.columns.schema import Attribute, Schema
-from shoal.columns.unit import unit_words
+from shoal.columns.schema import Attribute, Schema, unit_words
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, closest

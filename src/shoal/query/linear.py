@@ -11,7 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.errors import OptionError
 from shoal.query.facts import MISSING, Facts, QueryTable
 from shoal.query.where import Where, matching

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.dates import day_text, is_day
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice, day_text, is_day
 from shoal.columns.schema import Attribute
 from shoal.display import internal
 from shoal.errors import OptionError, closest

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.dates import day_text, is_day
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice, day_text, is_day
 from shoal.columns.schema import Attribute
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.columns.schema import Attribute
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError

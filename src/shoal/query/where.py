@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.dates import day_number
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice, day_number
 from shoal.columns.schema import Attribute
 from shoal.decimals import exact
 from shoal.errors import OptionError, closest

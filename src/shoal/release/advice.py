@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from shoal.columns.coding import releasable
+from shoal.columns.column import releasable
 from shoal.columns.describe import Described
 from shoal.decimals import decimal_text
 from shoal.io.spreadsheets import first_formula

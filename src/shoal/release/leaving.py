@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.coding import restored
+from shoal.columns.column import restored
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described
 from shoal.columns.missing import with_gaps

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal import summaries
 from shoal.columns.circumstances import Circumstances
-from shoal.columns.coding import check_storable
+from shoal.columns.column import check_storable
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described, describe
 from shoal.columns.kinds import KIND_FACTS

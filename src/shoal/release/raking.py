@@ -14,14 +14,13 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.labels import texts
+from shoal.columns.column import texts
 from shoal.errors import OptionError
 from shoal.io import read
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.margins import Margin
-    from shoal.columns.schema import Schema
+    from shoal.columns.schema import Margin, Schema
 
 # relative difference from a margin that counts as none, and how often the margins are gone through
 _CLOSE = 1e-10

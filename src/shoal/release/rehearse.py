@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.apply_steps import marked
 from shoal.columns.attribute import DROPPED_ROLES, MISSING_VALUE, Attribute
 from shoal.columns.declaration import read_as_asked
-from shoal.columns.lattice import Lattice
-from shoal.columns.run_steps import marked
+from shoal.columns.kinds import Lattice
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import OptionError

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.dates import day_text
-from shoal.columns.kinds import Kind
+from shoal.columns.kinds import Kind, day_text
 from shoal.display import internal
 from shoal.evaluation.utility import Moments
 from shoal.io import Table

@@ -11,8 +11,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.coding import stored_numbers
-from shoal.columns.lattice import DEFAULT_REAL_STEPS, Lattice
+from shoal.columns.column import stored_numbers
+from shoal.columns.kinds import DEFAULT_REAL_STEPS, Lattice
 from shoal.columns.missing import with_gaps
 from shoal.columns.schema import Attribute
 from shoal.io import Table, read

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.coding import numbers
+from shoal.columns.column import numbers
 from shoal.io import Table
 from shoal.report.relations import Axis, Pairs
 from shoal.report.source import source_of

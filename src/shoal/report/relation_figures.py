@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.dates import day_text
+from shoal.columns.kinds import day_text
 from shoal.report.drawing import Figure, short
 from shoal.report.groups import Grouped
 from shoal.report.relations import Axis, Correlations, Pairs, PairTable

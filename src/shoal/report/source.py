@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.coding import labels_of, numbers
+from shoal.columns.column import labels_of, numbers
 from shoal.display import internal
 from shoal.evaluation.utility import Distribution, Moments, correlations
 from shoal.io import Table

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from shoal.columns.dates import day_text
+from shoal.columns.kinds import day_text
 from shoal.display import internal
 
 WIDTH = 360

@@ -8,10 +8,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from shoal.columns.apply_steps import with_steps
 from shoal.columns.attribute import MISSING_VALUE, RECORDS, Attribute
-from shoal.columns.name_words import common_range
-from shoal.columns.preview import preview as step_lines
-from shoal.columns.run_steps import with_steps
+from shoal.columns.draft import common_range
+from shoal.columns.steps import preview as step_lines
 from shoal.errors import OptionError, ShoalError
 from shoal.io import FORMATS, titles
 from shoal.studio import facts, weighing

@@ -8,10 +8,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, get_args
 
 from shoal.columns.attribute import FACTS, RECORDS, SOURCES, Attribute, Role
-from shoal.columns.dates import day_text
-from shoal.columns.guess import COMMON
-from shoal.columns.kinds import KIND_FACTS, Kind
-from shoal.columns.name_words import common_range
+from shoal.columns.draft import COMMON, common_range
+from shoal.columns.kinds import KIND_FACTS, Kind, day_text
 from shoal.columns.steps import Step
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError

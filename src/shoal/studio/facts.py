@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.coding import labels_of, numbers
-from shoal.columns.dates import day_text
-from shoal.columns.labels import texts
+from shoal.columns.column import labels_of, numbers, texts
+from shoal.columns.kinds import day_text
 from shoal.errors import ShoalError, closest
 from shoal.evaluation import Evaluation
 from shoal.evaluation.checks import check

@@ -10,8 +10,7 @@ from weakref import WeakKeyDictionary
 
 from markupsafe import Markup
 
-from shoal.columns.dates import day_text
-from shoal.columns.kinds import KIND_FACTS
+from shoal.columns.kinds import KIND_FACTS, day_text
 from shoal.io import read
 from shoal.method.models import MODELS
 from shoal.report.compare import number_words

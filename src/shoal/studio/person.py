@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
-from shoal.columns.coding import labels_of, numbers
-from shoal.columns.dates import day_text
+from shoal.columns.column import labels_of, numbers
+from shoal.columns.kinds import day_text
 from shoal.display import internal
 from shoal.io import Table, read
 from shoal.release.protect import Release

@@ -18,7 +18,7 @@ from typing import Any
 
 from shoal.columns.attribute import RECORDS
 from shoal.columns.declaration import LEAST_REASON
-from shoal.columns.weight import weight_words
+from shoal.columns.schema import weight_words
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation.checks import check
 from shoal.io.private import private_text

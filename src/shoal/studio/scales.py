@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from shoal.columns.dates import day_text
+from shoal.columns.kinds import day_text
 from shoal.decimals import decimal_text
 
 PLACES = 1000

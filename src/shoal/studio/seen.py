@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from shoal.columns.attribute import Attribute
-from shoal.columns.name_words import common_range
+from shoal.columns.draft import common_range
 from shoal.io import Table
 from shoal.studio import facts
 from shoal.studio.scales import Scale, around

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from shoal.columns.attribute import MISSING_VALUE, WEIGHT_RELEASES, Attribute
-from shoal.columns.margins import Margin
-from shoal.columns.weight import weight_words
+from shoal.columns.schema import Margin, weight_words
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 from shoal.studio.desk import Desk

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.errors import OptionError
 from shoal.query.refinement import (
     Grid,

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import chi2
 
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.noise import Seeded
 from shoal.query.refinement import (
     Factors,

@@ -45,7 +45,7 @@ def test_a_key_that_is_there_twice_is_found_in_linear_time() -> None:
 
 
 def test_a_histogram_prior_is_read_in_linear_time() -> None:
-    from shoal.columns.lattice import Lattice
+    from shoal.columns.kinds import Lattice
 
     lattice = Lattice(Fraction(0), Fraction(60_000), Fraction(1))
 

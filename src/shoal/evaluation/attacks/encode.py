@@ -10,7 +10,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.guess import stored_kind
+from shoal.columns.draft import stored_kind
 from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.dates import day_text
+from shoal.columns.kinds import day_text
 from shoal.mechanisms.kanonymity.columns import Columns
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Progress, Rebuilt

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
 
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.errors import OptionError
 
 # a query sorts all answers by their distance from the truth, so there must not be too many of them

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
-from shoal.columns.coding import labels_of, numbers
-from shoal.columns.lattice import Lattice
-from shoal.columns.records import Absent, KeptElsewhere
+from shoal.columns.column import labels_of, numbers
+from shoal.columns.describe import Absent, KeptElsewhere
+from shoal.columns.kinds import Lattice
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table

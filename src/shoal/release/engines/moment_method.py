@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
-from shoal.columns.lattice import Lattice
+from shoal.columns.kinds import Lattice
 from shoal.mechanisms.moments.masking import calibrate
 from shoal.mechanisms.moments.mechanism import budget_of, masked, own_units, rows_source
 from shoal.mechanisms.moments.methods import CrossMoment

@@ -10,11 +10,11 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.apply_steps import steps_run
 from shoal.columns.attribute import Attribute
-from shoal.columns.coding import numbers
+from shoal.columns.column import numbers
 from shoal.columns.describe import Described
 from shoal.columns.provenance import as_declared
-from shoal.columns.run_steps import steps_run
 from shoal.display import internal
 from shoal.errors import InputError, ShoalError, plain_facts
 from shoal.io import Table, without_texts

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.coding import numbers
-from shoal.columns.lattice import Lattice
+from shoal.columns.column import numbers
+from shoal.columns.describe import gaps_of
+from shoal.columns.kinds import Lattice
 from shoal.columns.provenance import as_declared
-from shoal.columns.records import gaps_of
 from shoal.display import internal
 from shoal.errors import ShoalError
 from shoal.io import Table

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
-from shoal.columns.coding import numbers
+from shoal.columns.column import numbers
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import InputError

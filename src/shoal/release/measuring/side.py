@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
-from shoal.columns.coding import numbers
+from shoal.columns.column import numbers
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.io import Conventions, Table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.columns.attribute import Attribute
-from shoal.columns.coding import labels_of
+from shoal.columns.column import labels_of
 from shoal.display import internal
 from shoal.errors import ShoalError
 from shoal.evaluation.columns import numbers_of, texts_of

@@ -1,4 +1,4 @@
-"""Steps run: a table as it was read comes in, the same table after the steps of its schema leaves.
+"""Apply the steps of a schema to a table before protection.
 
 Every cell is changed by itself, with public parameters only. A table remembers which steps were run on it, so that
 none is run twice, wherever it is handed on.
@@ -16,13 +16,10 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.after_step import above
 from shoal.columns.attribute import Attribute
-from shoal.columns.bounds import as_number
-from shoal.columns.coding import labels_of, numbers
-from shoal.columns.labels import texts
+from shoal.columns.column import labels_of, numbers, texts
 from shoal.columns.provenance import as_declared
-from shoal.columns.steps import Step
+from shoal.columns.steps import Step, above, as_number
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, first_row
 from shoal.io.fingerprint import content_digest

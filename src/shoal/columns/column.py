@@ -1,22 +1,188 @@
-"""Kinds of values as numbers: a column comes in, float64 goes on; numbers come back as the column's own values."""
+"""Column values as numbers or labels, and back to the type in which a column is released."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.dates import day_text, is_day
-from shoal.columns.labels import stored_labels, texts
-from shoal.columns.lattice import Lattice
-from shoal.columns.rounding import narrow_floats, on_step, whole_numbers, with_few_decimals
+from shoal.columns.kinds import MAX_STEPS, Lattice, day_text, is_day
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, closest
 from shoal.io import FORMATS, Table
-from shoal.taxonomy.links import label
+from shoal.io.column_types import type_of
+from shoal.taxonomy.links import distinct, label, loose
 from shoal.text import Message
+
+# steps of the released values over the domain, at least
+_FEW_STEPS = 10_000
+_MOST_DECIMALS = 17
+
+
+def texts(table: Table, name: str) -> tuple[list[str], NDArray[np.int64]]:
+    """The different values of a column as text, and for each row which of them it holds (-1 where it is missing).
+
+    Whole numbers have no decimals, whatever the library stores them as, and blanks around a text do not count.
+
+    >>> import pyarrow as pa
+    >>> from shoal.io import read
+    >>> found, which = texts(read(pa.table({"code": [11.0, None, 12.0, 11.0]})), "code")
+    >>> found, which.tolist()
+    (['11', '12'], [0, -1, 1, 0])
+    """
+    values, which = distinct(table.series(name).to_native())
+    # a float column of some libraries holds NaN beside what it calls missing
+    gaps = [place for place, value in enumerate(values) if value != value]
+    if gaps:
+        which = np.where(np.isin(which, gaps), -1, which)
+    return [label(value) for value in values], which
+
+
+def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> NDArray[np.object_]:
+    """Labels as the column stores them: text, numbers, truth values, categories.
+
+    A column of a declared type holds what that says, never what its values happen to be.
+
+    Raises:
+        InputError: the column's type has no place for one of them.
+
+    >>> import pyarrow as pa
+    >>> from shoal.io import read
+    >>> from shoal.columns.schema import Attribute
+    >>> stored_labels(read(pa.table({"code": [11, 12]})), Attribute("code", "nominal"), ["12", "14"]).tolist()
+    [12, 14]
+    """
+    name = attribute.name
+    if isinstance(table.dtype(name), nw.Unknown):
+        raise InputError("column-no-value-all-so-type", column=name)
+    # what a type lists is a fact about the records, unless nothing else is known
+    known = _categories(table, name) if name in table.inferred else None
+    kind = _type_of_values(table, attribute)
+    found: NDArray[np.object_] = np.empty(len(labels), dtype=object)
+    for place, text in enumerate(labels):
+        value = known.get(text) if known is not None else parsed_label(text, kind)
+        if value is None or not _fits(table, name, value):
+            raise InputError(
+                "column-stored-cannot-hold", column=name, stored=_type_words(table, name), found=text
+            )
+        found[place] = value
+    return found
+
+
+def _categories(table: Table, name: str) -> dict[str, Any] | None:
+    """Values by their text, for a type that lists all it can hold."""
+    if table.frame.implementation.is_pandas_like():
+        listed = getattr(table.frame.to_native().dtypes[name], "categories", None)
+    else:
+        dtype = table.dtype(name)
+        listed = dtype.categories if isinstance(dtype, nw.Enum) else None
+    return None if listed is None else {label(value): value for value in listed}
+
+
+def _type_of_values(table: Table, attribute: Attribute) -> str:
+    """The type of the values of a column: the declared one, or that of its frame; polars lists texts only."""
+    found = type_of(table.dtype(attribute.name))
+    if attribute.name not in table.inferred and table.frame.implementation.is_pandas_like():
+        found = attribute.type or found
+    return found or attribute.type or "text"
+
+
+def parsed_label(text: str, kind: str) -> Any:
+    """A label as a value of the kind, None where it is no such value."""
+    if kind == "text":
+        return text
+    if kind == "boolean":
+        return {"true": True, "false": False}.get(loose(text))
+    try:
+        return int(text) if kind == "integer" else float(text) if kind == "decimal" else None
+    except ValueError:
+        return None
+
+
+def _fits(table: Table, name: str, value: Any) -> bool:
+    if not table.is_integer(name):
+        return True
+    lo, hi = table.integer_limits(name)
+    return bool(lo <= value <= hi)
+
+
+def _type_words(table: Table, name: str) -> str:
+    return "a categorical type" if _categories(table, name) is not None else str(table.dtype(name))
+
+
+def with_few_decimals(lattice: Lattice) -> Lattice:
+    """The lattice that values of a column without a step are released on: about four digits of its public width.
+
+    More decimals than that are noise, and would only show how a number was computed. At least two are kept, as far as
+    float64 has room for them.
+
+    >>> from fractions import Fraction
+    >>> with_few_decimals(Lattice(Fraction(0), Fraction(200), Fraction(1, 2**20))).step
+    Fraction(1, 100)
+    """
+    decimals = 2
+    while Fraction(1, 10**decimals) * _FEW_STEPS > lattice.width:
+        decimals += 1
+    size = max(abs(lattice.lo), abs(lattice.hi))
+    while decimals > 0 and size * 10**decimals > MAX_STEPS:
+        decimals -= 1
+    step = Fraction(1, 10**decimals)
+    # whole multiples of the step inside the domain, so that values read like numbers somebody wrote down
+    lo, hi = (step * end for end in (math.ceil(lattice.lo / step), math.floor(lattice.hi / step)))
+    return lattice if lo >= hi or (hi - lo) / step > MAX_STEPS else Lattice(lo, hi, step)
+
+
+def on_step(values: NDArray[np.float64], lattice: Lattice, *, clip: bool) -> NDArray[np.float64]:
+    """Values rounded to the lattice, with no more decimals than its step has.
+
+    >>> from fractions import Fraction
+    >>> on_step(np.array([1.2345]), Lattice(Fraction(0), Fraction(9), Fraction(1, 100)), clip=True).tolist()
+    [1.23]
+    """
+    positions = np.rint((values - float(lattice.lo)) / float(lattice.step))
+    if clip:
+        positions = np.clip(positions, 0, math.floor(lattice.width / lattice.step))
+    digits = max(_decimals(part) for part in (lattice.lo, lattice.step))
+    return np.asarray(np.round(lattice.values(positions), digits))
+
+
+def _decimals(value: Fraction) -> int:
+    """How many decimals a number has; as many as a float64 can tell, where they have no end."""
+    return next((d for d in range(_MOST_DECIMALS) if (value * 10**d).denominator == 1), _MOST_DECIMALS)
+
+
+def narrow_floats(
+    values: NDArray[np.float64], lattice: Lattice, kind: type[np.floating[Any]], *, clip: bool
+) -> NDArray[np.floating[Any]]:
+    """Values as the storage type has them, inside the domain: rounding to fewer digits must not leave it."""
+    limit = float(np.finfo(kind).max)
+    rounded = np.clip(values, -limit, limit).astype(kind)
+    if not clip:
+        return rounded
+    # compared as float64: a plain number would be rounded to the array's type first
+    above = rounded.astype(np.float64) > float(lattice.hi)
+    below = rounded.astype(np.float64) < float(lattice.lo)
+    rounded[above] = np.nextafter(rounded[above], kind(-np.inf))
+    rounded[below] = np.nextafter(rounded[below], kind(np.inf))
+    return rounded
+
+
+def whole_numbers(
+    values: NDArray[np.float64], lattice: Lattice, limits: tuple[int, int], *, clip: bool
+) -> NDArray[np.int64]:
+    """Values of an integer column, rounded as the very last step, inside the domain and the storage type."""
+    lo, hi = limits
+    if clip:
+        lo, hi = max(lo, math.ceil(lattice.lo)), min(hi, math.floor(lattice.hi))
+    rounded = np.clip(np.rint(values), float(lo), float(hi)).astype(np.int64)
+    # float64 cannot hold every 64-bit limit
+    return np.clip(rounded, lo, hi)
 
 
 def numbers(table: Table, attribute: Attribute) -> NDArray[np.float64]:
