@@ -26,7 +26,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from benchmarks.postgres import temporary_postgres
-from shoal.io.toml import dumps
+from shoal.io.common import dumps
 from shoal.ledger import Charge, Deposit, GroupCommit, Register, open_ledger
 from shoal.query.server.folder import TOKENS_FILE, Settings, write_dataset
 from shoal.query.server.tokens import new_token

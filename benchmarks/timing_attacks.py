@@ -626,7 +626,7 @@ def table(trials: int, controls: int, questions: int, names: Sequence[str]) -> s
 def mixed_load(minutes: float, realtime: bool = False, place: Path | None = None, analysts: int = 4) -> str:
     """What the holder's status says after so many minutes of questions of all kinds to a real server."""
     from benchmarks.ledger import at_real_time, make_folder, serving
-    from shoal.io.toml import dumps
+    from shoal.io.common import dumps
     from shoal.query.client import Client, RefusedError
     from shoal.query.server.folder import TOKENS_FILE
     from shoal.query.server.tokens import new_token

@@ -18,8 +18,8 @@ from pyarrow import parquet
 
 from shoal.columns.schema import Attribute, Schema, Step
 from shoal.io import read, write
-from shoal.io.fingerprint import content_digest
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
+from shoal.io.table import content_digest
 from shoal.survey import survey, survey_schema
 
 TOWNS = ["Ede", "Ede", None, "Oss", "Wijk aan Zee, Noord-Holland"]

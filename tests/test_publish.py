@@ -130,7 +130,7 @@ def test_a_table_that_was_released_before_is_a_warning(tmp_path: Path) -> None:
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_a_frame_has_one_fingerprint_however_it_lies_in_memory(library: str) -> None:
     from shoal.io import read
-    from shoal.io.fingerprint import fingerprint
+    from shoal.io.table import fingerprint
 
     whole = frame(columns(), library)
     assert fingerprint(read(whole)) == fingerprint(read(frame(columns(), library)))
@@ -142,7 +142,7 @@ def test_a_frame_has_one_fingerprint_however_it_lies_in_memory(library: str) -> 
 
 def test_pieces_of_a_table_do_not_change_its_fingerprint() -> None:
     from shoal.io import read
-    from shoal.io.fingerprint import fingerprint
+    from shoal.io.table import fingerprint
 
     whole = pa.table(columns())
     assert fingerprint(read(whole)) == fingerprint(read(pa.concat_tables([whole[:7], whole[7:]])))

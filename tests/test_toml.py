@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.io.toml import dumps
+from shoal.io.common import dumps
 
 # everything but surrogates, which no file can hold
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

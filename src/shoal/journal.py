@@ -180,7 +180,7 @@ class Journal:
         Args:
             kind: what was done.
             dataset: the declared name of the data set. With a fact `release`, the id of a noted release, its name.
-            table: `shoal.io.fingerprint.content_digest` of the records; a keyed hash of it is kept.
+            table: `shoal.io.table.content_digest` of the records; a keyed hash of it is kept.
             columns: that it is about.
             facts: plain values for JSON.
 

@@ -17,7 +17,7 @@ OUT = ["--out", "deep/out", "--internal", "other/internal.html"]
 
 # a stage of the work each; the last two are in the middle of writing
 PLACES = [
-    "shoal.io.delimited.read_delimited",
+    "shoal.io.text_files.read_delimited",
     "shoal.method.stages.PartitionStage.run",
     "shoal.noise.families.discrete_laplace",
     "shoal.release.bundle.write",

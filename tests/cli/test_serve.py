@@ -239,7 +239,7 @@ def test_a_release_respects_the_ceiling_of_a_served_data_set(
 ) -> None:
     from fractions import Fraction
 
-    from shoal.io.fingerprint import fingerprint
+    from shoal.io.table import fingerprint
     from shoal.ledger import Register, open_ledger
 
     ledger = open_ledger("ledger.sqlite")

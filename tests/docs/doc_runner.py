@@ -28,7 +28,7 @@ from doc_shell import Shell
 
 import shoal
 from shoal.io import read
-from shoal.io.toml import load
+from shoal.io.common import load
 from shoal.method.recipe import load_recipe
 from shoal.method.registry import PLUGINS, method_class
 from shoal.query.server.folder import Settings

@@ -109,7 +109,7 @@ def test_the_reference_has_every_public_name() -> None:
 
 
 # carried along by a release for its own saving, of no use to callers
-_INTERNAL = {"shoal.columns.declaration.Declaration", "shoal.io.codebook.Codebook"}
+_INTERNAL = {"shoal.columns.declaration.Declaration", "shoal.io.statistical_files.Codebook"}
 
 
 def classes_in(hint: object) -> set[type]:

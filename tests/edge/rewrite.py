@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from shoal.columns.schema import Attribute
 from shoal.io import Table, format_of, read, table_name
-from shoal.io.column_types import arrow_type
+from shoal.io.cell_types import arrow_type
 from shoal.mechanisms.pairs.mechanism import told
 from shoal.mechanisms.pairs.method import PairsDP
 from shoal.method.recipe import load_recipe

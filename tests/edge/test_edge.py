@@ -25,7 +25,7 @@ from test_conformance import release_of
 import shoal
 from shoal.errors import JournalWarning
 from shoal.io import read
-from shoal.io.fingerprint import content_digest
+from shoal.io.table import content_digest
 from shoal.journal import PLACE, Journal
 from shoal.method.registry import methods
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import parquet
 from twice import Twice
 
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.release.engines.local import LocalRunner
 
 

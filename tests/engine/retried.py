@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.io.parquet_files import ROW
+from shoal.io.binary_files import ROW
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.entropy import SystemEntropy
 from shoal.release.engines.blobs import batch_of, by_bucket, scattered

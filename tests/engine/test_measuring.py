@@ -21,7 +21,7 @@ from twice import Twice
 import shoal
 from shoal.cli import run
 from shoal.evaluation.checks import check
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.release.engines.local import LocalRunner
 from shoal.release.measuring import opened, tally, together, values
 from shoal.release.measuring.calls import checked, evaluated

@@ -13,7 +13,7 @@ from pyarrow import parquet
 from twice import Twice
 
 import shoal
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.mechanisms.moments.statistics import draw
 from shoal.release import opening
 from shoal.release.engines import moment_method, neighbours, rank_methods, ranks, swap_method, tasks, work

@@ -21,7 +21,7 @@ from pyarrow import parquet
 from spark_session import ROOT, need_java, session
 
 import shoal
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.noise.entropy import Keyed
 from shoal.release.engines.stages import Over, Stage
 

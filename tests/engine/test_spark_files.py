@@ -20,7 +20,7 @@ from spark_session import ROOT, need_java, session
 
 import shoal
 from shoal.errors import ExposedWarning
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.release.engines import spark_input, staging
 from shoal.release.engines.spark import SparkRunner
 from shoal.release.engines.stages import Over

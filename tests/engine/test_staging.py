@@ -18,7 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.io.parquet_files import ROW, frozen
+from shoal.io.binary_files import ROW, frozen
 from shoal.release.engines import staging
 
 ASKED: dict[str, Any] = {"method": "laplace", "epsilon": 1, "domains": {"age": (0, 9)}}

@@ -20,7 +20,7 @@ from twice import Twice
 
 import shoal
 import shoal.mechanisms.pairs.drawing as drawing
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source
 from shoal.noise.entropy import Keyed, computed_again, fresh_key
 from shoal.release.engines import staging

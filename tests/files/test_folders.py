@@ -14,7 +14,7 @@ from pyarrow import parquet
 import shoal
 from shoal.cli import run
 from shoal.io import read
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 
 DOMAINS = {"age": (0, 120), "pay": (0, 1000)}
 ASKED: dict[str, Any] = {"method": "ranking-dp", "epsilon": 1, "k": 10, "domains": DOMAINS}

@@ -20,7 +20,7 @@ from pyarrow import feather, parquet
 from shoal.columns.schema import Schema
 from shoal.errors import ShoalError
 from shoal.io import read, write
-from shoal.io.conventions import Conventions
+from shoal.io.text_files import Conventions
 
 Check = Callable[..., None]
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture]

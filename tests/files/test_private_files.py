@@ -13,8 +13,8 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
-from shoal.io.parquet_files import frozen
-from shoal.io.private import private_file, private_folder, private_text
+from shoal.io.binary_files import frozen
+from shoal.io.common import private_file, private_folder, private_text
 from shoal.release.engines import local
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.staging import claim

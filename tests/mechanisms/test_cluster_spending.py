@@ -19,7 +19,7 @@ import shoal.mechanisms.moments.masking as masking
 import shoal.mechanisms.moments.spectra as spectra
 from shoal.errors import ShoalError
 from shoal.io import read
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.mechanisms.moments.statistics.eigen import Spectrum
 from shoal.method.method import Method
 from shoal.method.registry import method_class, names

@@ -229,12 +229,10 @@ _ERRORS = frozenset(
 _SENTENCES = frozenset({"sentence", "notes", "remarks", "warnings", "advice", "rendered"})
 # where the sentence of somebody else is read: a place, and whose it is
 ALLOWED: Mapping[str, str] = {
-    "io/delimited.py": "pyarrow says in words where a line of CSV ends too early",
-    "io/excel.py": "libraries that read spreadsheets say why in several lines",
+    "io/text_files.py": "pyarrow says in words where a line of CSV ends too early",
+    "io/binary_files.py": "libraries that read spreadsheets say why in several lines",
     "io/files.py": "pyarrow has the type that it cannot read in quotes",
-    "io/json_lines.py": "pyarrow says why in several lines",
-    "io/limits.py": "libraries that unpack say why in several lines",
-    "io/parquet_files.py": "pyarrow says why in several lines",
+    "io/common.py": "libraries that unpack say why in several lines",
     "query/server/reading.py": "pyarrow says why in several lines",
     "release/engines/spark.py": "Spark has the traceback of a task in its message",
     "taxonomy/rdf.py": "rdflib says why in several lines",

@@ -29,7 +29,7 @@ def hold_out(
     """
     from shoal.evaluation.held_out import divide
     from shoal.io import read, write
-    from shoal.io.private import private_file
+    from shoal.io.common import private_file
 
     if not 0 < share < 1:
         raise OptionError("share-above-0-below-1", found=share)

@@ -22,7 +22,7 @@ from shoal.columns.provenance import as_declared
 from shoal.columns.steps import Step, above, as_number
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, first_row
-from shoal.io.fingerprint import content_digest
+from shoal.io.table import content_digest
 from shoal.text import Message
 
 if TYPE_CHECKING:

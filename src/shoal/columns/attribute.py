@@ -28,8 +28,8 @@ from shoal.decimals import decimal_text, decimals_of, exact, written_decimals
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import ColumnType, known_type
-from shoal.io.column_types import DAY_TYPES
-from shoal.io.date_formats import DateFormat
+from shoal.io.cell_types import DAY_TYPES
+from shoal.io.common import DateFormat
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

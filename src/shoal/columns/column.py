@@ -16,7 +16,7 @@ from shoal.columns.kinds import MAX_STEPS, Lattice, day_text, is_day
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, closest
 from shoal.io import FORMATS, Table
-from shoal.io.column_types import type_of
+from shoal.io.cell_types import type_of
 from shoal.taxonomy.links import distinct, label, loose
 from shoal.text import Message
 

@@ -16,7 +16,7 @@ from shoal.columns.kinds import Lattice
 from shoal.columns.schema import Schema
 from shoal.errors import InputError
 from shoal.io import Table, type_words, with_types, without_codes
-from shoal.io.column_types import arrow_type
+from shoal.io.cell_types import arrow_type
 from shoal.io.table import is_plain
 from shoal.text import Message
 

@@ -25,8 +25,8 @@ from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import ColumnType, Conventions, Table, read
-from shoal.io.spreadsheets import first_formula
-from shoal.io.toml import dumps, load
+from shoal.io.common import dumps, load
+from shoal.io.text_files import first_formula
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

@@ -1,8 +1,6 @@
 """The edge: a path or a frame comes in, arrays go on; arrays come back, the same kind of frame or file goes out."""
 
-from shoal.io.codebook import Codebook, Variable
-from shoal.io.column_types import ColumnType, known_type, type_of, type_words
-from shoal.io.conventions import Conventions
+from shoal.io.cell_types import ColumnType, known_type, type_of, type_words
 from shoal.io.files import check_writable, is_parquet, read, read_columnwise, write
 from shoal.io.formats import (
     FORMATS,
@@ -17,6 +15,7 @@ from shoal.io.formats import (
     table_name,
     titles,
 )
+from shoal.io.statistical_files import Codebook, Variable
 from shoal.io.table import (
     Table,
     check_doubts,
@@ -26,6 +25,7 @@ from shoal.io.table import (
     without_codes,
     without_texts,
 )
+from shoal.io.text_files import Conventions
 
 __all__ = [
     "FORMATS",

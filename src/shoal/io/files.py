@@ -1,4 +1,4 @@
-"""Files and frames: a path or a frame comes in, a `Table` leaves; a frame comes back and is written to a file."""
+"""Read tables from paths or data frames, and write them back."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 import narwhals as nw
 
 from shoal.errors import InputError, ShoalError, closest
-from shoal.io.codebook import Codebook
-from shoal.io.column_types import ColumnType
-from shoal.io.conventions import Conventions
+from shoal.io.binary_files import frozen, parquet_files, refuse_logged
+from shoal.io.cell_types import ColumnType, settled
 from shoal.io.formats import (
     FORMATS,
     Asked,
@@ -24,9 +23,9 @@ from shoal.io.formats import (
     known_format,
     titles,
 )
-from shoal.io.parquet_files import frozen, parquet_files, refuse_logged
+from shoal.io.statistical_files import Codebook
 from shoal.io.table import Table, check_doubts, with_types, without_codes, without_texts
-from shoal.io.text_columns import settled
+from shoal.io.text_files import Conventions
 from shoal.text import Message
 
 # a name that is longer is most likely a row of something else

@@ -1,4 +1,4 @@
-"""File formats, one record each: how files of it are called, read and written, and what they keep of a table.
+"""File formats by name: extensions, readers, writers, and what each keeps of a table.
 
 A new format is one more record; `register_format` takes one from outside the package. Reading, writing, help texts,
 error messages and `--format` follow from the table.
@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
 from shoal.errors import Extra, InputError, OptionError, closest
-from shoal.io.conventions import Conventions
+from shoal.io.text_files import Conventions
 from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shoal.io.codebook import Codebook
-    from shoal.io.column_types import ColumnType
+    from shoal.io.cell_types import ColumnType
+    from shoal.io.statistical_files import Codebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Format:
 
 
 def _read_delimited(path: Path, asked: Asked, *, packing: str = "", usual: str | None = None) -> Content:
-    from shoal.io.delimited import read_delimited
+    from shoal.io.text_files import read_delimited
 
     table, conventions = read_delimited(path, asked.conventions, packing, usual)
     return Content(table, conventions, cells=True)
@@ -104,8 +104,7 @@ def _read_delimited(path: Path, asked: Asked, *, packing: str = "", usual: str |
 def _write_delimited(
     table: pa.Table, path: Path, manner: Manner, *, packing: str = "", usual: str | None = None
 ) -> None:
-    from shoal.io.delimited import write_delimited
-    from shoal.io.spelled import spelled
+    from shoal.io.text_files import spelled, write_delimited
 
     conventions = manner.conventions
     if usual is not None:
@@ -114,77 +113,77 @@ def _write_delimited(
 
 
 def _read_json(path: Path, asked: Asked, *, packing: str = "") -> Content:
-    from shoal.io.json_lines import read_json_lines
+    from shoal.io.binary_files import read_json_lines
 
     table, doubts = read_json_lines(path, packing)
     return Content(table, asked.conventions, doubts=doubts)
 
 
 def _write_json(table: pa.Table, path: Path, manner: Manner, *, packing: str = "") -> None:
-    from shoal.io.json_lines import write_json_lines
-    from shoal.io.spelled import dates_spelled
+    from shoal.io.binary_files import write_json_lines
+    from shoal.io.text_files import dates_spelled
 
     write_json_lines(dates_spelled(table, manner), path, manner.conventions, packing)
 
 
 def _read_parquet(path: Path, asked: Asked) -> Content:
-    from shoal.io.arrow_files import read_parquet
+    from shoal.io.binary_files import read_parquet
 
     return Content(read_parquet(path), asked.conventions)
 
 
 def _write_parquet(table: pa.Table, path: Path, manner: Manner) -> None:
-    from shoal.io.arrow_files import write_parquet
+    from shoal.io.binary_files import write_parquet
 
     write_parquet(table, path)
 
 
 def _read_feather(path: Path, asked: Asked) -> Content:
-    from shoal.io.arrow_files import read_feather
+    from shoal.io.binary_files import read_feather
 
     return Content(read_feather(path), asked.conventions)
 
 
 def _write_feather(table: pa.Table, path: Path, manner: Manner) -> None:
-    from shoal.io.arrow_files import write_feather
+    from shoal.io.binary_files import write_feather
 
     write_feather(table, path)
 
 
 def _read_excel(path: Path, asked: Asked) -> Content:
-    from shoal.io.excel import read_excel
+    from shoal.io.binary_files import read_excel
 
     table, doubts, conventions = read_excel(path, asked.conventions)
     return Content(table, conventions, doubts=doubts)
 
 
 def _write_excel(table: pa.Table, path: Path, manner: Manner) -> None:
-    from shoal.io.excel import write_excel
+    from shoal.io.binary_files import write_excel
 
     write_excel(table, path, manner.conventions, dict(manner.dates))
 
 
 def _check_excel(names: Sequence[str]) -> None:
-    from shoal.io.excel import check_size
+    from shoal.io.binary_files import check_size
 
     check_size(names)
 
 
 def _read_package(path: Path, asked: Asked, *, source: str) -> Content:
-    from shoal.io.package_read import read_package
+    from shoal.io.statistical_files import read_package
 
     table, codebook = read_package(path, source, asked.types)
     return Content(table, asked.conventions, codebook)
 
 
 def _write_package(table: pa.Table, path: Path, manner: Manner, *, target: str) -> None:
-    from shoal.io.package_write import write_package
+    from shoal.io.statistical_files import write_package
 
     write_package(table, path, target, manner.codebook)
 
 
 def _check_package(names: Sequence[str], *, target: str) -> None:
-    from shoal.io.package_write import check_package
+    from shoal.io.statistical_files import check_package
 
     check_package(names, target)
 
@@ -301,7 +300,7 @@ def find_format(path: Path) -> Format | None:
 
 def _zipped(path: Path) -> Format:
     """The format of the one text file in a zip archive."""
-    from shoal.io.limits import zipped_table
+    from shoal.io.common import zipped_table
 
     inner = find_format(Path(zipped_table(path)))
     reader = None if inner is None else inner.read

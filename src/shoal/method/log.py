@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.columns.schema import Schema
 from shoal.errors import InputError
-from shoal.io.toml import dumps, load
+from shoal.io.common import dumps, load
 from shoal.method.recipe import load_recipe, recipe_document
 from shoal.method.statement import PrivacyStatement
 from shoal.text import Message

@@ -11,7 +11,7 @@ from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.declaration import Declaration
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
-from shoal.io.toml import dumps, load
+from shoal.io.common import dumps, load
 from shoal.method.method import Method
 from shoal.method.parameters import DECLARATIONS
 from shoal.method.registry import parameters

@@ -10,7 +10,7 @@ from fractions import Fraction
 from shoal.columns.column import releasable
 from shoal.columns.describe import Described
 from shoal.decimals import decimal_text
-from shoal.io.spreadsheets import first_formula
+from shoal.io.text_files import first_formula
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.text import Message

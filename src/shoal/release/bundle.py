@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.errors import OptionError, OutputError, ShoalError
 from shoal.io import Codebook, Conventions, check_writable, known_format, read, write
-from shoal.io.private import private_file, private_folder
+from shoal.io.common import private_file, private_folder
 from shoal.method.log import LOG, log_text
 from shoal.method.recipe import recipe_text
 from shoal.progress import Progress, silent

@@ -22,7 +22,7 @@ import numpy as np
 from shoal.columns.attribute import Attribute
 from shoal.columns.describe import Described
 from shoal.io import Table, read
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.mechanisms.strata import strata_of
 from shoal.method.method import Method
 from shoal.noise import Seeded

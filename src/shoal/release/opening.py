@@ -11,7 +11,7 @@ from shoal.columns.declaration import missing_texts, read_as_asked
 from shoal.display import internal
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Table, is_parquet, is_spark_frame, known_format
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.ledger.units import named_dataset
 from shoal.method.registry import DEFAULT_METHOD, configured, method_class
 from shoal.release.bundle import check_internal, check_output, not_an_address

@@ -18,7 +18,7 @@ from shoal.display import displayed
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.io import check_writable
-from shoal.io.fingerprint import fingerprint
+from shoal.io.table import fingerprint
 from shoal.method.method import Method
 from shoal.method.registry import DEFAULT_METHOD, class_of
 from shoal.progress import Cancel, Progress, silent, watched

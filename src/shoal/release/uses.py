@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.display import internal
 from shoal.errors import JournalWarning, OptionError
 from shoal.io import Table
-from shoal.io.fingerprint import content_digest
-from shoal.io.parquet_files import Frozen
+from shoal.io.binary_files import Frozen
+from shoal.io.table import content_digest
 from shoal.journal import Journal, Kind, Match
 from shoal.release.engines.local import LocalRunner
 from shoal.text import Message

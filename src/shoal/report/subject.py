@@ -16,7 +16,7 @@ from shoal.columns.schema import Attribute, Schema
 from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read, read_columnwise, table_name
-from shoal.io.parquet_files import parquet_files
+from shoal.io.binary_files import parquet_files
 from shoal.method.log import LOG, done_in, log_entries
 from shoal.method.recipe import load_recipe, recipe_text
 from shoal.method.statement import PrivacyStatement

@@ -13,7 +13,7 @@ from typing import Any
 from shoal.columns.attribute import RECORDS, Attribute
 from shoal.columns.declaration import read_declared
 from shoal.errors import OptionError, ShoalError
-from shoal.io.private import private_text
+from shoal.io.common import private_text
 from shoal.studio.desk import Desk
 from shoal.studio.editing import Draft, changed, range_words, short_problem, step_of
 from shoal.studio.named import named

@@ -17,7 +17,7 @@ from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Conventions, Table
-from shoal.io.fingerprint import content_digest, fingerprint
+from shoal.io.table import content_digest, fingerprint
 from shoal.journal import Journal
 from shoal.release.protect import prepare
 from shoal.release.uses import Uses, domains_of

@@ -21,7 +21,7 @@ from shoal.columns.declaration import LEAST_REASON
 from shoal.columns.schema import weight_words
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation.checks import check
-from shoal.io.private import private_text
+from shoal.io.common import private_text
 from shoal.method.models import MODELS
 from shoal.method.parts import three_parts
 from shoal.method.verdict import DATA_DEPENDENT, Reason

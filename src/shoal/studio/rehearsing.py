@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from shoal.columns.declaration import read_declared
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Table
-from shoal.io.fingerprint import content_digest
+from shoal.io.table import content_digest
 from shoal.release.protect import prepare
 from shoal.release.rehearse import people_of
 from shoal.studio.named import named

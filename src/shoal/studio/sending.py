@@ -13,8 +13,8 @@ from starlette.concurrency import run_in_threadpool
 
 from shoal.errors import OptionError, ShoalError
 from shoal.io import find_format
+from shoal.io.common import private_file
 from shoal.io.formats import format_of
-from shoal.io.private import private_file
 from shoal.studio import column_views, promise_views, rehearsing
 from shoal.studio.routing import All, At, Payload, whole
 from shoal.text import Message

@@ -21,7 +21,7 @@ from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, ShoalError
 from shoal.io import Table
-from shoal.io.private import private_file, private_text
+from shoal.io.common import private_file, private_text
 from shoal.release.publish import CHARGING
 
 FACTS, RELEASE, BUNDLE = "facts.json", "release.pickle", "bundle"
@@ -93,7 +93,7 @@ def _unchanged(job: Mapping[str, Any]) -> None:
     Raises:
         InputError: the file has changed since it was opened.
     """
-    from shoal.io.fingerprint import fingerprint
+    from shoal.io.table import fingerprint
 
     if fingerprint(Path(job["data"])) != job["mark"]:
         raise InputError("changed", name=job["name"])

@@ -15,7 +15,7 @@ from shoal.display import displayed
 from shoal.errors import OutputError
 from shoal.evaluation.measures import needs_rows, ranked_by
 from shoal.evaluation.result import plain
-from shoal.io.private import private_folder, private_text
+from shoal.io.common import private_folder, private_text
 from shoal.method.registry import method_class
 from shoal.method.tuned import Tuned
 from shoal.text import Message

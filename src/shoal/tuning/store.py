@@ -14,7 +14,7 @@ from typing import Any
 
 from shoal.errors import OutputError
 from shoal.io import Table
-from shoal.io.private import private_file, private_folder, private_text
+from shoal.io.common import private_file, private_folder, private_text
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 from shoal.tuning.grid import Setting

@@ -31,7 +31,7 @@ from shoal.cli import run
 from shoal.cli.serve import _is_loopback
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError, OutputError
-from shoal.io.toml import dumps
+from shoal.io.common import dumps
 from shoal.ledger import Charge, LedgerError
 from shoal.query.facts import prepare
 from shoal.query.server import health, ledger_heads, questions, tokens

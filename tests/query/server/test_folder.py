@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from shoal.errors import InputError, OptionError, ShoalError
-from shoal.io.toml import dumps
+from shoal.io.common import dumps
 from shoal.ledger import Charge, LedgerError
 from shoal.query.server.folder import Settings, load_folder
 from shoal.query.server.ledger_heads import HeadFile, check_heads

@@ -296,7 +296,7 @@ class Risk:
             OutputError: the file exists, lies in the folder of a release, or cannot be written.
         """
         from shoal.io import write
-        from shoal.io.private import private_file
+        from shoal.io.common import private_file
 
         target = Path(path)
         if target.exists():

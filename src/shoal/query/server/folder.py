@@ -21,8 +21,8 @@ from shoal.columns.circumstances import MOST_DELTA
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text, exact
 from shoal.errors import InputError, OptionError, closest
-from shoal.io.fingerprint import fingerprint
-from shoal.io.toml import dumps, load
+from shoal.io.common import dumps, load
+from shoal.io.table import fingerprint
 from shoal.ledger import Register
 from shoal.noise.scale import parse_epsilon
 from shoal.query.server.names import ANALYST, DATA_SET, plain_name

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from shoal.errors import InputError
 from shoal.io import find_format
-from shoal.io.limits import MOST_BYTES, unpacked_sizes
+from shoal.io.common import MOST_BYTES, unpacked_sizes
 
 
 def check_size(path: Path, dataset: str, most_rows: int, most_bytes: int = MOST_BYTES) -> None:

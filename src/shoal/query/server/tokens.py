@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from shoal.errors import InputError, OptionError
-from shoal.io.toml import dumps, load
+from shoal.io.common import dumps, load
 from shoal.query.server.names import DATA_SET, TOKEN_OWNER, plain_name
 
 Role = Literal["holder", "analyst"]

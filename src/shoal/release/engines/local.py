@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from shoal.errors import InputError
-from shoal.io.parquet_files import Frozen
-from shoal.io.private import private_file
+from shoal.io.binary_files import Frozen
+from shoal.io.common import private_file
 from shoal.progress import Progress, silent
 from shoal.release.bundle import not_an_address
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in

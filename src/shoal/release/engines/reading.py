@@ -18,7 +18,7 @@ from shoal.columns.provenance import as_declared
 from shoal.display import internal
 from shoal.errors import InputError, ShoalError, plain_facts
 from shoal.io import Table, without_texts
-from shoal.io.parquet_files import ROW
+from shoal.io.binary_files import ROW
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import narwhals as nw
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, OutputError
 from shoal.io import Table, read_columnwise
-from shoal.io.arrow_files import parquet_rows
+from shoal.io.binary_files import parquet_rows
 from shoal.method.method import Method
 from shoal.method.models import MODELS
 from shoal.method.stages import check_alike

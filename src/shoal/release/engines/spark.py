@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import CancelledError, InputError, OutputError, ShoalError
-from shoal.io.arrow_files import parquet_rows
-from shoal.io.parquet_files import Frozen, Piece
-from shoal.io.private import private_file
+from shoal.io.binary_files import Frozen, Piece, parquet_rows
+from shoal.io.common import private_file
 from shoal.progress import Progress, silent
 from shoal.release.bundle import finished, not_an_address, stoppable, unfinished
 from shoal.release.engines.blobs import batch_of, blob_schema

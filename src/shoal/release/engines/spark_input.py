@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import ExposedWarning, OptionError, OutputError, needs_extra
-from shoal.io.parquet_files import frozen, refuse_log, refuse_logged
+from shoal.io.binary_files import frozen, refuse_log, refuse_logged
 from shoal.release.engines.remote import Remote, java_words, remote
 from shoal.release.engines.staging import give_up, remove_abandoned, session_folder, snapshot_folder
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from shoal.errors import OutputError
-from shoal.io.private import private_folder, private_text
+from shoal.io.common import private_folder, private_text
 from shoal.release.bundle import finished, unfinished
 
 WORK = ".work"

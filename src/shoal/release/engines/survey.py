@@ -17,7 +17,7 @@ from shoal.columns.provenance import as_declared
 from shoal.display import internal
 from shoal.errors import ShoalError
 from shoal.io import Table
-from shoal.io.parquet_files import ROW
+from shoal.io.binary_files import ROW
 from shoal.release.engines.blobs import Blob, batch_of, by_bucket, packed
 from shoal.release.engines.counting import Counts, gathered, spread, together
 from shoal.release.engines.reading import Reading, Wrong, first_of, wrong_in

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from shoal.errors import OptionError
 from shoal.io import is_parquet
-from shoal.io.parquet_files import Frozen, frozen
+from shoal.io.binary_files import Frozen, frozen
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.stages import Runner
 from shoal.text import Message

@@ -13,7 +13,7 @@ from shoal.evaluation import Evaluation
 from shoal.evaluation.disclosure import RiskFigures
 from shoal.evaluation.pair import unmatched
 from shoal.io import Table
-from shoal.io.parquet_files import frozen
+from shoal.io.binary_files import frozen
 from shoal.progress import Progress, silent
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.stages import Runner

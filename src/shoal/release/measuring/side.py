@@ -14,7 +14,7 @@ from shoal.columns.column import numbers
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.io import Conventions, Table
-from shoal.io.parquet_files import ROW
+from shoal.io.binary_files import ROW
 from shoal.release.engines.stages import Over, Runner, Stage
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.display import internal
 from shoal.evaluation.categorical import Parts
 from shoal.io import Table
-from shoal.io.parquet_files import ROW
+from shoal.io.binary_files import ROW
 from shoal.progress import Progress
 from shoal.release.engines.blobs import batch_of, blobs_in
 from shoal.release.engines.stages import Stage

@@ -1,4 +1,4 @@
-"""Parquet files that are one table, a single file or a folder of them, taken as they are now.
+"""Files whose cells have types: Parquet, Feather, Excel and JSON lines.
 
 Batches of records know their row numbers: files in the order of their names, folders such as region=North below each
 other as columns. A file that changes while a release is made ends it, because noise would be drawn for other records.
@@ -8,21 +8,31 @@ Tables whose log says which rows are still there (Delta, Iceberg, Hudi) are refu
 from __future__ import annotations
 
 import hashlib
+import io
+import json
+import re
+import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import numpy as np
 
-from shoal.errors import InputError
+from shoal.errors import InputError, closest, needs_extra
+from shoal.io.cell_types import column_of
+from shoal.io.common import MOST_BYTES, check_zip, most_unpacked, too_much
+from shoal.io.text_files import Cells, Conventions, _opened, _target, cells_of
 from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyarrow import parquet
+
 
 # beside the columns of a batch of records: their numbers in the table
 ROW = "shoal row number"
@@ -30,6 +40,10 @@ ROW = "shoal row number"
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 # how a folder is recognised whose files are not the table: a log beside them says which rows are
 _LOGGED = {"Delta": "_delta_log", "Iceberg": "metadata/*.metadata.json", "Hudi": ".hoodie"}
+_ERRORS = ("#N/A", "#NULL!", "#NAME?", "#REF!", "#DIV/0!", "#VALUE!", "#NUM!")
+_MOST_ROWS, _MOST_COLUMNS = 1_048_575, 16_384
+# the earliest moment that an archive can hold
+_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +168,7 @@ class Frozen:
         """The records of a piece, the same batches as of the whole table."""
         stored = [name for name in columns if name not in self.folders]
         file, row = piece.file, piece.first
-        with _opened(file.path) as opened:
+        with _opened_parquet(file.path) as opened:
             for group in piece.groups:
                 if not stored:
                     yield self._with_rows(None, file.groups[group], row, columns, file)
@@ -210,7 +224,7 @@ def frozen(path: str | Path, *, empty: bool = False) -> Frozen:
     schema: pa.Schema | None = None
     first = 0
     for one in found:
-        with _opened(one) as opened:
+        with _opened_parquet(one) as opened:
             facts = opened.metadata
             own = pa.schema([pa.field(field.name, field.type) for field in opened.schema_arrow])
             groups = tuple(facts.row_group(number).num_rows for number in range(facts.num_row_groups))
@@ -273,7 +287,7 @@ def unpacked_sizes(facts: parquet.FileMetaData) -> Iterator[int]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[parquet.ParquetFile]:
+def _opened_parquet(path: Path) -> Iterator[parquet.ParquetFile]:
     """A Parquet file; what cannot be read of it names the file."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -396,3 +410,334 @@ def _named_type(values: set[str]) -> pa.DataType:
 def _mark(path: Path) -> tuple[int, int]:
     state = path.stat()
     return state.st_size, state.st_mtime_ns
+
+
+def library() -> Any:
+    """openpyxl, or one line that says how to get it."""
+    with needs_extra("excel", "Excel files need"):
+        import openpyxl
+    return openpyxl
+
+
+def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, Message], Conventions]:
+    """Columns of the sheet, the first row or the one that was told holding their names; doubts about mixed columns.
+
+    Raises:
+        InputError: no workbook, several sheets and none named, an error or a formula without a value in a cell.
+    """
+    import pyarrow as pa
+
+    library()
+    check_zip(path)
+    cells = (
+        Cells((told.header_row or 1) - 1, 0, None, None, "") if told.range is None else cells_of(told.range)
+    )
+    sheet, rows = _rows(path, told.sheet, cells, values=True)
+    while rows and all(cell is None for cell in rows[-1]):
+        rows.pop()
+    if not rows:
+        if told.range is not None:
+            raise InputError("range-empty", path=path, sheet=sheet, range=told.range)
+        if told.header_row is not None:
+            raise InputError("sheet-empty-from-row", path=path, sheet=sheet, row=told.header_row)
+        raise InputError("empty-row-names-least-row-needed", path=path, sheet=sheet)
+    width = max(
+        max((place + 1 for place, cell in enumerate(row) if cell is not None), default=0) for row in rows
+    )
+    rows = [[*row[:width], *[None] * (width - len(row))] for row in rows]
+    _check_formulas(path, sheet, rows, cells)
+    names = ["" if cell is None else str(cell) for cell in rows[0]]
+    columns, doubts = [], {}
+    for place, name in enumerate(names):
+        column, doubt = column_of(name, [row[place] for row in rows[1:]])
+        columns.append(column)
+        if doubt is not None:
+            doubts[name] = doubt
+    return pa.table(columns, names=names), doubts, told
+
+
+@contextmanager
+def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
+    """The workbook, with the values or with the formulas of its cells."""
+    openpyxl = library()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            book = openpyxl.load_workbook(path, read_only=True, data_only=values, keep_links=False)
+    except InputError:
+        raise
+    except Exception as error:  # a broken workbook breaks in the parsers of several libraries
+        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+        raise InputError("cannot-read-excel", path=path, reason=reason) from None
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+def _rows(path: Path, wanted: str | None, cells: Cells, *, values: bool) -> tuple[str, list[list[Any]]]:
+    """The title of the sheet, and its rows inside the cells that hold the table."""
+    with _workbook(path, values=values) as book:
+        names = [sheet.title for sheet in book.worksheets]
+        if wanted is None and len(names) > 1:
+            raise InputError("several-sheets", path=path, count=len(names), allowed=tuple(names[:8]))
+        if wanted is not None and wanted not in names:
+            raise InputError("has-no-sheet", path=path, found=wanted, hint=closest(wanted, names))
+        if not names:
+            raise InputError("no-sheet-cells", path=path)
+        sheet = book[wanted or names[0]]
+        try:
+            # a file may say that it is smaller than it is
+            sheet.reset_dimensions()
+            rows = [list(row) for row in sheet.iter_rows(values_only=True)]
+            last_row = None if cells.bottom is None else cells.bottom + 1
+            last_column = None if cells.right is None else cells.right + 1
+            return sheet.title, [row[cells.left : last_column] for row in rows[cells.top : last_row]]
+        except Exception as error:
+            reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
+            raise InputError("cannot-read-excel", path=path, reason=reason) from None
+
+
+def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: Cells) -> None:
+    """Refuse cells that hold an error, and formulas of which the file keeps no value."""
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            if isinstance(cell, str) and cell in _ERRORS and cell != "#N/A":
+                wrong = _cell(cells.top + number, cells.left + place)
+                raise InputError("cell-sheet-holds-error", path=path, place=wrong, sheet=sheet, found=cell)
+            if cell == "#N/A":
+                row[place] = None
+    with zipfile.ZipFile(path) as archive:
+        parts = [name for name in archive.namelist() if re.match(r"xl/worksheets/[^/]+\.xml$", name)]
+        if not any(b"<f" in archive.read(part) for part in parts):
+            return
+    _, formulas = _rows(path, sheet, cells, values=False)
+    for number, row in enumerate(rows):
+        for place, cell in enumerate(row):
+            there = (
+                formulas[number][place] if number < len(formulas) and place < len(formulas[number]) else None
+            )
+            if cell is None and isinstance(there, str) and there.startswith("="):
+                named = _cell(cells.top + number, cells.left + place)
+                raise InputError(
+                    "cell-sheet-holds-formula-without-value", path=path, place=named, sheet=sheet
+                )
+
+
+def _cell(row: int, place: int) -> str:
+    letters = ""
+    place += 1
+    while place:
+        place, rest = divmod(place - 1, 26)
+        letters = chr(ord("A") + rest) + letters
+    return f"{letters}{row + 1}"
+
+
+def check_size(names: Any) -> None:
+    """Refuse, before any work is done, what a sheet cannot hold."""
+    library()
+    if len(names) > _MOST_COLUMNS:
+        raise InputError("sheet-too-many-columns", most=_MOST_COLUMNS, found=len(names))
+
+
+def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: dict[str, str]) -> None:
+    """One sheet; texts are texts, whatever sign they begin with, and nobody can tell when it was written."""
+    from shoal.errors import OutputError
+
+    if table.num_rows > _MOST_ROWS:
+        raise OutputError("sheet-most-rows", most=_MOST_ROWS)
+    openpyxl = library()
+    from openpyxl.cell import WriteOnlyCell
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet(_title(conventions.sheet))
+
+    def cell(value: Any, form: str | None = None) -> Any:
+        made = WriteOnlyCell(sheet, value=value)
+        if isinstance(value, str):
+            made.data_type = "s"
+        elif form is not None and isinstance(value, date):
+            made.number_format = form
+        return made
+
+    names = table.column_names
+    sheet.append([cell(name) for name in names])
+    forms = [formats.get(name, conventions.date_format) for name in names]
+    for batch in table.to_batches(max_chunksize=1 << 14):
+        columns = [column.to_pylist() for column in batch.columns]
+        for row in zip(*columns, strict=True):
+            sheet.append([cell(_storable(value), form) for value, form in zip(row, forms, strict=True)])
+    book.save(path)
+    _without_clock(path)
+
+
+def _title(sheet: str | None) -> str:
+    return re.sub(r"[\[\]:*?/\\]", "_", sheet or "data")[:31] or "data"
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        # control characters have no place in XML
+        return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", value)
+    if isinstance(value, float) and value != value:
+        return None
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.isoformat()
+    return value
+
+
+def _without_clock(path: Path) -> None:
+    """The archive again, without the moments at which its parts were written."""
+    aside = path.with_name(path.name + ".part")
+    with zipfile.ZipFile(path) as before, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as after:
+        for part in before.infolist():
+            content = before.read(part)
+            if part.filename == "docProps/core.xml":
+                content = re.sub(
+                    rb"(<dcterms:\w+[^>]*>)[^<]*(</dcterms)", rb"\g<1>1980-01-01T00:00:00Z\g<2>", content
+                )
+                content = re.sub(rb"(<dc:creator>)[^<]*(</dc:creator>)", rb"\g<1>\g<2>", content)
+            after.writestr(zipfile.ZipInfo(part.filename, _EPOCH), content, zipfile.ZIP_DEFLATED)
+    aside.replace(path)
+
+
+def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, Message]]:
+    """Columns in the order in which their names first occur, and doubts about those that mix kinds of values.
+
+    A name that a line does not have is a missing value there.
+
+    Raises:
+        InputError: a line is no flat object; names the row.
+    """
+    import pyarrow as pa
+
+    rows: list[dict[str, Any]] = []
+    names: dict[str, None] = {}
+    with closing(_opened(path, packing)) as file:
+        lines = io.TextIOWrapper(file, "utf-8-sig", newline="\n")
+        try:
+            for line in lines:
+                if line.strip():
+                    rows.append(_object(path, line, len(rows) + 1))
+                    names.update(dict.fromkeys(rows[-1]))
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "not-utf-8-text-json", row=len(rows), path=path, found=error.object[error.start]
+            ) from None
+    columns: dict[str, Any] = {}
+    doubts: dict[str, Message] = {}
+    for name in names:
+        columns[name], doubt = column_of(name, [row.get(name) for row in rows])
+        if doubt is not None:
+            doubts[name] = doubt
+    return pa.table(columns), doubts
+
+
+def _object(path: Path, line: str, row: int) -> dict[str, Any]:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            raise InputError("row-name-twice", row=row, path=path)
+        return found
+
+    def refuse(word: str) -> Any:
+        raise InputError("row-holds-no-value-json", row=row, path=path, found=word)
+
+    try:
+        found = json.loads(line, object_pairs_hook=once, parse_constant=refuse)
+    except (json.JSONDecodeError, RecursionError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            "row-not-json-object-line-own", row=row, path=path, reason=str(error).splitlines()[0]
+        ) from None
+    if not isinstance(found, dict):
+        raise InputError("row-not-json-object-such", row=row, path=path)
+    for name, value in found.items():
+        if isinstance(value, dict | list):
+            raise InputError("row-holds-list-object-table-value", row=row, path=path, column=name)
+    return found
+
+
+def write_json_lines(table: pa.Table, path: Path, conventions: Conventions, packing: str = "") -> None:
+    """One object per row; a missing value is null."""
+    names = table.column_names
+    with _target(path, packing) as file:
+        for batch in table.to_batches(max_chunksize=1 << 16):
+            columns = [_plain(column) for column in batch.columns]
+            for row in zip(*columns, strict=True):
+                line = json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)
+                file.write(f"{line}\n".encode())
+
+
+def _plain(column: Any) -> list[Any]:
+    import pyarrow as pa
+
+    if pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type):
+        column = column.cast(pa.string())
+    if pa.types.is_floating(column.type):
+        return [None if value != value else value for value in column.to_pylist()]
+    return list(column.to_pylist())
+
+
+def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
+    """A Parquet file, or some columns of it or of a folder of such files."""
+    from pyarrow import parquet
+
+    if path.is_dir():
+        files = frozen(path, empty=True)
+        if columns is None and files.unpacked > MOST_BYTES * 16:
+            raise too_much(path, MOST_BYTES * 16)
+        return files.table(files.schema.names if columns is None else columns)
+
+    with parquet.ParquetFile(path) as file:
+        meta = file.metadata
+        if sum(unpacked_sizes(meta)) > MOST_BYTES * 16:
+            raise too_much(path, MOST_BYTES * 16)
+        return file.read(columns)
+
+
+def parquet_rows(path: Path) -> int:
+    from pyarrow import parquet
+
+    if path.is_dir():
+        return frozen(path, empty=True).rows
+    return int(parquet.read_metadata(path).num_rows)
+
+
+def write_parquet(table: pa.Table, path: Path) -> None:
+    from pyarrow import parquet
+
+    parquet.write_table(bare(table), path)
+
+
+def read_feather(path: Path) -> pa.Table:
+    """A Feather file, piece by piece up to the limit."""
+    import pyarrow as pa
+
+    most = most_unpacked(path.stat().st_size)
+    with pa.OSFile(str(path)) as file:
+        try:
+            reader = pa.ipc.open_file(file)
+        except pa.ArrowInvalid:
+            raise InputError("not-feather-file-present-version", path=path) from None
+        batches, size = [], 0
+        for number in range(reader.num_record_batches):
+            batches.append(reader.get_batch(number))
+            size += batches[-1].nbytes
+            if size > most:
+                raise too_much(path, most)
+        return pa.Table.from_batches(batches, reader.schema)
+
+
+def write_feather(table: pa.Table, path: Path) -> None:
+    from pyarrow import feather
+
+    feather.write_feather(bare(table), str(path), compression="zstd")
+
+
+def bare(table: pa.Table) -> pa.Table:
+    """Only names, types and values: frame libraries hide index and origin in the metadata of files and fields."""
+    import pyarrow as pa
+
+    return pa.table(table.columns, schema=pa.schema([pa.field(f.name, f.type) for f in table.schema]))

@@ -1,7 +1,10 @@
-"""Text files with separators (CSV, TSV): a file comes in, columns of texts leave, as it was written.
+"""Delimited text files (CSV, TSV): read and written by declared conventions.
 
 Nothing is guessed from the records: the encoding is UTF-8 unless it is told, the separator stands in the header, and
 a file that could be read in two ways is refused with both.
+
+None of them is read off the records: they are told (an option, the `[file]` table of a schema), stand in the header, or
+are what most files do. Released files are written as the input was.
 """
 
 from __future__ import annotations
@@ -10,23 +13,44 @@ import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import reduce
 from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from shoal.errors import InputError
-from shoal.io.conventions import Conventions, python_codec
-from shoal.io.limits import Unpacked
-from shoal.io.spreadsheets import MARKED
+from shoal.errors import InputError, OptionError, closest
+from shoal.io.common import DateFormat, Unpacked
 from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from shoal.io.formats import Manner
+
+
+_SEPARATOR_WORDS = {
+    "tab": "\t",
+    "\\t": "\t",
+    "comma": ",",
+    "semicolon": ";",
+    "bar": "|",
+    "pipe": "|",
+    "space": " ",
+    "blank": " ",
+}
+_THOUSANDS_WORDS = {"space": " ", "blank": " ", "none": "", "\u00a0": " ", "\u202f": " ", "’": "'"}
+# what stands for a blank between thousands
+BLANKS = " \u00a0\u202f"
+_DECIMALS = (".", ",")
+_THOUSANDS = ("", ".", ",", " ", "'")
+NO_QUOTE = ""
+_FORMULA = re.compile(r"^[=+\-@\t\r]")
+# what `harmless` writes
+MARKED = r"^'([=+\-@\t\r])"
+_NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d[\d.,'\s]*([eE][+-]?\d+)?%?")
 _USUAL_SEPARATORS = ",;\t|"
 _WORDS = {
     sign: Message(code)
@@ -37,6 +61,246 @@ _OPENING = 1 << 20
 _LOOKED_AT = 100
 _PIECE = 1 << 20
 _LONGEST_FIELD = 1 << 17
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """What is told about a file; None where nothing is.
+
+    Attributes:
+        encoding: of a text file, by one of Python's names for it.
+        separator: the character between two fields.
+        decimal: the sign before decimals, a point or a comma.
+        thousands: the sign between thousands; empty for none.
+        quote: the character around a field that holds separators; empty where quotes are part of the text.
+        na: texts that stand for a missing value.
+        date_format: how dates are written, such as DD.MM.YYYY, in columns that name no format of their own.
+        sheet: of a spreadsheet.
+        header_row: number of the row that holds the column names, counted from 1; rows above it are not read.
+        range: the cells of a sheet that hold the table, such as B4:F200, names included.
+        newline: how lines end.
+        spreadsheet_safe: texts that a spreadsheet would run as a formula are written with an apostrophe in front.
+
+    >>> Conventions(separator="tab", decimal=",").separator
+    '\\t'
+    """
+
+    encoding: str | None = None
+    separator: str | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    quote: str | None = None
+    na: tuple[str, ...] = ()
+    date_format: str | None = None
+    sheet: str | None = None
+    header_row: int | None = None
+    range: str | None = None
+    newline: str | None = None
+    spreadsheet_safe: bool = False
+
+    def __post_init__(self) -> None:
+        def settle(name: str, value: Any) -> None:
+            object.__setattr__(self, name, value)
+
+        for name in (
+            "encoding",
+            "separator",
+            "decimal",
+            "thousands",
+            "quote",
+            "date_format",
+            "sheet",
+            "range",
+            "newline",
+        ):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise OptionError("option-not-text", option=name, found=value)
+        if self.encoding is not None:
+            settle("encoding", _known_encoding(self.encoding))
+        if self.separator is not None:
+            settle("separator", _SEPARATOR_WORDS.get(self.separator.lower(), self.separator))
+            _one_character("separator", self.separator)
+        if self.quote is not None:
+            settle("quote", NO_QUOTE if self.quote.lower() == "none" else self.quote)
+            if self.quote:
+                _one_character("quote", self.quote)
+        if self.decimal is not None:
+            settle("decimal", {"comma": ",", "point": "."}.get(self.decimal.lower(), self.decimal))
+            if self.decimal not in _DECIMALS:
+                raise OptionError("decimal-not-point-comma", option="decimal", found=self.decimal)
+        if self.thousands is not None:
+            settle("thousands", _THOUSANDS_WORDS.get(self.thousands.lower(), self.thousands))
+            if self.thousands not in _THOUSANDS:
+                raise OptionError(
+                    "thousands-not-point-comma-blank-apostrophe", option="thousands", found=self.thousands
+                )
+        if self.thousands == "," and self.decimal is None:
+            settle("decimal", ".")
+        if self.thousands == "." and self.decimal is None:
+            settle("decimal", ",")
+        if self.thousands and self.thousands == self.decimal:
+            raise OptionError("cannot-both-decimal-thousands-sign", decimal=self.decimal)
+        if self.separator is not None and self.separator == self.quote:
+            raise OptionError("cannot-both-separator-quote", separator=self.separator)
+        if isinstance(self.na, str) or not all(isinstance(text, str) for text in self.na):
+            raise OptionError("na-list-texts-such", option="na", found=self.na)
+        settle("na", tuple(text.strip() for text in self.na))
+        if self.date_format is not None:
+            DateFormat.of(self.date_format)
+        if isinstance(self.header_row, str) and self.header_row.isdigit():
+            settle("header_row", int(self.header_row))
+        if self.header_row is not None and (type(self.header_row) is not int or self.header_row < 1):
+            raise OptionError("header-row-whole-number-least-1", option="header_row", found=self.header_row)
+        if self.range is not None:
+            settle("range", cells_of(self.range).text)
+            if self.header_row is not None:
+                raise OptionError("range-begins-row-names")
+        if self.newline not in (None, "\n", "\r\n", "\r"):
+            raise OptionError("newline-not-n-r-n-r", found=self.newline)
+        if not isinstance(self.spreadsheet_safe, bool):
+            raise OptionError(
+                "spreadsheet-safe-true-false", option="spreadsheet_safe", found=self.spreadsheet_safe
+            )
+
+    @classmethod
+    def of(cls, told: Conventions | Mapping[str, Any] | None) -> Conventions:
+        """Conventions from a mapping, such as the `[file]` table of a schema."""
+        if told is None:
+            return cls()
+        if isinstance(told, Conventions):
+            return told
+        if not isinstance(told, Mapping):
+            raise OptionError("file-table-facts-such-encoding-separator", found=told)
+        known = [field.name for field in fields(cls)]
+        for key in told:
+            if key not in known:
+                raise OptionError("file-unknown-key", key=key, hint=closest(str(key), known))
+        texts = told.get("na", ())
+        return cls(
+            **{
+                **told,
+                "na": tuple(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else texts,
+            }
+        )
+
+    def with_told(self, told: Conventions | Mapping[str, Any] | None) -> Conventions:
+        """The same, with what is told on top; texts for missing values add up."""
+        more = Conventions.of(told)
+        changes = {key: value for key, value in more.to_dict().items() if key != "na"}
+        return replace(self, **changes, na=tuple(dict.fromkeys((*self.na, *more.na))))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, without what nobody told."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            key: list(value) if key == "na" else value
+            for key, value in found.items()
+            if value not in (None, (), False)
+        }
+
+    def of_release(self) -> Conventions:
+        """The same for a release that is written like this file: its names stand in the first row."""
+        return replace(self, header_row=None, range=None)
+
+    @property
+    def signs_told(self) -> bool:
+        """Whether somebody said how numbers are written."""
+        return self.decimal is not None or self.thousands is not None
+
+    @property
+    def decimal_sign(self) -> str:
+        return self.decimal or "."
+
+    @property
+    def thousands_sign(self) -> str:
+        return self.thousands or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A rectangle of a sheet: first and last row and column, counted from 0; None where it is open."""
+
+    top: int
+    left: int
+    bottom: int | None
+    right: int | None
+    text: str
+
+
+def cells_of(text: str) -> Cells:
+    """The cells that a range such as B4:F200, or B4: for all from B4 on, names.
+
+    >>> cells_of("b4:F200")
+    Cells(top=3, left=1, bottom=199, right=5, text='B4:F200')
+    """
+    found = re.fullmatch(
+        r"\s*([A-Za-z]{1,3})([1-9]\d{0,6})\s*:\s*(?:([A-Za-z]{1,3})([1-9]\d{0,6}))?\s*", text
+    )
+    if found is None:
+        raise OptionError("range-not-form-b4-f200-b4", option="range", found=text)
+    top, left = int(found[2]) - 1, _column_number(found[1])
+    bottom, right = (None, None) if found[3] is None else (int(found[4]) - 1, _column_number(found[3]))
+    if bottom is not None and right is not None and (bottom < top or right < left):
+        raise OptionError("range-ends-before-begins", found=text)
+    return Cells(top, left, bottom, right, "".join(text.split()).upper())
+
+
+def _column_number(letters: str) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = number * 26 + ord(letter) - ord("A") + 1
+    return number - 1
+
+
+def python_codec(encoding: str | None) -> str:
+    """The codec that reads and writes an encoding."""
+    return encoding or "utf-8"
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        codec = codecs.lookup(name)
+        "é".encode(codec.name, "replace").decode(codec.name)
+    except (LookupError, ValueError, TypeError, AttributeError):
+        raise OptionError(
+            "encoding-not-known",
+            option="encoding",
+            found=name,
+            hint=closest(name, ("utf-8", "latin-1", "windows-1252", "utf-16", "iso-8859-15", "mac-roman")),
+        ) from None
+    if not getattr(codec, "_is_text_encoding", True):
+        raise OptionError("encoding-not-encoding-text", option="encoding", found=name)
+    # the custodian's own word for it, where it has several
+    return codec.name if codec.name.startswith("utf-8") else name.strip().lower()
+
+
+def _one_character(name: str, value: str) -> None:
+    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
+        raise OptionError("option-not-plain-character-such-tab", option=name, found=value)
+
+
+def runs_as_formula(text: str) -> bool:
+    """Whether a spreadsheet that opens a file of text would run this.
+
+    >>> runs_as_formula("=cmd|' /C calc'!A0"), runs_as_formula("-5"), runs_as_formula("clerk")
+    (True, False, False)
+    """
+    return bool(_FORMULA.match(text)) and _NUMBER.fullmatch(text) is None
+
+
+def harmless(text: str) -> str:
+    """The text with an apostrophe in front, which spreadsheets take for "this is text".
+
+    >>> harmless("=1+1"), harmless("clerk")
+    ("'=1+1", 'clerk')
+    """
+    return f"'{text}" if runs_as_formula(text) else text
+
+
+def first_formula(texts: Iterable[str | None]) -> str | None:
+    """The first text that a spreadsheet would run."""
+    return next((text for text in texts if text is not None and runs_as_formula(text)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,3 +659,72 @@ def _target(path: Path, packing: str) -> Any:
 
         return pa.CompressedOutputStream(pa.OSFile(str(path), "wb"), "zstd")
     return path.open("wb")
+
+
+def spelled(table: pa.Table, manner: Manner) -> pa.Table:
+    """Numbers with the decimal and thousands signs, dates in their format, formulas made harmless if asked."""
+    import pyarrow as pa
+
+    conventions = manner.conventions
+    table = dates_spelled(table, manner)
+    if conventions.decimal_sign != "." or conventions.thousands_sign:
+        for place, name in enumerate(table.column_names):
+            column = table.column(name)
+            if (
+                pa.types.is_integer(column.type)
+                or pa.types.is_floating(column.type)
+                or pa.types.is_decimal(column.type)
+            ):
+                table = table.set_column(
+                    place, name, _each(column, lambda text: number_text(text, conventions))
+                )
+    if conventions.spreadsheet_safe:
+        for place, name in enumerate(table.column_names):
+            column = table.column(name)
+            if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+                table = table.set_column(place, name, _each(column, harmless))
+        table = table.rename_columns([harmless(name) for name in table.column_names])
+    return table
+
+
+def dates_spelled(table: pa.Table, manner: Manner) -> pa.Table:
+    """The table with its dates as texts of their formats."""
+    import pyarrow as pa
+
+    for place, name in enumerate(table.column_names):
+        column = table.column(name)
+        form = manner.dates.get(name, manner.conventions.date_format)
+        if form is None or not (pa.types.is_date(column.type) or pa.types.is_timestamp(column.type)):
+            continue
+        written = DateFormat.of(form)
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("us", column.type.tz))
+        table = table.set_column(place, name, _each(column, written.write, as_text=False))
+    return table
+
+
+def number_text(text: str, conventions: Conventions) -> str:
+    """A number as Arrow spells it with the signs of the conventions.
+
+    >>> number_text("-1234567.5", Conventions(decimal=",", thousands="."))
+    '-1.234.567,5'
+    """
+    sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+    mantissa, e, exponent = digits.partition("e")
+    whole, point, rest = mantissa.partition(".")
+    if conventions.thousands_sign and not e and whole.isdigit():
+        whole = f"{int(whole):,}".replace(",", conventions.thousands_sign)
+    return f"{sign}{whole}{conventions.decimal_sign if point else ''}{rest}{e}{exponent}"
+
+
+def _each(column: Any, convert: Callable[[Any], str], *, as_text: bool = True) -> Any:
+    """Every different value by itself, missing ones as they are."""
+    import pyarrow as pa
+
+    if as_text:
+        column = column.cast(pa.string())
+    encoded = column.combine_chunks().dictionary_encode()
+    found = pa.array(
+        [None if value is None else convert(value) for value in encoded.dictionary.to_pylist()], pa.string()
+    )
+    return pa.chunked_array([found.take(encoded.indices)])
