@@ -81,7 +81,7 @@ def open_budget(
     """
     from shoal.decimals import decimal_text
     from shoal.ledger import open_ledger
-    from shoal.ledger.operations import SYMBOLS
+    from shoal.ledger.entry import SYMBOLS
     from shoal.ledger.units import opened_budget
 
     wanted = opened_budget(dataset, neighbours, epsilon, delta, rho, unit, max_rows)
@@ -213,8 +213,8 @@ def export(
 def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
     """The private choices that were charged, in words."""
     from shoal.decimals import decimal_text
-    from shoal.ledger.choices import choice_words
-    from shoal.ledger.operations import SYMBOLS
+    from shoal.ledger.entry import SYMBOLS
+    from shoal.ledger.releases import choice_words
 
     for charge, answer in opened.answers(dataset, ""):
         words = choice_words(charge.content, None if answer is None else answer.content)
@@ -225,7 +225,7 @@ def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
 
 def _say(standing: Standing, noted: list[Entry], choices: list[str]) -> None:
     from shoal.decimals import decimal_text
-    from shoal.ledger.operations import SYMBOLS
+    from shoal.ledger.entry import SYMBOLS
 
     console, terms = results(), standing.terms
     symbol = SYMBOLS[terms.currency]

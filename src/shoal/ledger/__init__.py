@@ -4,11 +4,18 @@ SQLAlchemy is loaded when a ledger is opened, not before.
 """
 
 from shoal.ledger.account import Account, Balance, Standing, Terms
-from shoal.ledger.entry import Entry
-from shoal.ledger.errors import KeyReusedError, LedgerError, OverdrawnError, QuotaError
-from shoal.ledger.group import GroupCommit
-from shoal.ledger.ledger import Ledger, open_ledger
-from shoal.ledger.operations import Charge, Deposit, Receipt, Register
+from shoal.ledger.entry import (
+    Charge,
+    Deposit,
+    Entry,
+    KeyReusedError,
+    LedgerError,
+    OverdrawnError,
+    QuotaError,
+    Receipt,
+    Register,
+)
+from shoal.ledger.ledger import GroupCommit, Ledger, open_ledger
 from shoal.ledger.verification import Examination, Finding, examine, verify
 
 __all__ = [

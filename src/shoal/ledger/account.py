@@ -1,4 +1,4 @@
-"""What has been spent: the entries of one data set come in, in order; totals and permissions leave.
+"""Accounts: balances and permissions of one data set, computed from its entries.
 
 Totals live in memory only. They are computed from the entries, so that nothing in the database but the entries
 themselves could be changed to allow more.
@@ -14,9 +14,21 @@ from typing import Any
 
 from shoal.decimals import decimal_text
 from shoal.errors import ClaimError
-from shoal.ledger.entry import ORIGIN, Entry, decimals, fraction_of, fraction_text
-from shoal.ledger.errors import LedgerError, OverdrawnError, UnpricedError
-from shoal.ledger.operations import SYMBOLS, Charge, Currency, Register, rounded_up
+from shoal.ledger.entry import (
+    ORIGIN,
+    SYMBOLS,
+    Charge,
+    Currency,
+    Entry,
+    LedgerError,
+    OverdrawnError,
+    Register,
+    UnpricedError,
+    decimals,
+    fraction_of,
+    fraction_text,
+    rounded_up,
+)
 from shoal.noise import epsilon_from, pure_rho
 from shoal.text import Message
 

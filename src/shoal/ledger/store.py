@@ -1,4 +1,4 @@
-"""Where entries are kept: a path or database address comes in, durable transactions leave.
+"""Storage of a ledger: SQLite or PostgreSQL tables, their migrations, and checks for damage.
 
 SQLite by default, in write-ahead mode with a full sync at every commit; PostgreSQL by its address. The only module
 that knows SQL, together with the migrations.
@@ -6,12 +6,13 @@ that knows SQL, together with the migrations.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,210 @@ from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from shoal.errors import InputError
-from shoal.ledger.entry import Entry, fraction_of, fraction_text
-from shoal.ledger.errors import LedgerError
-from shoal.ledger.files import OpenFiles
-from shoal.ledger.integrity import damage_of
-from shoal.ledger.migrations import dataset_table, entry_table, migrate
+from shoal.ledger.entry import Entry, LedgerError, fraction_of, fraction_text
 from shoal.text import Message
+
+# the database, its write-ahead log, and what its readers and writers share
+_SUFFIXES = ("", "-wal", "-shm")
+Identity = tuple[int, int]
+_metadata = sa.MetaData()
+
+version_table = sa.Table("ledger_version", _metadata, sa.Column("version", sa.Integer, primary_key=True))
+# one row per data set, to be locked where the database locks rows
+dataset_table = sa.Table("ledger_dataset", _metadata, sa.Column("name", sa.Text, primary_key=True))
+entry_table = sa.Table(
+    "ledger_entry",
+    _metadata,
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("analyst", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("refers", sa.Integer, nullable=True),
+    sa.Column("epsilon", sa.Text, nullable=False),
+    sa.Column("delta", sa.Text, nullable=False),
+    sa.Column("added", sa.Text, nullable=False),
+    sa.Column("added_analyst", sa.Text, nullable=False),
+    sa.Column("person", sa.Text, nullable=False),
+    sa.Column("family", sa.Text, nullable=False),
+    sa.Column("content", sa.Text, nullable=False),
+    sa.Column("previous", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
+)
+# what must not happen twice is refused by the database too, not only by the code in front of it
+_INDEXES = (
+    "CREATE UNIQUE INDEX ledger_entry_key ON ledger_entry (dataset, key, analyst) WHERE key <> ''",
+    "CREATE UNIQUE INDEX ledger_entry_answer ON ledger_entry (dataset, refers) WHERE refers IS NOT NULL",
+    "CREATE INDEX ledger_entry_analyst ON ledger_entry (dataset, analyst, number)",
+)
+_APPEND_ONLY = {
+    "sqlite": tuple(
+        f"CREATE TRIGGER ledger_entry_no_{word.lower()} BEFORE {word} ON ledger_entry "
+        "BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END"
+        for word in ("UPDATE", "DELETE")
+    ),
+    "postgresql": (
+        "CREATE FUNCTION ledger_entry_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+        "$$ BEGIN RAISE EXCEPTION 'the ledger is append-only'; END $$",
+        "CREATE TRIGGER ledger_entry_no_change BEFORE UPDATE OR DELETE OR TRUNCATE ON ledger_entry "
+        "FOR EACH STATEMENT EXECUTE FUNCTION ledger_entry_append_only()",
+    ),
+}
+# any number that other programs are unlikely to lock
+_MIGRATION_LOCK = 0x5403A1
+_MOST_SAID = 3
+
+
+class OpenFiles:
+    """Remembers which files a path led to and how long they were, and finds out when it leads to others or they shrink.
+
+    A database that is unlinked or replaced goes on for those who have it open: what they write is lost to everybody
+    else. The files are compared by what the path says, since closing one of one's own would drop SQLite's locks.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known: dict[str, Identity] = {}
+        self._sizes: dict[str, int] = {}
+        self.check()
+
+    def check(self, *, writing: bool = False) -> None:
+        """Compare.
+
+        Args:
+            writing: within a transaction that writes: from then on the log and what is shared are open, too. Before,
+                those that are there can be of somebody who is about to leave and take them along.
+
+        Raises:
+            LedgerError: the path leads to another file, to none, or to one that lost its end.
+        """
+        for suffix in _SUFFIXES:
+            found, size = _identity(Path(f"{self._path}{suffix}"))
+            known = self._known.get(suffix)
+            if known is not None and found != known:
+                raise LedgerError("ledger-file-replaced-removed-while-open", path=self._path, suffix=suffix)
+            # a log begins anew after a checkpoint, but its file is never made shorter while it is open
+            if known is not None and size < self._sizes[suffix]:
+                raise LedgerError("ledger-file-cut-off-while-open", path=self._path, suffix=suffix)
+            if found is not None and (writing or not suffix or known is not None):
+                self._known[suffix], self._sizes[suffix] = found, size
+
+
+def _identity(path: Path) -> tuple[Identity | None, int]:
+    """Which file it is, and its size."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None, 0
+    return (status.st_dev, status.st_ino), status.st_size
+
+
+def digest_of(path: Path) -> str | None:
+    """SHA-256 of a ledger file that nobody writes to; None while there is a write-ahead log beside it."""
+    log = Path(f"{path}-wal")
+    if not path.is_file() or (log.exists() and log.stat().st_size):
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _first_layout(connection: Connection) -> None:
+    dataset_table.create(connection)
+    entry_table.create(connection)
+    for statement in (*_INDEXES, *_APPEND_ONLY[connection.dialect.name]):
+        connection.exec_driver_sql(statement)
+
+
+def _terms_with_units(connection: Connection) -> None:
+    """Terms name their unit from here on. The tables stay; versions that would write terms without it stay out."""
+
+
+def _terms_with_currencies(connection: Connection) -> None:
+    """Terms may count ρ from here on. The tables stay; versions that would take ρ for ε stay out."""
+
+
+# the version of a layout is its place in this list; a new layout is a new line at the end
+MIGRATIONS: Sequence[Callable[[Connection], None]] = (
+    _first_layout,
+    _terms_with_units,
+    _terms_with_currencies,
+)
+
+
+def migrate(connection: Connection, migrations: Sequence[Callable[[Connection], None]] | None = None) -> None:
+    """Bring the tables to the newest layout, within the caller's transaction.
+
+    Raises:
+        LedgerError: the ledger was written by a newer version of Shoal.
+    """
+    steps = MIGRATIONS if migrations is None else migrations
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+    version_table.create(connection, checkfirst=True)
+    version = connection.scalar(sa.select(sa.func.max(version_table.c.version))) or 0
+    if version > len(steps):
+        raise LedgerError("ledger-layout-version-shoal-knows", version=version, number_of_steps=len(steps))
+    for number, step in enumerate(steps[version:], start=version + 1):
+        step(connection)
+        connection.execute(version_table.insert().values(version=number))
+
+
+def damage_of(connection: Connection) -> list[Message]:
+    """Everything that is wrong with the database as such; entries are checked by following them."""
+    found = list(_sqlite(connection) if connection.dialect.name == "sqlite" else _postgres(connection))
+    version = connection.scalar(sa.select(sa.func.max(version_table.c.version)))
+    if version != len(MIGRATIONS):
+        found.append(Message.of("damage-layout-version", found=version, known=len(MIGRATIONS)))
+    return found
+
+
+def _sqlite(connection: Connection) -> Iterator[Message]:
+    said = [row[0] for row in connection.exec_driver_sql(f"PRAGMA integrity_check({_MOST_SAID})")]
+    if said != ["ok"]:
+        lines = tuple(str(line).replace("\n", " ")[:200] for line in said)
+        yield Message.of("damage-database-says", said=lines)
+    expected = {"journal_mode": "wal", "encoding": "UTF-8", "user_version": 0, "application_id": 0}
+    for name, value in expected.items():
+        if (now := connection.exec_driver_sql(f"PRAGMA {name}").scalar()) != value:
+            yield Message.of("damage-setting", name=name, found=now, known=value)
+    if _layout(connection) != _fresh_layout():
+        yield Message("damage-layout")
+
+
+def _layout(connection: Connection) -> set[tuple[str, str, str, str]]:
+    found = connection.exec_driver_sql("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
+    return {(kind, name, table, " ".join(sql.split())) for kind, name, table, sql in found}
+
+
+def _fresh_layout() -> set[tuple[str, str, str, str]]:
+    engine = sa.create_engine("sqlite://")
+    try:
+        with engine.begin() as connection:
+            migrate(connection)
+            return _layout(connection)
+    finally:
+        engine.dispose()
+
+
+def _postgres(connection: Connection) -> Iterator[Message]:
+    """Rows as the table has them and as its indexes have them; the indexes themselves where amcheck is installed."""
+    counts = []
+    for setting in ("enable_indexscan", "enable_seqscan"):
+        connection.exec_driver_sql("SET LOCAL enable_bitmapscan TO off")
+        connection.exec_driver_sql(f"SET LOCAL {setting} TO off")
+        ordered = sa.select(entry_table.c.hash).order_by(entry_table.c.dataset, entry_table.c.number)
+        counts.append(list(connection.scalars(ordered)))
+        connection.exec_driver_sql(f"SET LOCAL {setting} TO on")
+    if counts[0] != counts[1]:
+        yield Message("damage-index")
+    if connection.exec_driver_sql("SELECT 1 FROM pg_extension WHERE extname = 'amcheck'").first():
+        names = connection.exec_driver_sql(
+            "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'ledger_entry'::regclass"
+        )
+        for (name,) in names.all():
+            connection.exec_driver_sql(f"SELECT bt_index_check('{name}'::regclass)")
+
 
 _COLUMNS = [column.name for column in entry_table.columns]
 _BUSY_MILLISECONDS = 60_000

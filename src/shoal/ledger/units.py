@@ -1,4 +1,4 @@
-"""Whose budget a data set has: a claim's relation and unit come in, its account or a refusal leaves.
+"""Adjacency and unit of a budget: find the account of a data set, or refuse a claim that does not add up.
 
 ε per row and ε per person are different amounts, as are those of two relations of neighbours: neither adds up.
 """
@@ -11,9 +11,8 @@ from shoal.columns.schema import ROW, unit_words
 from shoal.decimals import exact
 from shoal.errors import ClaimError, OptionError
 from shoal.ledger.account import Standing, Terms
-from shoal.ledger.errors import LedgerError
+from shoal.ledger.entry import Currency, LedgerError, Register
 from shoal.ledger.ledger import Ledger
-from shoal.ledger.operations import Currency, Register
 from shoal.method.parameters import SHARED
 from shoal.noise import parse_delta, parse_epsilon, rho_from
 

@@ -1,4 +1,4 @@
-"""Whether a ledger can be trusted: a ledger and heads known from elsewhere come in; findings leave, no tracebacks."""
+"""Verify that a ledger can be trusted, against its own chain and known checkpoints."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from shoal.ledger.account import Account, Standing
-from shoal.ledger.entry import Entry
-from shoal.ledger.errors import LedgerError
+from shoal.ledger.entry import Entry, LedgerError
 from shoal.ledger.ledger import Ledger
 from shoal.text import Message
 
@@ -68,8 +67,7 @@ def examine(address: str | Path, heads: Sequence[str] = (), digest: str | None =
     Raises:
         InputError: there is no such ledger.
     """
-    from shoal.ledger.files import digest_of
-    from shoal.ledger.store import Store
+    from shoal.ledger.store import Store, digest_of
 
     store = Store(address, create=False, looking=True)
     path = Path(store.url.database or "") if store.sqlite else None

@@ -122,7 +122,7 @@ def _paid(
     if charged is None:
         return choose_privately(candidates, _spend(prepared, epsilon))
     from shoal.ledger import open_ledger
-    from shoal.ledger.choices import charge_choice, keep_choice
+    from shoal.ledger.releases import charge_choice, keep_choice
 
     rows = prepared.described.circumstances.rows_per_unit
     among = {name: _values(candidates, name) for name in chosen_among}

@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from shoal.ledger import Charge, Deposit, Entry, Ledger, LedgerError, Register, open_ledger, verify
 from shoal.ledger.entry import fraction_of, fraction_text, seal
-from shoal.ledger.migrations import MIGRATIONS, migrate
+from shoal.ledger.store import MIGRATIONS, migrate
 
 Spend = Callable[..., Charge]
 

@@ -16,9 +16,8 @@ import shoal
 from shoal.cli import run
 from shoal.errors import ClaimError, OptionError
 from shoal.ledger import Charge, Ledger, OverdrawnError, Register, open_ledger, verify
-from shoal.ledger.choices import charge_choice
-from shoal.ledger.operations import rounded_up
-from shoal.ledger.releases import record_release
+from shoal.ledger.entry import rounded_up
+from shoal.ledger.releases import charge_choice, record_release
 from shoal.ledger.units import opened_budget
 from shoal.noise import epsilon_from, pure_rho, rho_from
 

@@ -24,8 +24,8 @@ from shoal.ledger import (
     open_ledger,
     verify,
 )
-from shoal.ledger.files import digest_of
-from shoal.ledger.operations import rounded_up
+from shoal.ledger.entry import rounded_up
+from shoal.ledger.store import digest_of
 
 Spend = Callable[..., Charge]
 
@@ -219,11 +219,11 @@ def test_charges_are_rounded_up_to_the_grid(path: Path) -> None:
 def test_entries_from_before_the_grid_are_still_in_order(
     path: Path, spend: Spend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal.ledger import operations
+    from shoal.ledger import entry
 
     ledger = open_ledger(path)
     with monkeypatch.context() as patched:
-        patched.setattr(operations, "rounded_up", lambda amount, grid=1: amount)
+        patched.setattr(entry, "rounded_up", lambda amount, grid=1: amount)
         assert ledger.charge(spend("1/7")).added == Fraction(1, 7)
         ledger.charge(spend("1/7", person=("id", "1")))
     assert verify(ledger)[0].standing.spent == Fraction(25, 100) + Fraction(2, 7)

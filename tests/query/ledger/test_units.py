@@ -27,9 +27,8 @@ from shoal.ledger import (
     open_ledger,
     verify,
 )
-from shoal.ledger import migrations as ledger_migrations
-from shoal.ledger.choices import charge_choice, keep_choice
-from shoal.ledger.releases import record_release
+from shoal.ledger import store as ledger_migrations
+from shoal.ledger.releases import charge_choice, keep_choice, record_release
 from shoal.ledger.units import account_of, declare_unit
 from shoal.method.tuned import Choice, Tuned
 from shoal.query.server.folder import Settings, load_dataset, write_dataset

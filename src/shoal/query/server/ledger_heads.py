@@ -16,7 +16,7 @@ from pathlib import Path
 
 from shoal.errors import OutputError, ShoalError
 from shoal.ledger import Ledger, verify
-from shoal.ledger.files import digest_of
+from shoal.ledger.store import digest_of
 from shoal.query.server.guard import warn
 
 _SECONDS = 1.0

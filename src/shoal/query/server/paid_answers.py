@@ -29,8 +29,7 @@ from shoal.ledger import (
     QuotaError,
     Receipt,
 )
-from shoal.ledger.entry import canonical, fraction_text
-from shoal.ledger.errors import UnpricedError
+from shoal.ledger.entry import UnpricedError, canonical, fraction_text
 from shoal.query.server.problems import Problem
 from shoal.query.server.schedule import Departure, Schedule
 from shoal.query.server.work_queue import WorkQueue

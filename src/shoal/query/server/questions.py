@@ -15,8 +15,7 @@ from typing import Any
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 from shoal.ledger import Charge
-from shoal.ledger.entry import canonical
-from shoal.ledger.operations import rounded_up
+from shoal.ledger.entry import canonical, rounded_up
 from shoal.noise.scale import shown
 from shoal.query.composition import charge as price
 from shoal.query.composition import protocol_1_total
