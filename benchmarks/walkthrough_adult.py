@@ -19,9 +19,7 @@ from pyarrow import csv
 
 import shoal
 from shoal import Schema
-from shoal.evaluation.anonymity import column_codes
-from shoal.evaluation.distributions import count_groups, distinct_values
-from shoal.evaluation.groups import row_groups
+from shoal.evaluation.anonymity import column_codes, count_groups, distinct_values, row_groups
 from shoal.io import read
 from tools.public_data import data_folder
 

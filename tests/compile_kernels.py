@@ -12,7 +12,7 @@ SOURCES = Path(__file__).parents[1] / "src" / "shoal"
 DEAREST = {
     "partition": "_kernels_tree",
     "mechanisms/pairs": "_kernels",
-    "evaluation/disclosure": "_suda_kernel",
+    "evaluation/disclosure": "_kernels",
 }
 
 

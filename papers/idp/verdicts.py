@@ -10,7 +10,7 @@ from typing import Any, Literal
 from scipy.special import stdtrit
 
 from papers.study import ClaimVerdict, judged
-from shoal.evaluation.interval import CONFIDENCE
+from shoal.evaluation.learning import CONFIDENCE
 
 Answer = Literal["yes", "no", "unclear"]
 # a difference of more than this many standard errors is one

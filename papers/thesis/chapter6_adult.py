@@ -15,9 +15,9 @@ from papers.desk import Desk, Task, read_table
 from papers.thesis.chapter6_effort import Effort
 from papers.thesis.chapter6_print import KS
 from papers.thesis.chapter6_runs import EPSILONS, Alone, Found, Noisy
-from shoal.evaluation.categorical import semantic_sse
-from shoal.evaluation.columns import Nominal
-from shoal.evaluation.mixed_linkage import mixed_linkage
+from shoal.evaluation.linkage import mixed_linkage
+from shoal.evaluation.pair import Nominal
+from shoal.evaluation.utility import semantic_sse
 from shoal.mechanisms.insensitive.published import drawn_rows
 from shoal.noise import Seeded
 from shoal.partition import Partition

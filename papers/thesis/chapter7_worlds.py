@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from papers.desk import read_table
-from shoal.evaluation.distributions import count_groups, ratio_distances
+from shoal.evaluation.anonymity import count_groups, ratio_distances
 from shoal.mechanisms.kanonymity.algorithms import allot, close_groups, ordered_buckets, permute_within
 from shoal.mechanisms.kanonymity.algorithms.allotment import bounds, group_sizes
 from shoal.noise import Seeded, discrete_laplace

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from shoal.auditing import Audit
     from shoal.columns.schema import Attribute, Margin, Publication, Schema, Step
     from shoal.evaluation import Evaluation
-    from shoal.evaluation.population import Estimates
+    from shoal.evaluation.survey import Estimates
     from shoal.evaluation.verdict import Verdict
     from shoal.method.method import Method
     from shoal.method.statement import PrivacyStatement

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.evaluation.anonymity import ActualK, actual_k
-from shoal.evaluation.groups import row_groups
+from shoal.evaluation.anonymity import ActualK, actual_k, row_groups
 from shoal.io import read
 
 ROWS = st.lists(

@@ -19,9 +19,9 @@ from rich.console import Console
 import shoal
 from shoal.cli import run
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.attacks.report import NO_CONTROL
-from shoal.evaluation.attacks.risk import excess, risk, sampled
-from shoal.evaluation.interval import wilson
+from shoal.evaluation.attacks.run import NO_CONTROL
+from shoal.evaluation.attacks.singling import attack_risk, excess, sampled
+from shoal.evaluation.learning import wilson
 from shoal.io import write
 from shoal.survey import survey, survey_schema
 
@@ -327,8 +327,8 @@ def test_the_interval_of_the_excess_holds_what_it_promises() -> None:
 
 def test_an_attack_that_always_succeeds_on_the_control_has_no_excess() -> None:
     always, never = sampled(np.ones(20)), sampled(np.zeros(20))
-    assert risk("a", "b", always, never, always).excess is None
-    line = risk("a", "b", never, never, never)
+    assert attack_risk("a", "b", always, never, always).excess is None
+    line = attack_risk("a", "b", never, never, never)
     assert line.excess == 0.0
     assert line.excess_interval is not None
     assert line.excess_interval[1] == pytest.approx(wilson(0.0, 20)[1])

@@ -14,10 +14,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shoal.evaluation.attacks import nearest, singling
-from shoal.evaluation.attacks.encode import Encoded, Space, encode
-from shoal.evaluation.attacks.inferring import inference, inference_by_guessing
-from shoal.evaluation.attacks.linking import linkability
-from shoal.evaluation.attacks.predicates import Predicates, count_matches, isolating
+from shoal.evaluation.attacks.nearest import inference, inference_by_guessing, linkability
+from shoal.evaluation.attacks.singling import Encoded, Predicates, Space, count_matches, encode, isolating
 from shoal.evaluation.linkage import TIE_ULPS, tie_width
 from shoal.io import read
 from tests.conftest import examples

@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 import shoal
 from shoal.evaluation.attacks import singling
-from shoal.evaluation.attacks.encode import Encoded, encode
-from shoal.evaluation.attacks.inferring import inference
-from shoal.evaluation.attacks.linking import linkability
-from shoal.evaluation.attacks.predicates import count_matches
-from shoal.evaluation.interval import wilson
+from shoal.evaluation.attacks.nearest import inference, linkability
+from shoal.evaluation.attacks.singling import Encoded, count_matches, encode
+from shoal.evaluation.learning import wilson
 from shoal.io import read
 from shoal.survey import survey, survey_schema
 

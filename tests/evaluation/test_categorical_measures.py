@@ -22,8 +22,8 @@ from mixed_oracle import total_variation as slow_total_variation
 import shoal
 from shoal.columns.schema import Attribute
 from shoal.errors import InputError
-from shoal.evaluation import categorical, evaluate
-from shoal.evaluation.columns import FLAT_DISTANCE, MISSING, Nominal, Ordered
+from shoal.evaluation import evaluate, utility
+from shoal.evaluation.pair import FLAT_DISTANCE, MISSING, Nominal, Ordered
 from shoal.taxonomy import Taxonomy
 
 PARENTS = {
@@ -61,8 +61,8 @@ def test_semantic_sse_is_the_sum_over_rows(rows: list[tuple[Any, Any]]) -> None:
     before, after = (list(side) for side in zip(*rows, strict=True))
     squares = [semantic_distance(a, b, PARENTS, JOBS.width) ** 2 for a, b in rows]
     column = nominal(before, after)
-    assert categorical.semantic_sse(column) == pytest.approx(math.fsum(squares), abs=1e-12)
-    assert categorical.scaled_sse(column) == pytest.approx(math.fsum(squares) / JOBS.width**2, abs=1e-12)
+    assert utility.semantic_sse(column) == pytest.approx(math.fsum(squares), abs=1e-12)
+    assert utility.scaled_sse(column) == pytest.approx(math.fsum(squares) / JOBS.width**2, abs=1e-12)
 
 
 @given(rows_of_jobs)
@@ -70,10 +70,10 @@ def test_without_a_taxonomy_all_values_are_equally_far_apart(rows: list[tuple[An
     before, after = (list(side) for side in zip(*rows, strict=True))
     column = nominal(before, after, None)
     changed = sum(a != b for a, b in rows)
-    assert categorical.semantic_sse(column) == pytest.approx(changed * FLAT_DISTANCE**2)
+    assert utility.semantic_sse(column) == pytest.approx(changed * FLAT_DISTANCE**2)
     assert pytest.approx(semantic_distance("a", "b", None, 0)) == FLAT_DISTANCE
     if column.size > 1:
-        assert categorical.scaled_sse(column) == pytest.approx(changed)
+        assert utility.scaled_sse(column) == pytest.approx(changed)
 
 
 def test_the_flat_distance_is_that_of_the_flat_taxonomy() -> None:
@@ -83,8 +83,8 @@ def test_the_flat_distance_is_that_of_the_flat_taxonomy() -> None:
 
 def test_scaled_errors_leave_out_missing_numbers_and_need_a_width() -> None:
     column = ordered([0, 1, np.nan, 4], [2, np.nan, 1, 4], (0, 4))
-    assert categorical.scaled_sse(column) == pytest.approx(0.25)
-    assert math.isnan(categorical.scaled_sse(ordered([1, 1], [1, 1], (1, 1))))
+    assert utility.scaled_sse(column) == pytest.approx(0.25)
+    assert math.isnan(utility.scaled_sse(ordered([1, 1], [1, 1], (1, 1))))
 
 
 @given(
@@ -93,31 +93,31 @@ def test_scaled_errors_leave_out_missing_numbers_and_need_a_width() -> None:
 def test_total_variation_is_that_of_the_counts(before: list[int], after: list[int]) -> None:
     expected = slow_total_variation(before, after)
     codes = np.array(before), np.array(after)
-    assert categorical.total_variation(*codes, 10) == pytest.approx(expected)
+    assert utility.total_variation(*codes, 10) == pytest.approx(expected)
     # far more cells than rows: only those that occur are counted
-    assert categorical.total_variation(*(c * 10**6 for c in codes), 10**7) == pytest.approx(expected)
+    assert utility.total_variation(*(c * 10**6 for c in codes), 10**7) == pytest.approx(expected)
 
 
 def test_numbers_fall_into_equal_parts_of_the_domain() -> None:
     column = ordered([0, 4.99, 5, 100, np.nan], [-50, 99.9, 100, 500, 0], (0, 100))
-    before, after, size = categorical.categories(column)
-    assert size == categorical.BINS + 1 == 21
+    before, after, size = utility.categories(column)
+    assert size == utility.BINS + 1 == 21
     assert before.tolist() == [0, 0, 1, 19, 20]
     assert after.tolist() == [0, 19, 19, 19, 0]
 
 
 def test_each_place_of_a_short_order_is_a_category() -> None:
     column = ordered([0, 1, 2, 3], [0, 1, 1, 3], (0, 3), "ordinal")
-    before, after, size = categorical.categories(column)
+    before, after, size = utility.categories(column)
     assert before.tolist() == [0, 1, 2, 3]
     assert after.tolist() == [0, 1, 1, 3]
     assert size == 5
     long = ordered(list(range(40)), list(range(40)), (0, 39), "ordinal")
-    assert categorical.categories(long)[2] == categorical.BINS + 1
+    assert utility.categories(long)[2] == utility.BINS + 1
 
 
 def test_a_constant_column_is_one_category() -> None:
-    before, after, _ = categorical.categories(ordered([7, 7], [7, 9], (7, 7)))
+    before, after, _ = utility.categories(ordered([7, 7], [7, 9], (7, 7)))
     assert before.tolist() == after.tolist() == [0, 0]
 
 

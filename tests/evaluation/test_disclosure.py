@@ -19,12 +19,19 @@ from scipy.integrate import quad
 
 import shoal
 from shoal import InputError, OptionError, OutputError, Schema
-from shoal.evaluation.disclosure._suda_kernel import minimal_uniques
-from shoal.evaluation.disclosure.diversity import diversity
-from shoal.evaluation.disclosure.frequencies import as_wildcard, frequencies_one_by_one
-from shoal.evaluation.disclosure.individual import approximate, exact, household_risks, risk_threshold
+from shoal.evaluation.disclosure._kernels import minimal_uniques
 from shoal.evaluation.disclosure.keys import MISSING, patterns
-from shoal.evaluation.disclosure.loglinear import main_effects, with_margins
+from shoal.evaluation.disclosure.record_risk import (
+    approximate,
+    as_wildcard,
+    diversity,
+    exact,
+    frequencies_one_by_one,
+    household_risks,
+    main_effects,
+    risk_threshold,
+    with_margins,
+)
 from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
 
 

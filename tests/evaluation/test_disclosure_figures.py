@@ -10,9 +10,8 @@ import pytest
 from office_figures import KEYS, figures, people, records
 
 import shoal
-from shoal.evaluation.disclosure.individual import approximate, exact
 from shoal.evaluation.disclosure.keys import coded, patterns
-from shoal.evaluation.disclosure.loglinear import main_effects, population_uniques
+from shoal.evaluation.disclosure.record_risk import approximate, exact, main_effects, population_uniques
 from shoal.io import read
 
 # float32 inside the reference

@@ -17,7 +17,7 @@ from conftest import data_file, offices_file
 import shoal
 from shoal import InputError, OptionError, Schema
 from shoal.cli import run
-from shoal.evaluation.population import Design, compared, estimates, mean, quantile, share, total
+from shoal.evaluation.survey import Design, compared, estimates, mean, quantile, share, total
 
 RNG = np.random.default_rng(5)
 

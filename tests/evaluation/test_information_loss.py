@@ -10,9 +10,8 @@ from office_figures import census_numbers, figures, people
 
 import shoal
 from shoal import InputError, OptionError
-from shoal.evaluation.columns import Ordered, columns_of
-from shoal.evaluation.information_loss import cell_loss, interval_disclosure, variable_loss
-from shoal.evaluation.pair import make_pair
+from shoal.evaluation.measures import cell_loss, interval_disclosure, variable_loss
+from shoal.evaluation.pair import Ordered, columns_of, make_pair
 from shoal.partition import mdav
 
 NAMES = {

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.evaluation.interval import wilson
+from shoal.evaluation.learning import wilson
 
 
 def test_known_value() -> None:

@@ -26,8 +26,7 @@ from shoal.cli import run
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
 from shoal.evaluation import Settings, evaluate, learn, learning
-from shoal.evaluation.learning import _mean, _splits
-from shoal.evaluation.target import NO_CLASS, parse_target
+from shoal.evaluation.learning import NO_CLASS, _mean, _splits, parse_target
 from shoal.io import read
 from shoal.report import internal_report
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixed_oracle import credits, semantic_distance
 
-from shoal.evaluation import mixed_linkage
+from shoal.evaluation import linkage
 from shoal.evaluation._linkage_kernel import BLOCK
-from shoal.evaluation.columns import MISSING, Column, Nominal, Ordered
 from shoal.evaluation.linkage import record_linkage
+from shoal.evaluation.pair import MISSING, Column, Nominal, Ordered
 from shoal.taxonomy import Taxonomy
 from tests.conftest import examples
 
@@ -68,7 +68,7 @@ released = st.tuples(
 @settings(max_examples=examples(150))
 def test_linkage_is_that_of_the_definition(rows: list[Any], width: float) -> None:
     before, after = (list(side) for side in zip(*rows, strict=True))
-    found = mixed_linkage.mixed_linkage(columns(before, after, width))
+    found = linkage.mixed_linkage(columns(before, after, width))
     expected = slow(before, after, width)
     assert found is not None
     assert found.percent == pytest.approx(100 * np.mean(expected))
@@ -92,16 +92,16 @@ def random_rows(n: int, seed: int, keep: float = 0.7) -> tuple[list[Any], list[A
 def test_more_records_than_fit_into_a_block() -> None:
     before, after = random_rows(2 * BLOCK + 7, seed=1)
     assert len(set(before)) > BLOCK
-    found = mixed_linkage.mixed_linkage(columns(before, after, 30.0))
+    found = linkage.mixed_linkage(columns(before, after, 30.0))
     assert found is not None
     assert found.percent == pytest.approx(100 * np.mean(slow(before, after, 30.0)))
 
 
 def test_small_distance_tables_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = random_rows(200, seed=2)
-    whole = mixed_linkage.mixed_linkage(columns(before, after, 30.0))
-    monkeypatch.setattr(mixed_linkage, "_TABLE_ENTRIES", 20)
-    assert mixed_linkage.mixed_linkage(columns(before, after, 30.0)) == whole
+    whole = linkage.mixed_linkage(columns(before, after, 30.0))
+    monkeypatch.setattr(linkage, "_TABLE_ENTRIES", 20)
+    assert linkage.mixed_linkage(columns(before, after, 30.0)) == whole
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -114,25 +114,25 @@ def test_without_names_it_is_the_linkage_of_numbers(seed: int) -> None:
         Ordered(f"x{j}", "numeric", before[:, j], after[:, j], after[:, j], (0.0, widths[j]))
         for j in range(3)
     ]
-    assert mixed_linkage.mixed_linkage(made) == record_linkage(before, after, widths)
+    assert linkage.mixed_linkage(made) == record_linkage(before, after, widths)
 
 
 def test_a_sample_of_rows_is_linked_with_all_records(monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = random_rows(400, seed=3, keep=0.9)
     made = columns(before, after, 30.0)
     distinct = len(set(before))
-    monkeypatch.setattr(mixed_linkage, "LEAST_ROWS", 10)
-    found = mixed_linkage.mixed_linkage(made, comparisons=150 * distinct)
+    monkeypatch.setattr(linkage, "LEAST_ROWS", 10)
+    found = linkage.mixed_linkage(made, comparisons=150 * distinct)
     assert found is not None
     assert (found.records, found.rows) == (400, 150)
-    rows = mixed_linkage._sample(400, distinct, 150 * distinct)
+    rows = linkage._sample(400, distinct, 150 * distinct)
     assert len(set(rows.tolist())) == 150
     exact = np.array(slow(before, after, 30.0))
     assert found.percent == pytest.approx(100 * exact[rows].mean())
     low, high = found.interval
     assert low <= 100 * exact.mean() <= high
-    assert found == mixed_linkage.mixed_linkage(made, comparisons=150 * distinct)
-    fewest = mixed_linkage.mixed_linkage(made, comparisons=1)
+    assert found == linkage.mixed_linkage(made, comparisons=150 * distinct)
+    fewest = linkage.mixed_linkage(made, comparisons=1)
     assert fewest is not None
     assert fewest.rows == 10
 
@@ -140,25 +140,23 @@ def test_a_sample_of_rows_is_linked_with_all_records(monkeypatch: pytest.MonkeyP
 def test_rows_with_a_missing_number_do_not_take_part_and_missing_names_do() -> None:
     before = [("a1", "x", 1.0), ("a1", None, 2.0), ("b1", "y", math.nan), ("a2", "z", 3.0)]
     after = [("a1", "x", 1.0), ("a1", None, 2.0), ("b1", "y", 4.0), ("a2", "z", math.nan)]
-    found = mixed_linkage.mixed_linkage(columns(before, after, 4.0))
+    found = linkage.mixed_linkage(columns(before, after, 4.0))
     assert found is not None
     assert (found.records, found.percent) == (2, 100.0)
     nothing = [(a, b, math.nan) for a, b, _ in before]
-    assert mixed_linkage.mixed_linkage(columns(nothing, nothing, 4.0)) is None
+    assert linkage.mixed_linkage(columns(nothing, nothing, 4.0)) is None
 
 
 def test_attributes_without_a_width_carry_no_distance() -> None:
     one = np.zeros(4, dtype=np.int64)
     constant = Nominal("c", one, one, one, 1)
-    found = mixed_linkage.mixed_linkage([constant])
+    found = linkage.mixed_linkage([constant])
     assert found is not None
     assert found.percent == pytest.approx(25.0)
     before, after = random_rows(50, seed=4)
     made = columns(before, after, 30.0)
     zeros = np.zeros(50, dtype=np.int64)
-    assert mixed_linkage.mixed_linkage(
-        [*made, Nominal("c", zeros, zeros, zeros, 1)]
-    ) == mixed_linkage.mixed_linkage(made)
+    assert linkage.mixed_linkage([*made, Nominal("c", zeros, zeros, zeros, 1)]) == linkage.mixed_linkage(made)
 
 
 def test_a_large_offset_of_a_number_makes_no_false_ties() -> None:
@@ -170,6 +168,6 @@ def test_a_large_offset_of_a_number_makes_no_false_ties() -> None:
         Nominal("n", names, names, names, 2),
         Ordered("x", "numeric", numbers, shifted, shifted, (1e9, 1e9 + 1)),
     ]
-    found = mixed_linkage.mixed_linkage(made)
+    found = linkage.mixed_linkage(made)
     assert found is not None
     assert found.percent == 100.0

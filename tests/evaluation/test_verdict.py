@@ -10,9 +10,8 @@ import pytest
 
 import shoal
 from shoal.errors import InputError
-from shoal.evaluation.five import five
-from shoal.evaluation.held_out import divide
-from shoal.evaluation.usefulness import usefulness
+from shoal.evaluation.learning import divide
+from shoal.evaluation.result import five, usefulness
 from shoal.io import read
 
 

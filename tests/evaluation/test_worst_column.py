@@ -14,8 +14,7 @@ import pytest
 import shoal
 from shoal.cli import run
 from shoal.columns.schema import unsettled
-from shoal.evaluation.five import five
-from shoal.evaluation.usefulness import usefulness
+from shoal.evaluation.result import five, usefulness
 
 
 @pytest.fixture(scope="module")

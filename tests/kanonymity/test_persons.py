@@ -22,18 +22,20 @@ from pyarrow import parquet
 import shoal
 from shoal import Attribute, OptionError, Schema
 from shoal.cli import run
-from shoal.evaluation.disclosure._suda_kernel import minimal_uniques
-from shoal.evaluation.disclosure.frequencies import as_category, as_wildcard
-from shoal.evaluation.disclosure.keys import patterns
-from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
-from shoal.evaluation.distributions import (
+from shoal.evaluation.anonymity import (
     count_groups,
     distinct_for_units,
     equal_distances,
+    most_rows_of_a_unit,
     ordered_distances,
+    places,
     ratio_distances,
+    units_of_groups,
 )
-from shoal.evaluation.groups import most_rows_of_a_unit, places, units_of_groups
+from shoal.evaluation.disclosure._kernels import minimal_uniques
+from shoal.evaluation.disclosure.keys import patterns
+from shoal.evaluation.disclosure.record_risk import as_category, as_wildcard
+from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
 from shoal.mechanisms.suppression.several import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
 

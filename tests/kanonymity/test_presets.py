@@ -16,7 +16,7 @@ from pyarrow import parquet
 import shoal
 from shoal import ClaimError, OptionError, Schema, Taxonomy
 from shoal.cli import run
-from shoal.evaluation.distributions import count_groups, ratio_distances
+from shoal.evaluation.anonymity import count_groups, ratio_distances
 from shoal.io import read
 from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
 from shoal.partition import mdav, ranking

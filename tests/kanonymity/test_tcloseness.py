@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal import OptionError
-from shoal.evaluation.distributions import count_groups, ratio_distances
+from shoal.evaluation.anonymity import count_groups, ratio_distances
 from shoal.mechanisms.kanonymity.algorithms import (
     allot,
     close_groups,

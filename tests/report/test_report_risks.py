@@ -10,8 +10,7 @@ import pytest
 
 import shoal
 from shoal.evaluation.linkage import record_linkage
-from shoal.evaluation.risk_lines import linkage_line
-from shoal.evaluation.verdict import MOST_LINKED, verdict
+from shoal.evaluation.verdict import MOST_LINKED, linkage_line, verdict
 from shoal.io import read
 from shoal.report import internal_report
 from shoal.report.findings import find

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.columns.circumstances import MOST_EPSILON
-from shoal.evaluation.interval import wilson
-from shoal.evaluation.risk_lines import MATTERS, RiskLine
-from shoal.evaluation.verdict import MOST_LINKED, verdict
+from shoal.evaluation.learning import wilson
+from shoal.evaluation.verdict import MATTERS, MOST_LINKED, RiskLine, verdict
 from shoal.method.models import MODELS
 from shoal.method.odds import belief_words, budget_words, factor_words
 from shoal.method.verdict import DECISIONS, LEVELS, STRONG_EPSILON, Level, too_much

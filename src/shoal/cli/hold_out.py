@@ -27,7 +27,7 @@ def hold_out(
 
     Example: shoal hold-out people.csv --rest protect-these.csv --control held-out.csv
     """
-    from shoal.evaluation.held_out import divide
+    from shoal.evaluation.learning import divide
     from shoal.io import read, write
     from shoal.io.common import private_file
 

@@ -1,4 +1,4 @@
-"""Rows and original records come in, each row's linkage credit leaves: a row is settled by the first closer record."""
+"""Compiled search for the original record nearest to each released row."""
 
 from __future__ import annotations
 

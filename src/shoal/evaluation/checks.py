@@ -1,4 +1,4 @@
-"""Check any table: columns come in by name, the k, l and t that the table reaches leave."""
+"""Check any table: the k, l and t that it reaches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from numpy.typing import NDArray
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.anonymity import column_codes
+from shoal.evaluation.anonymity import (
+    EMD,
+    column_codes,
+    count_groups,
+    ratio_distances,
+    row_groups,
+    units_of_groups,
+    within,
+)
 from shoal.evaluation.disclosure import risk
-from shoal.evaluation.disclosure.diversity import diversity
-from shoal.evaluation.disclosure.figures import RiskFigures
 from shoal.evaluation.disclosure.keys import coded
 from shoal.evaluation.disclosure.measure import units_of
-from shoal.evaluation.distributions import EMD, count_groups, ratio_distances, within
-from shoal.evaluation.groups import row_groups, units_of_groups
+from shoal.evaluation.disclosure.record_risk import diversity
+from shoal.evaluation.disclosure.result import RiskFigures
 from shoal.evaluation.measured import Check, Closeness, Persons, Requirement
 from shoal.io import Table, read
 from shoal.progress import Progress, silent

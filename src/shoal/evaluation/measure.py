@@ -1,4 +1,4 @@
-"""Evaluate: an original table and a release (or any other table) come in, an `Evaluation` leaves."""
+"""Evaluate a release: compare an original table with a released one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,22 @@ from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation import utility
 from shoal.evaluation.anonymity import actual_k
-from shoal.evaluation.categorical import (
+from shoal.evaluation.learning import CONFIDENCE, Protocol, Settings, check_learner, learn_pairs
+from shoal.evaluation.linkage import Linkage, record_linkage
+from shoal.evaluation.measures import computed, mean_sse
+from shoal.evaluation.pair import (
+    Column,
+    Nominal,
+    Ordered,
+    Pair,
+    columns_of,
+    kind_of,
+    make_pair,
+    missing_count,
+)
+from shoal.evaluation.result import Evaluation, plain
+from shoal.evaluation.survey import survey_estimates
+from shoal.evaluation.utility import (
     Contingency,
     categories,
     contingency,
@@ -21,15 +36,6 @@ from shoal.evaluation.categorical import (
     semantic_sse,
     total_variation,
 )
-from shoal.evaluation.columns import Column, Nominal, Ordered, columns_of, kind_of, missing_count
-from shoal.evaluation.interval import CONFIDENCE
-from shoal.evaluation.learning import Protocol, Settings, check_learner, learn_pairs
-from shoal.evaluation.linkage import Linkage, record_linkage
-from shoal.evaluation.mean_sse import mean_sse
-from shoal.evaluation.measures import computed
-from shoal.evaluation.pair import Pair, make_pair
-from shoal.evaluation.result import Evaluation, plain
-from shoal.evaluation.survey_estimates import survey_estimates
 from shoal.progress import Progress, silent
 from shoal.text import Message
 
@@ -287,7 +293,7 @@ def _linkage(measured: Sequence[Column]) -> Linkage | None:
     """Exactly by a tree where every attribute has an order, otherwise by comparing rows with records."""
     ordered = [column for column in measured if isinstance(column, Ordered)]
     if len(ordered) < len(measured):
-        from shoal.evaluation.mixed_linkage import mixed_linkage
+        from shoal.evaluation.linkage import mixed_linkage
 
         return mixed_linkage(measured)
     before = np.column_stack([column.before for column in ordered])

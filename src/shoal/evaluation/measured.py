@@ -1,4 +1,4 @@
-"""What `check` returns: levels of a table come in, a dictionary, JSON or a terminal table leaves."""
+"""The result of `check`: levels of protection as a dictionary, JSON or a table."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.evaluation.disclosure.figures import RiskFigures
-from shoal.evaluation.groups import units_of_groups
+from shoal.evaluation.anonymity import units_of_groups
+from shoal.evaluation.disclosure.result import RiskFigures
 from shoal.evaluation.result import plain
 from shoal.text import Message
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.evaluation.anonymity import column_codes
-from shoal.evaluation.groups import most_rows_of_a_unit, places, row_groups, units_of_groups
+from shoal.evaluation.anonymity import column_codes, most_rows_of_a_unit, places, row_groups, units_of_groups
 from shoal.method.method import Method
 from shoal.text import Message
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.declaration import read_declared
 from shoal.display import internal
 from shoal.errors import CancelledError, InputError, ShoalError
-from shoal.evaluation.risk_lines import BEYOND, linkage_line
+from shoal.evaluation.verdict import BEYOND, linkage_line
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
 from shoal.report.disclosure import Disclosure

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.evaluation.risk_lines import RiskLine
+from shoal.evaluation.verdict import RiskLine
 from shoal.method.models import MODELS
 from shoal.method.odds import belief_words, factor_words
 from shoal.report.words import tainted

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.columns.declaration import read_declared
 from shoal.errors import InputError, closest
-from shoal.evaluation.risk_lines import RiskLine
-from shoal.evaluation.usefulness import most_moved
-from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, verdict
+from shoal.evaluation.result import most_moved
+from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, RiskLine, verdict
 from shoal.io import Table
 from shoal.look import tokens
 from shoal.progress import Progress, silent

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.evaluation.interval import Interval
-from shoal.evaluation.risk_lines import RiskLine
+from shoal.evaluation.learning import Interval
+from shoal.evaluation.verdict import RiskLine
 from shoal.report.compare import bin_edges
 from shoal.report.drawing import Figure
 from shoal.report.source import Ends

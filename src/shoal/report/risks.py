@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shoal.errors import CancelledError, ShoalError
 from shoal.evaluation.attacks import AttackReport
 from shoal.evaluation.attacks.run import ONE_COLUMN, SEVERAL_COLUMNS
-from shoal.evaluation.risk_lines import ATTEMPTS, RiskLine
+from shoal.evaluation.verdict import ATTEMPTS, RiskLine
 from shoal.io import Table
 from shoal.progress import Progress, silent
 from shoal.report.excerpt import Rows, excerpt, some_rows

@@ -18,7 +18,7 @@ from shoal.columns.kinds import day_text
 from shoal.errors import ShoalError, closest
 from shoal.evaluation import Evaluation
 from shoal.evaluation.checks import check
-from shoal.evaluation.five import five
+from shoal.evaluation.result import five
 from shoal.evaluation.verdict import Verdict
 from shoal.io import Table, read
 from shoal.method.models import MODELS

@@ -1,6 +1,5 @@
 """Attacks: an original, a released and perhaps a control table come in, measured risks leave."""
 
-from shoal.evaluation.attacks.report import AttackReport
-from shoal.evaluation.attacks.run import attack
+from shoal.evaluation.attacks.run import AttackReport, attack
 
 __all__ = ["AttackReport", "attack"]

@@ -1,33 +1,141 @@
-"""Attack: an original, a released and perhaps a control table come in, an `AttackReport` leaves."""
+"""Attack a released table, and report the measured risks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.evaluation.attacks import singling
-from shoal.evaluation.attacks.encode import Encoded, encode
-from shoal.evaluation.attacks.inferring import inference, inference_by_guessing
-from shoal.evaluation.attacks.linking import linkability, linkability_by_guessing
-from shoal.evaluation.attacks.predicates import Predicates, count_matches
-from shoal.evaluation.attacks.report import AttackReport
-from shoal.evaluation.attacks.risk import Rate, Risk, computed, risk, sampled
+from shoal.evaluation.attacks.nearest import (
+    inference,
+    inference_by_guessing,
+    linkability,
+    linkability_by_guessing,
+)
+from shoal.evaluation.attacks.singling import (
+    Encoded,
+    Predicates,
+    Rate,
+    Risk,
+    attack_risk,
+    computed,
+    count_matches,
+    encode,
+    sampled,
+)
+from shoal.evaluation.learning import CONFIDENCE, Interval
 from shoal.evaluation.linkage import record_linkage
 from shoal.evaluation.pair import Pair, make_pair
+from shoal.evaluation.result import _empty_table, plain
 from shoal.io import read
 from shoal.progress import Progress, silent
-from shoal.text import Message
+from shoal.text import Message, capital
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+NO_CONTROL = Message.of("no-control-group")
 RECORD_LINKAGE = "record linkage"
 LINKABILITY = "linkability"
 ONE_COLUMN = "singling out, one column"
 SEVERAL_COLUMNS = "singling out, several columns"
 _TWO_COLUMNS = Message.of("needs-two-columns")
 _ATTACKING = "attacking the released table"
+
+
+@internal(".to_dict()")
+@dataclass(frozen=True, slots=True)
+class AttackReport:
+    """How far attacks on a released table got. Facts about the original data: not for publication.
+
+    Attributes:
+        risks: one for each attack, with interval, baseline and, given a control group, the excess.
+        columns: the columns attacked.
+        rows: number of rows of the original, the released and the control table (None without one).
+        skipped: attacks that were not possible, and why.
+        tolerance: how far off a right guess of a number may be, as a share of the column's range.
+    """
+
+    risks: tuple[Risk, ...]
+    columns: tuple[str, ...]
+    rows: dict[str, int | None]
+    skipped: dict[str, Message]
+    tolerance: float
+
+    @property
+    def has_control(self) -> bool:
+        return self.rows["control"] is not None
+
+    def __getitem__(self, attack: str) -> Risk:
+        """The risk of an attack by its name."""
+        return next(risk for risk in self.risks if risk.attack == attack)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain Python values that JSON can hold; what does not exist is None."""
+        out: dict[str, Any] = plain(
+            {
+                "columns": self.columns,
+                "rows": self.rows,
+                "confidence": CONFIDENCE,
+                "tolerance": self.tolerance,
+                "control": None if self.has_control else str(NO_CONTROL),
+                "attacks": [risk.to_dict() for risk in self.risks],
+                "skipped": {name: str(why) for name, why in self.skipped.items()},
+            }
+        )
+        return out
+
+    def table(self) -> Table:
+        """One line for each attack, for a terminal of 80 columns."""
+        from rich.markup import escape
+
+        out = _empty_table("Attacks (internal: facts about the original data), success in %")
+        out.add_column("attack", overflow="fold")
+        out.add_column("success (95%)", justify="right", no_wrap=True)
+        out.add_column("guessing", justify="right", no_wrap=True)
+        if self.has_control:
+            out.add_column("control", justify="right", no_wrap=True)
+            out.add_column("excess (95%)", justify="right", no_wrap=True)
+        for risk in self.risks:
+            cells = [escape(risk.attack), _with_interval(risk.success), _percent(risk.baseline.value)]
+            if self.has_control:
+                cells.append("-" if risk.control is None else _percent(risk.control.value))
+                cells.append(
+                    "-"
+                    if risk.excess is None or risk.excess_interval is None
+                    else _limits(risk.excess, risk.excess_interval)
+                )
+            out.add_row(*cells)
+        lines = [f"{name}: {why}." for name, why in self.skipped.items()]
+        lines.append(
+            "Excess: success above that of the control group, 100 = all there was to gain."
+            if self.has_control
+            else f"{capital(str(NO_CONTROL))}."
+        )
+        out.caption = escape("\n".join(lines))
+        return out
+
+    def __rich__(self) -> Table:
+        return self.table()
+
+
+def _with_interval(rate: Rate) -> str:
+    return _limits(rate.value, rate.interval)
+
+
+def _limits(value: float, interval: Interval) -> str:
+    return f"{_percent(value)} ({_percent(interval[0])} to {_percent(interval[1])})"
+
+
+def _percent(share: float) -> str:
+    return f"{100.0 * share:.1f}"
 
 
 def attack(
@@ -114,7 +222,7 @@ def _record_linkage(pair: Pair, names: Sequence[str]) -> list[Risk]:
     low, high = linked.interval
     rate = Rate(linked.percent / 100.0, (low / 100.0, high / 100.0), linked.records)
     known = Message.of("knows-records-of-columns", columns=tuple(chosen))
-    return [risk(RECORD_LINKAGE, known, rate, computed(linked.chance / 100.0), None)]
+    return [attack_risk(RECORD_LINKAGE, known, rate, computed(linked.chance / 100.0), None)]
 
 
 def _linkability(data: Encoded, attempts: int, rng: np.random.Generator) -> Risk:
@@ -128,7 +236,7 @@ def _linkability(data: Encoded, attempts: int, rng: np.random.Generator) -> Risk
     one, other = (tuple(data.space.names[j] for j in part) for part in (first, second))
     baseline = computed(linkability_by_guessing(len(data.released)))
     known = Message.of("knows-two-sources", one=one, other=other)
-    return risk(LINKABILITY, known, success, baseline, control)
+    return attack_risk(LINKABILITY, known, success, baseline, control)
 
 
 def _inference(data: Encoded, secret: int, attempts: int, tolerance: float, rng: np.random.Generator) -> Risk:
@@ -143,7 +251,7 @@ def _inference(data: Encoded, secret: int, attempts: int, tolerance: float, rng:
     names = data.space.names
     others = tuple(name for name in names if name != names[secret])
     known = Message.of("knows-all-but-secret", columns=others)
-    return risk(f"inference of {names[secret]}", known, success, baseline, control, names[secret])
+    return attack_risk(f"inference of {names[secret]}", known, success, baseline, control, names[secret])
 
 
 def _on_targets(
@@ -176,4 +284,4 @@ def _singling_out(
         counts = count_matches(data.control, predicates)
         control = singling.control_rate(counts, len(data.control), len(data.original))
     known = Message.of("one-column-at-a-time" if width == 1 else "columns-at-a-time", columns=width)
-    return risk(name, known, success, baseline, control)
+    return attack_risk(name, known, success, baseline, control)

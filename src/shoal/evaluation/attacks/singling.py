@@ -1,24 +1,351 @@
-"""Singling out: released rows come in, predicates that ought to isolate one person leave, and how many do."""
+"""Singling out: predicates that isolate one person, and the rate at which attacks succeed."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.evaluation.attacks.encode import Space
-from shoal.evaluation.attacks.predicates import Predicates, isolating
-from shoal.evaluation.attacks.risk import Rate, sampled
-from shoal.evaluation.groups import row_groups
+from shoal.columns.draft import stored_kind
+from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.display import internal
+from shoal.errors import InputError, OptionError, closest
+from shoal.evaluation.anonymity import row_groups
+from shoal.evaluation.learning import Interval, wilson
+from shoal.io import Table, first_row
+from shoal.text import Message
 
 # columns of a predicate on several columns
 COLUMNS = 3
 # candidates tried for each predicate wanted, before the attacker gives up
 TRIES = 100
 BATCH = 1_000
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Space:
+    """What the columns mean and how far apart two values are.
+
+    Attributes:
+        nominal: whether a column holds names; two of them are 0 or 1 apart.
+        widths: range of a numeric column over the original and the released table; differences are divided
+            by it. 0 for a constant column, which carries no distance.
+    """
+
+    names: tuple[str, ...]
+    nominal: NDArray[np.bool_]
+    widths: NDArray[np.float64]
+
+    def part(self, columns: Sequence[int]) -> Space:
+        """The same for some of the columns."""
+        picked = np.asarray(columns, dtype=np.int64)
+        return Space(tuple(self.names[j] for j in columns), self.nominal[picked], self.widths[picked])
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """The tables as matrices, columns contiguous; names are replaced by whole numbers common to all tables."""
+
+    space: Space
+    original: NDArray[np.float64]
+    released: NDArray[np.float64]
+    control: NDArray[np.float64] | None
+
+
+def encode(original: Table, released: Table, control: Table | None, columns: Sequence[str] | None) -> Encoded:
+    """Bring the tables into one space.
+
+    Numbers, dates and times are numeric; text and truth values are nominal.
+
+    Raises:
+        InputError: no common column, an unknown one, a missing value, or different types under one name.
+    """
+    tables = {"original": original, "released": released}
+    if control is not None:
+        tables["control"] = control
+    for which, table in tables.items():
+        if table.n == 0:
+            raise InputError("encode-table-no-rows", which=which)
+    names = _common(tables, columns)
+    kinds = [_common_kind(tables, name) for name in names]
+    matrices = {
+        which: np.empty((table.n, len(names)), dtype=np.float64, order="F") for which, table in tables.items()
+    }
+    for j, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        for which, values in _column(tables, name, kind).items():
+            matrices[which][:, j] = values
+    nominal = np.array([not KIND_FACTS[kind].ordered for kind in kinds])
+    ends = [matrices[which] for which in ("original", "released")]
+    highest = np.maximum(*(matrix.max(axis=0) for matrix in ends))
+    lowest = np.minimum(*(matrix.min(axis=0) for matrix in ends))
+    widths = np.where(nominal, 1.0, highest - lowest)
+    return Encoded(
+        Space(names, nominal, widths), matrices["original"], matrices["released"], matrices.get("control")
+    )
+
+
+def _common(tables: Mapping[str, Table], columns: Sequence[str] | None) -> tuple[str, ...]:
+    original, released = tables["original"], tables["released"]
+    if columns is None:
+        names = tuple(name for name in original.names if name in released.names)
+        if not names:
+            raise InputError("no-common-column", original=original.names, released=released.names)
+    else:
+        names = tuple(dict.fromkeys([columns] if isinstance(columns, str) else columns))
+        if not names:
+            raise OptionError("columns-is-empty", option="columns")
+    for which, table in tables.items():
+        for name in names:
+            if name not in table.names:
+                hint = closest(name, table.names)
+                raise InputError("there-no-column-table", column=name, which=which, hint=hint)
+    return names
+
+
+def _common_kind(tables: Mapping[str, Table], name: str) -> Kind:
+    kinds = {which: stored_kind(table.dtype(name)) for which, table in tables.items()}
+    for which, kind in kinds.items():
+        if kind != kinds["original"]:
+            raise InputError(
+                "column-holds-original-table",
+                column=name,
+                cell=KIND_FACTS[kinds["original"]].cell,
+                cell_2=KIND_FACTS[kind].cell,
+                which=which,
+            )
+    return kinds["original"]
+
+
+def _column(tables: Mapping[str, Table], name: str, kind: Kind) -> dict[str, NDArray[np.float64]]:
+    """One column of every table as numbers, without missing values."""
+    if not KIND_FACTS[kind].ordered:
+        return _codes({which: _text(table, name, which) for which, table in tables.items()})
+    out: dict[str, NDArray[np.float64]] = {}
+    for which, table in tables.items():
+        values = table.numeric(name) if KIND_FACTS[kind].measured else _moments(table.series(name))
+        _refuse(~np.isfinite(values), name, which)
+        out[which] = values
+    return out
+
+
+def _moments(series: nw.Series[Any]) -> NDArray[np.float64]:
+    return np.asarray(series.dt.timestamp("ms").cast(nw.Float64()).to_numpy(), dtype=np.float64)
+
+
+def _text(table: Table, name: str, which: str) -> Any:
+    import pyarrow as pa
+
+    series = table.series(name)
+    _refuse(np.asarray(series.is_null().to_numpy(), dtype=bool), name, which)
+    if series.dtype == nw.Boolean():
+        # frame libraries write truth values differently
+        return pa.array(
+            np.where(np.asarray(series.to_numpy(), dtype=bool), "true", "false"), pa.large_string()
+        )
+    return pa.array([str(value) for value in series.to_list()], pa.large_string())
+
+
+def _codes(texts: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
+    import pyarrow as pa
+
+    codes = pa.concat_arrays(list(texts.values())).dictionary_encode().indices.to_numpy(zero_copy_only=False)
+    ends = np.cumsum([len(text) for text in texts.values()])
+    return {
+        which: part.astype(np.float64) for which, part in zip(texts, np.split(codes, ends[:-1]), strict=True)
+    }
+
+
+def _refuse(missing: NDArray[np.bool_], name: str, which: str) -> None:
+    if missing.any():
+        raise InputError(
+            "column-table-missing-infinite-value-row", column=name, row=first_row(missing), which=which
+        )
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Predicates:
+    """Conjunctions of conditions low <= value <= high, one line each.
+
+    Attributes:
+        columns: positions of the columns, the same number in each predicate.
+        low: lower limits, -inf for none.
+        high: upper limits; equal to `low` for an equation.
+    """
+
+    columns: NDArray[np.int64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def pick(self, which: NDArray[np.int64] | NDArray[np.bool_]) -> Predicates:
+        return Predicates(self.columns[which], self.low[which], self.high[which])
+
+    def join(self, other: Predicates) -> Predicates:
+        return Predicates(
+            np.concatenate((self.columns, other.columns)),
+            np.concatenate((self.low, other.low)),
+            np.concatenate((self.high, other.high)),
+        )
+
+    def distinct(self) -> Predicates:
+        """Each predicate once, the first of equals kept in its place."""
+        lines = np.column_stack((self.columns, self.low, self.high))
+        _, first = np.unique(lines, axis=0, return_index=True)
+        return self.pick(np.sort(first))
+
+
+def count_matches(
+    values: NDArray[np.float64], predicates: Predicates, enough: int | None = None
+) -> NDArray[np.int64]:
+    """How many rows fulfil each predicate.
+
+    Args:
+        values: (rows, columns).
+        enough: nobody wants to know more than this: counting stops there.
+
+    Cost:
+        O(n) for a predicate that few rows fulfil, less where counting stops early.
+
+    >>> low, high = np.array([[2.0, -np.inf], [1.0, 5.0]]), np.array([[np.inf, 6.0], [1.0, 5.0]])
+    >>> rows = np.array([[1.0, 5.0], [2.0, 6.0], [3.0, 6.0], [4.0, 7.0]])
+    >>> count_matches(rows, Predicates(np.array([[0, 1], [0, 1]]), low, high)).tolist()
+    [2, 1]
+    """
+    from shoal.evaluation.attacks._kernels import matching_rows as count
+
+    counts = np.zeros(len(predicates), dtype=np.int64)
+    count(
+        np.asfortranarray(values, dtype=np.float64),
+        predicates.columns,
+        predicates.low,
+        predicates.high,
+        len(values) + 1 if enough is None else enough,
+        counts,
+    )
+    return counts
+
+
+def isolating(rows: NDArray[np.float64], predicates: Predicates) -> Predicates:
+    """Those predicates that exactly one row fulfils."""
+    return predicates.pick(count_matches(rows, predicates, enough=2) == 1)
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Share of attempts that succeeded, 0 to 1.
+
+    Attributes:
+        interval: 95% Wilson interval; a single point where the rate was computed and not sampled.
+        attempts: number of attempts; 0 where the rate was computed.
+    """
+
+    value: float
+    interval: Interval
+    attempts: int
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """One attack on one table.
+
+    Attributes:
+        attack: its name.
+        known: what the attacker knows or looks at.
+        success: on the records that were released.
+        baseline: by guessing at random.
+        control: the same attack on records that were not released; None without a control group.
+        excess: (success - control) / (1 - control), 0 for no risk and 1 for the largest, below 0 by chance;
+            None without a control group or if the attack always succeeds on it.
+        secret: the column whose values are guessed; None where it is about whose a row is.
+    """
+
+    attack: str
+    known: Message
+    success: Rate
+    baseline: Rate
+    control: Rate | None = None
+    excess: float | None = None
+    excess_interval: Interval | None = None
+    secret: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        found = asdict(self)
+        del found["secret"]
+        return {**found, "known": str(self.known)}
+
+
+def sampled(credits: NDArray[np.float64]) -> Rate:
+    """The rate of attempts whose credits, 0 to 1 each, are given.
+
+    >>> sampled(np.array([1.0, 0.0, 0.5, 0.5])).value
+    0.5
+    """
+    value = float(credits.mean())
+    return Rate(value, wilson(value, credits.size), int(credits.size))
+
+
+def computed(value: float) -> Rate:
+    """A rate known without sampling."""
+    return Rate(value, (value, value), 0)
+
+
+def attack_risk(
+    attack: str,
+    known: Message,
+    success: Rate,
+    baseline: Rate,
+    control: Rate | None,
+    secret: str | None = None,
+) -> Risk:
+    """Put the rates together and compare with the control group, if there is one."""
+    if control is None or control.value >= 1.0:
+        return Risk(attack, known, success, baseline, control, secret=secret)
+    value, interval = excess(success, control)
+    return Risk(attack, known, success, baseline, control, value, interval, secret)
+
+
+def excess(success: Rate, control: Rate) -> tuple[float, Interval]:
+    """Success above that of the control group, as a share of what was left to gain.
+
+    The limits combine the two Wilson intervals by the method of variance estimates recovery: from the point
+    estimate, the square root of the sum of squares of what each limit alone would move it. Valid for
+    independent samples, and too wide rather than too narrow when successes go together.
+
+    Reference:
+        Zou and Donner, Statistics in Medicine 27, 2008; Giomi et al., PoPETs 2023, for the excess itself.
+
+    >>> success, control = sampled(np.repeat([1.0, 0.0], 50)), sampled(np.repeat([1.0, 0.0], [20, 80]))
+    >>> value, (low, high) = excess(success, control)
+    >>> round(value, 3), round(low, 2), round(high, 2)
+    (0.375, 0.23, 0.5)
+    """
+    r, c = success.value, control.value
+    value = _gain(r, c)
+    # the excess grows with the success and falls with the control
+    low = value - math.hypot(value - _gain(success.interval[0], c), value - _gain(r, control.interval[1]))
+    high = value + math.hypot(_gain(success.interval[1], c) - value, _gain(r, control.interval[0]) - value)
+    return value, (low, min(high, 1.0))
+
+
+def _gain(success: float, control: float) -> float:
+    # where the control may succeed always, nothing is left to gain
+    if control >= 1.0:
+        return 0.0 if success >= 1.0 else -math.inf
+    return (success - control) / (1.0 - control)
 
 
 def distinct_rows(released: NDArray[np.float64]) -> NDArray[np.float64]:

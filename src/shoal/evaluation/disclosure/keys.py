@@ -1,4 +1,4 @@
-"""Key variables: columns of a table come in, a number for each of their values and the different patterns leave.
+"""Key variables: columns as codes and the different patterns of their values.
 
 What an intruder may know about a person is the combination of these values. Every measure of this folder is a function
 of the patterns, so it is computed once for each of them.
@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.evaluation.anonymity import as_arrow
-from shoal.evaluation.groups import row_groups
+from shoal.evaluation.anonymity import as_arrow, row_groups
 from shoal.io import Table
 
 Codes = NDArray[np.int64]

@@ -1,9 +1,13 @@
-"""Disclosure risk of a table: columns that an intruder may know come in by name, a `Risk` leaves."""
+"""Disclosure risk of a table from the columns that an intruder may know.
+
+Without weights a table is taken for the population, and a record's risk follows from the number of records with the
+same keys alone. Special uniques are not among it: they need the keys themselves.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +15,19 @@ import numpy as np
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.disclosure.diversity import diversity
-from shoal.evaluation.disclosure.frequencies import RULES, MissingRule
-from shoal.evaluation.disclosure.individual import FORMS, Form, household_risks
 from shoal.evaluation.disclosure.keys import Codes, Floats, coded, patterns
-from shoal.evaluation.disclosure.loglinear import population_uniques
-from shoal.evaluation.disclosure.result import TOLERATED, Risk
+from shoal.evaluation.disclosure.record_risk import (
+    FORMS,
+    RULES,
+    Form,
+    MissingRule,
+    diversity,
+    endangered,
+    household_risks,
+    population_uniques,
+    risk_threshold,
+)
+from shoal.evaluation.disclosure.result import TOLERATED, Risk, RiskFigures
 from shoal.evaluation.disclosure.suda import MOST_KEYS, Points, suda
 from shoal.io import Table, read
 from shoal.progress import Progress, silent
@@ -182,3 +193,56 @@ def _check_options(
             raise OptionError("above-0-below-1", option=name, found=share)
     if not c > 0:
         raise OptionError("c-above-0", option="c", found=c)
+
+
+def figures_of_sizes(
+    keys: Sequence[str],
+    sizes: Codes,
+    groups: Codes,
+    diversity: Mapping[str, Mapping[str, float]],
+    form: Form = "approximate",
+    tolerated: float = TOLERATED,
+) -> RiskFigures:
+    """Figures of a table without weights whose missing keys are a value of their own.
+
+    Args:
+        sizes: the different sizes of groups of records with the same keys.
+        groups: how many groups have each size.
+        diversity: least distinct, entropy and recursive l of each sensitive column.
+
+    >>> found = figures_of_sizes(["age"], np.array([1, 2]), np.array([2, 1]), {})
+    >>> found.rows, found.uniques, found.expected
+    (4, 2, 3.0)
+    """
+    records = sizes * groups
+    exact = sizes.astype(np.float64)
+    risks = FORMS[form](exact, exact)
+    rows, uniques = int(records.sum()), int(groups[sizes == 1].sum())
+    expected = float(np.sum(risks * records))
+    return RiskFigures(
+        rows=rows,
+        keys=tuple(keys),
+        weight=None,
+        household=None,
+        missing="category",
+        alpha=1.0,
+        form=form,
+        uniques=uniques,
+        pairs=int(records[sizes == 2].sum()),
+        below_3=int(records[sizes < 3].sum()),
+        below_5=int(records[sizes < 5].sum()),
+        expected=expected,
+        global_risk=expected / rows,
+        largest=float(risks.max()),
+        high=endangered(risks, records),
+        tolerated=tolerated,
+        threshold=risk_threshold(risks, tolerated, records),
+        household_expected=None,
+        household_risk=None,
+        sample_uniques=uniques,
+        # everybody is in the table: a unique of it is one of the population, and matched correctly
+        tau1=float(uniques),
+        tau2=float(uniques),
+        suda=None,
+        diversity=diversity,
+    )

@@ -1,4 +1,4 @@
-"""SUDA2: patterns of key values come in, special uniques with their scores leave.
+"""SUDA2: special uniques and their scores.
 
 A record that few of its keys make unique is more special, and likelier unique in the population, than one that only all
 of them do. A minimal sample unique (MSU) is a set of keys in which a record is unique and in no subset of which it is.
@@ -80,7 +80,7 @@ def suda(found: Patterns, levels: Sequence[int], fraction: float = 0.01, points:
     Reference:
         Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); Skinner and Elliot (2002) for DIS.
     """
-    from shoal.evaluation.disclosure._suda_kernel import minimal_uniques
+    from shoal.evaluation.disclosure._kernels import minimal_uniques
 
     owner, sets = minimal_uniques(found.codes, np.array(levels, dtype=np.int64), only_person(found))
     return scored(found, owner, sets, fraction, points)

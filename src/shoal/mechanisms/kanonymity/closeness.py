@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.evaluation.distributions import count_groups, ratio_distances
-from shoal.evaluation.groups import units_of_groups
+from shoal.evaluation.anonymity import count_groups, ratio_distances, units_of_groups
 from shoal.mechanisms.base import Progress, Rebuilt
 from shoal.mechanisms.kanonymity.algorithms import (
     close_groups,

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.distributions import distinct_for_units
-from shoal.evaluation.groups import row_groups, units_of_groups
+from shoal.evaluation.anonymity import distinct_for_units, row_groups, units_of_groups
 from shoal.mechanisms.base import Progress
 from shoal.mechanisms.kanonymity.algorithms import bring_close, diversify
 from shoal.mechanisms.kanonymity.algorithms.diversity import (

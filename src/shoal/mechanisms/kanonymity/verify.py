@@ -11,8 +11,14 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.errors import ClaimError
-from shoal.evaluation.distributions import count_groups, distinct_values, ratio_distances, within
-from shoal.evaluation.groups import row_groups, units_of_groups
+from shoal.evaluation.anonymity import (
+    count_groups,
+    distinct_values,
+    ratio_distances,
+    row_groups,
+    units_of_groups,
+    within,
+)
 from shoal.io import Table
 from shoal.mechanisms.kanonymity.algorithms.diversity import lacks_persons
 from shoal.mechanisms.strata import Stratum

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, closest
-from shoal.evaluation.target import target_column
+from shoal.evaluation.learning import target_column
 from shoal.mechanisms.base import Rebuilt, gap_terms
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import ClaimError, OptionError, closest
+from shoal.evaluation.anonymity import places
 from shoal.evaluation.disclosure.keys import coded
-from shoal.evaluation.groups import places
 from shoal.io import Table
 from shoal.mechanisms.base import Progress, Rebuilt
 from shoal.mechanisms.kanonymity.columns import columns_of, or_none, quasi_identifiers, refuse_masked_weight

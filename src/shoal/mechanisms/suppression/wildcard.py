@@ -16,10 +16,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.evaluation.disclosure.frequencies import as_wildcard
-from shoal.evaluation.disclosure.individual import approximate
+from shoal.evaluation.anonymity import places
 from shoal.evaluation.disclosure.keys import patterns
-from shoal.evaluation.groups import places
+from shoal.evaluation.disclosure.record_risk import approximate, as_wildcard
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.int32]

@@ -9,7 +9,7 @@ import narwhals as nw
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.evaluation.checks import asked_columns, check_levels, checked
-from shoal.evaluation.disclosure.of_sizes import figures_of_sizes
+from shoal.evaluation.disclosure.measure import figures_of_sizes
 from shoal.evaluation.measured import Check, Closeness
 from shoal.io import Table
 from shoal.progress import Progress

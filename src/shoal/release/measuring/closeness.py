@@ -21,9 +21,8 @@ from shoal.columns.column import numbers
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import InputError
-from shoal.evaluation.anonymity import as_arrow
-from shoal.evaluation.disclosure.diversity import by_group
-from shoal.evaluation.distributions import EMD, GroupCounts, ratio_distances
+from shoal.evaluation.anonymity import EMD, GroupCounts, as_arrow, ratio_distances
+from shoal.evaluation.disclosure.record_risk import by_group
 from shoal.evaluation.measured import Closeness
 from shoal.io import Table
 from shoal.progress import Progress

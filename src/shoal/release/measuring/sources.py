@@ -17,7 +17,7 @@ import numpy as np
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.display import internal
-from shoal.evaluation.categorical import Parts
+from shoal.evaluation.utility import Parts
 from shoal.io import Table
 from shoal.io.binary_files import ROW
 from shoal.progress import Progress

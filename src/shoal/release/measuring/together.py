@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.evaluation.categorical import Parts
-from shoal.evaluation.columns import numbers_of
-from shoal.evaluation.utility import Products
+from shoal.evaluation.pair import numbers_of
+from shoal.evaluation.utility import Parts, Products
 from shoal.io import Table
 from shoal.progress import Progress
 from shoal.release.engines.blobs import batch_of, packed

@@ -14,7 +14,7 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.column import labels_of
 from shoal.display import internal
 from shoal.errors import ShoalError
-from shoal.evaluation.columns import numbers_of, texts_of
+from shoal.evaluation.pair import numbers_of, texts_of
 from shoal.evaluation.utility import Distribution, Moments
 from shoal.io import Table
 from shoal.progress import Progress

@@ -8,15 +8,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.distributions import (
+from shoal.evaluation.anonymity import (
     EMD,
     count_groups,
     distinct_for_units,
     distinct_values,
+    most_rows_of_a_unit,
     ratio_distances,
+    units_of_groups,
     within,
 )
-from shoal.evaluation.groups import most_rows_of_a_unit, units_of_groups
 from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, Merged, merge_until
 from shoal.partition import Partition
 

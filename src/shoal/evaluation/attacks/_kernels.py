@@ -1,4 +1,4 @@
-"""A point and rows come in, the rows that may be nearest to it leave: most are dropped by a rough distance."""
+"""Compiled loops of the attacks, loaded late because numba is slow to load."""
 
 from __future__ import annotations
 
@@ -7,13 +7,44 @@ from numba import njit
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
 # The rough distance sums products in another order: it is off by some 1e-15 of the coordinates, far less than this.
 ROUNDING = 1e-9
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def scan(
+def matching_rows(
+    values: Floats,
+    columns: NDArray[np.int64],
+    low: Floats,
+    high: Floats,
+    enough: int,
+    counts: NDArray[np.int64],
+) -> None:
+    """Fill `counts` with the number of rows that fulfil all conditions of a predicate, at most `enough`.
+
+    Args:
+        values: (rows, columns), best with each column contiguous.
+        columns: (predicates, conditions) which column each condition is about; likewise `low` and `high`.
+        enough: where to stop counting.
+    """
+    for i in range(columns.shape[0]):
+        found = 0
+        for r in range(values.shape[0]):
+            fits = True
+            for c in range(columns.shape[1]):
+                value = values[r, columns[i, c]]
+                if not (low[i, c] <= value <= high[i, c]):
+                    fits = False
+                    break
+            if fits:
+                found += 1
+                if found == enough:
+                    break
+        counts[i] = found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def nearest_candidates(
     point: Floats,
     rows: Floats,
     nominal: NDArray[np.bool_],
