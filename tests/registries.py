@@ -10,14 +10,14 @@ from shoal.evaluation import measures
 from shoal.io import FORMATS
 from shoal.method import registry, stages
 from shoal.noise import families
-from shoal.report import sections
+from shoal.report import pages
 
 TABLES: tuple[dict[str, Any], ...] = (
     families._NOISES,
     stages._PARTITIONS,
     registry._registered,
     measures._MEASURES,
-    sections._SECTIONS,
+    pages._SECTIONS,
     FORMATS,
 )
 

@@ -36,7 +36,7 @@ from shoal.release.estimate import (
 from shoal.release.opening import Delivery
 from shoal.release.protect import Preparation, prepare
 from shoal.release.publish import Planned, plan
-from shoal.report.risks import MOST_ROWS
+from shoal.report.findings import MOST_ROWS
 from shoal.survey import survey, survey_schema
 from tests.conftest import slow_ones
 

@@ -359,7 +359,7 @@ MEDIAN = Measure(
 def test_a_measure_from_outside_is_measured_listed_and_ranked_by() -> None:
     from rich.console import Console
 
-    from shoal.report.measures import measure_lines
+    from shoal.report.findings import measure_lines
 
     register_measure(MEDIAN)
     data = conformance.frame(conformance.people(), "pyarrow")

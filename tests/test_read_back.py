@@ -19,7 +19,7 @@ from shoal.columns.schema import Attribute, Schema
 from shoal.io import read
 from shoal.method.reading import fraction
 from shoal.report.compare import compare
-from shoal.report.subject import of_release
+from shoal.report.findings import of_release
 from shoal.text import Message
 
 N = 48

@@ -158,7 +158,7 @@ def costs() -> tuple[Cost, ...]:
     from shoal.evaluation.measures import ranked_by
     from shoal.method.registry import method_class, names
     from shoal.noise.families import NOISES
-    from shoal.report.sections import SECTIONS
+    from shoal.report.pages import SECTIONS
 
     return (
         Cost(
@@ -209,9 +209,9 @@ def costs() -> tuple[Cost, ...]:
         ),
         Cost(
             "a section of the report",
-            "a `Section` in `report/sections.py` and a template",
+            "a `Section` in `report/pages.py` and a template",
             tuple(SECTIONS),
-            "report/sections.py",
+            "report/pages.py",
             ("id",),
         ),
         Cost(

@@ -25,7 +25,7 @@ from shoal.method.registry import names, register
 from shoal.method.stages import _PARTITIONS, PARTITIONS, PartitionStage
 from shoal.noise.families import _NOISES, NOISES, NoiseFamily
 from shoal.origin import Outside
-from shoal.report.sections import Section, register_section
+from shoal.report.pages import Section, register_section
 
 __all__ = [
     "Accounting",

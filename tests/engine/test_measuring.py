@@ -25,7 +25,7 @@ from shoal.io.binary_files import frozen
 from shoal.release.engines.local import LocalRunner
 from shoal.release.measuring import opened, tally, together, values
 from shoal.release.measuring.calls import checked, evaluated
-from shoal.report.subject import of_bundle, published
+from shoal.report.findings import of_bundle, published
 from tests.conftest import amount
 
 MEASURING = Path(shoal.__file__).parent / "release" / "measuring"

@@ -24,7 +24,7 @@ from shoal.mechanisms.moments.spectra import Spectra, lattice_step
 from shoal.method.registry import method_class, names
 from shoal.noise import Seeded, round_up_scale
 from shoal.release.protect import Preparation, prepare
-from shoal.report.subject import of_bundle
+from shoal.report.findings import of_bundle
 
 NAMES = ("income", "tax", "rent")
 DOMAINS = {"income": (0.0, 1000.0), "tax": (0.0, 400.0), "rent": (-50.0, 50.0)}

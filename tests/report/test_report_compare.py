@@ -16,12 +16,21 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.io import Table, read
-from shoal.report.compare import BINS, MOST_LABELS, OTHER, bin_edges, compare, percent_words
-from shoal.report.groups import grouped
-from shoal.report.page_figures import attribute_sections, relation_sections
-from shoal.report.relations import MOST_PAIRS, correlate, pair_tables
+from shoal.report.compare import (
+    BINS,
+    MOST_LABELS,
+    MOST_PAIRS,
+    OTHER,
+    bin_edges,
+    compare,
+    correlate,
+    grouped,
+    pair_tables,
+    percent_words,
+)
+from shoal.report.figures import attribute_sections, relation_sections
+from shoal.report.findings import Subject, of_release
 from shoal.report.source import Ends
-from shoal.report.subject import Subject, of_release
 
 LEVELS = ("none", "school", "degree")
 

@@ -8,9 +8,8 @@ import pytest
 
 import shoal
 from shoal.io import read
-from shoal.report.disclosure import disclosed
+from shoal.report.findings import disclosed, of_release
 from shoal.report.pages import _environment
-from shoal.report.subject import of_release
 
 ROLES = {
     "age": {"role": "quasi-identifier", "lo": 0, "hi": 100},

@@ -13,9 +13,7 @@ from shoal.evaluation.linkage import record_linkage
 from shoal.evaluation.verdict import MOST_LINKED, linkage_line, verdict
 from shoal.io import read
 from shoal.report import internal_report
-from shoal.report.findings import find
-from shoal.report.risks import attacked
-from shoal.report.subject import of_release
+from shoal.report.findings import attacked, find, of_release
 from shoal.text import Message
 
 

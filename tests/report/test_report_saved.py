@@ -20,7 +20,7 @@ from shoal.cli import run
 from shoal.evaluation.verdict import verdict
 from shoal.io import Table, read, write
 from shoal.release.measuring import sources
-from shoal.report import findings, internal_report, risks
+from shoal.report import findings, internal_report
 from shoal.report.excerpt import excerpt, released_rows, some_rows
 
 COMPARED = (
@@ -190,7 +190,7 @@ def test_a_table_on_disk_is_compared_too(tmp_path: Path) -> None:
 def test_a_large_table_on_disk_is_attacked_on_a_sample_and_counted_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (risks, sources):
+    for module in (findings, sources):
         monkeypatch.setattr(module, "MOST_ROWS", 150)
         monkeypatch.setattr(module, "SAMPLE", 120)
     page = on_disk(tmp_path)
@@ -288,9 +288,9 @@ def test_an_excerpt_of_a_file_is_that_of_the_table(tmp_path: Path) -> None:
 
 @pytest.fixture
 def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (risks, findings):
+    for module in (findings, findings):
         monkeypatch.setattr(module, "MOST_ROWS", 150)
-    monkeypatch.setattr(risks, "SAMPLE", 100)
+    monkeypatch.setattr(findings, "SAMPLE", 100)
 
 
 @pytest.mark.usefixtures("_small_limits")
@@ -343,7 +343,7 @@ def test_what_cannot_be_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def findings_subject(made: shoal.Release) -> Any:
-    from shoal.report.subject import of_release
+    from shoal.report.findings import of_release
 
     subject = of_release(made)
     assert isinstance(subject.table, Table)

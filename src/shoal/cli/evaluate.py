@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from shoal.io import Table
     from shoal.progress import Progress
     from shoal.release.engines.stages import Runner
-    from shoal.report.subject import Subject
+    from shoal.report.findings import Subject
 
 
 def flags() -> tuple[Flag, ...]:
@@ -69,7 +69,7 @@ def evaluate(typed: Mapping[str, Any]) -> None:
     """
     from shoal.evaluation.verdict import verdict
     from shoal.release.measuring.calls import data_of, in_memory_because
-    from shoal.report.subject import bundle_of
+    from shoal.report.findings import bundle_of
 
     bundle = bundle_of(typed["released"], on_disk=True)
     tables = typed["original"], data_of(bundle, typed["released"])
@@ -99,7 +99,7 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progress) -> Evaluation:
     from shoal.columns.declaration import read_declared
     from shoal.evaluation import evaluate as measure
-    from shoal.report.subject import bundle_of, published
+    from shoal.report.findings import bundle_of, published
 
     progress("reading the tables", 0, 1)
     if bundle is not None and bundle.table.path is not None:

@@ -64,7 +64,7 @@ def report(
     from shoal.release.measuring.calls import in_memory_because
     from shoal.release.measuring.pages import report_in_parts
     from shoal.report import bundle_report
-    from shoal.report.subject import of_bundle
+    from shoal.report.findings import of_bundle
 
     private = original is not None
     if target is not None and not private:

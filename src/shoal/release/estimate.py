@@ -30,7 +30,7 @@ from shoal.partition.base import standing_for
 from shoal.progress import silent
 from shoal.release.bundle import save_bundle
 from shoal.release.engines.local import LocalRunner
-from shoal.report.risks import MOST_ROWS
+from shoal.report.findings import MOST_ROWS
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:

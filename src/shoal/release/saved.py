@@ -15,7 +15,7 @@ from shoal.method.method import Method
 from shoal.method.recipe import load_recipe
 from shoal.method.registry import configured, parameters
 from shoal.method.statement import PrivacyStatement
-from shoal.report.subject import of_bundle
+from shoal.report.findings import of_bundle
 
 
 @displayed(summaries.of_bundle)

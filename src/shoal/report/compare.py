@@ -1,10 +1,11 @@
-"""Attributes before and after: an original (or none) and a released table come in, shares, quantiles and changes leave.
+"""Compare original and released table: distributions, correlations, group means and detail of rows.
 
 Only counts in bins and quantiles go on, never the values themselves: pages stay small for tables of any size.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -15,12 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
+from shoal.columns.column import labels_of, numbers
 from shoal.columns.kinds import Kind, day_text
 from shoal.display import internal
+from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.utility import Moments
 from shoal.io import Table
-from shoal.report.source import Ends, Marginal, source_of
-from shoal.report.subject import Subject
+from shoal.report.findings import Subject
+from shoal.report.source import Counted, Ends, Marginal, source_of
 
 Floats = NDArray[np.float64]
 
@@ -31,6 +34,22 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _POINTS = np.linspace(0.0, 1.0, 101)
 # places among the points of the quantiles that are put into words
 _NAMED = (5, 25, 50, 75, 95)
+Codes = NDArray[np.int64]
+
+# a matrix with more columns than this cannot be read
+MOST_COLUMNS = 24
+MOST_PAIRS = 6
+# pairs of which is said whether they were kept, and the shares of a relation from which on they were, or partly
+MOST_KEPT = 12
+KEPT, WEAKENED = 0.75, 0.25
+_CELLS = 16
+_LEFT_OUT = -1
+MOST_GROUPED = 3
+# a mean of fewer rows says more about them than about their group
+_FEWEST_ROWS = 5
+_MOST_GROUPS = 12
+# values (rows times columns) up to which equal rows are counted
+_COUNTED = 5_000_000
 
 
 @internal()
@@ -317,3 +336,341 @@ def number_words(value: float) -> str:
         return f"{value:,.0f}"
     mantissa, exponent = f"{value:.3e}".split("e")
     return f"{mantissa}×10{str(int(exponent)).translate(_RAISED)}"
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Correlations:
+    """Pearson correlations of the columns with an order; NaN where a column is constant."""
+
+    names: tuple[str, ...]
+    before: Floats | None
+    after: Floats
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Axis:
+    """One column cut into few cells: equal parts of its range, or labels.
+
+    Attributes:
+        edges: of the parts; None for labels.
+        codes: cell of each row of the original (if any) and of the released table; -1 for a row without one.
+    """
+
+    name: str
+    attribute: Attribute
+    labels: tuple[str, ...]
+    edges: Floats | None
+    codes: tuple[Codes, ...]
+
+    @property
+    def size(self) -> int:
+        return len(self.labels) if self.edges is None else self.edges.size - 1
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class PairTable:
+    """Two columns together: shares of the rows in each cell.
+
+    Attributes:
+        moved: share of rows that would have to move between cells; None without an original.
+    """
+
+    first: Axis
+    second: Axis
+    before: Floats | None
+    after: Floats
+    moved: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPair:
+    """How far two columns belong together: Cramér's V of their two-way tables, without what chance adds to it.
+
+    Attributes:
+        before, after: in the original and in the released table, 0 (nothing) to 1 (one tells the other).
+        chance: what columns that have nothing to do with each other hardly reach in a table of that size.
+    """
+
+    first: str
+    second: str
+    before: float
+    after: float
+    chance: float
+
+    @property
+    def word(self) -> str:
+        """Whether the release still shows the relation.
+
+        >>> KeptPair("age", "pay", 0.3, 0.28, 0.01).word, KeptPair("age", "pay", 0.3, 0.02, 0.01).word
+        ('kept', 'lost')
+        """
+        if self.before <= self.chance:
+            return "none to keep"
+        left = self.after / self.before
+        return "kept" if left >= KEPT else "weakened" if left >= WEAKENED else "lost"
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Two-way tables.
+
+    Attributes:
+        names: the columns that take part.
+        moved: for each pair of columns the share of rows that would have to move; None without an original.
+        shown: the pairs to draw: those that changed most, then those that belong together most.
+        kept: how far columns belong together before and after, the closest pairs first; empty without an original.
+        axes: the columns, cut into cells.
+        strongest: the pairs as places among the columns, those that belong together most first.
+    """
+
+    names: tuple[str, ...]
+    moved: Floats | None
+    shown: tuple[PairTable, ...]
+    left_out: tuple[str, ...]
+    kept: tuple[KeptPair, ...]
+    axes: tuple[Axis, ...]
+    strongest: tuple[tuple[int, int], ...]
+
+
+def correlate(subject: Subject, original: Table | None) -> Correlations | None:
+    """Correlations of both tables; None with fewer than two columns that have an order."""
+    names = [
+        name
+        for name in subject.columns
+        if subject.attribute(name).kind_facts.ordered and (original is None or name in original.names)
+    ][:MOST_COLUMNS]
+    if len(names) < 2:
+        return None
+    attributes = [subject.attribute(name) for name in names]
+    return Correlations(
+        tuple(names),
+        None if original is None else source_of(original).correlations(attributes),
+        source_of(subject.table).correlations(attributes),
+    )
+
+
+def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
+    """Two-way tables of all pairs of columns, and the few worth looking at; None with fewer than two columns.
+
+    Cost:
+        One pass over at most 100,000 rows for each pair of at most 24 columns.
+    """
+    names = [name for name in subject.columns if original is None or name in original.names]
+    used, left_out = names[:MOST_COLUMNS], names[MOST_COLUMNS:]
+    if len(used) < 2:
+        return None
+    tables = [subject.table] if original is None else [original, subject.table]
+    samples = [source_of(table).sample() for table in tables]
+    axes = [_axis(subject, name, tables, samples) for name in used]
+    moved = None if original is None else np.zeros((len(used), len(used)))
+    together: dict[tuple[int, int], float] = {}
+    kept: list[KeptPair] = []
+    for i, j in itertools.combinations(range(len(used)), 2):
+        grids = _grids(axes[i], axes[j])
+        together[i, j] = _dependence(grids[0])
+        if moved is not None:
+            moved[i, j] = moved[j, i] = 0.5 * float(np.abs(grids[1] - grids[0]).sum())
+            first, second = (cramers_v(grid, own.n) for grid, own in zip(grids, samples, strict=True))
+            kept.append(KeptPair(used[i], used[j], first, second, _hardly_by_chance(grids[0], samples[0].n)))
+    shown = []
+    for i, j in _worth_showing(together, moved):
+        grids = _grids(axes[i], axes[j])
+        before = None if original is None else grids[0]
+        shown.append(
+            PairTable(axes[i], axes[j], before, grids[-1], None if moved is None else float(moved[i, j]))
+        )
+    return Pairs(
+        tuple(used),
+        moved,
+        tuple(shown),
+        tuple(left_out),
+        tuple(sorted(kept, key=lambda pair: -pair.before)),
+        tuple(axes),
+        tuple(sorted(together, key=lambda pair: (-together[pair], pair))),
+    )
+
+
+def _worth_showing(together: dict[tuple[int, int], float], moved: Floats | None) -> list[tuple[int, int]]:
+    """The pairs that belong together most, and before them, where that is known, those that changed most."""
+    strongest = sorted(together, key=lambda pair: (-together[pair], pair))
+    if moved is None:
+        return strongest[:MOST_PAIRS]
+    worst = sorted(together, key=lambda pair: (-float(moved[pair]), pair))[: MOST_PAIRS // 2]
+    return [*worst, *(pair for pair in strongest if pair not in worst)][:MOST_PAIRS]
+
+
+def _axis(subject: Subject, name: str, tables: Sequence[Table], samples: Sequence[Table]) -> Axis:
+    attribute = subject.attribute(name)
+    if not attribute.kind_facts.ordered:
+        labels, _ = top_labels(subject, name, tables)
+        place = {label: code for code, label in enumerate(labels)}
+        last = len(labels) - 1
+        codes = tuple(
+            np.array(
+                [
+                    place.get(MISSING_VALUE if label is None else label, last)
+                    for label in labels_of(sample, attribute)
+                ],
+                np.int64,
+            )
+            for sample in samples
+        )
+        return Axis(name, attribute, tuple(labels), None, codes)
+    labels_in_order: tuple[str, ...] = attribute.ordered if attribute.kind_facts.listed else ()
+    edges = (
+        place_edges(len(labels_in_order))
+        if labels_in_order
+        else bin_edges([source_of(table).ends(attribute) for table in tables], _CELLS)
+    )
+    codes = tuple(_cells(numbers(sample, attribute), edges) for sample in samples)
+    return Axis(name, attribute, labels_in_order, None if labels_in_order else edges, codes)
+
+
+def _cells(values: Floats, edges: Floats) -> Codes:
+    present = np.isfinite(values)
+    found = np.searchsorted(edges, np.where(present, values, edges[0]), side="right") - 1
+    return np.where(present, np.clip(found, 0, edges.size - 2), _LEFT_OUT).astype(np.int64)
+
+
+def _grids(first: Axis, second: Axis) -> list[Floats]:
+    """Shares of the rows in each cell, one grid for each table."""
+    grids = []
+    for one, other in zip(first.codes, second.codes, strict=True):
+        both = (one != _LEFT_OUT) & (other != _LEFT_OUT)
+        counts = np.bincount(one[both] * second.size + other[both], minlength=first.size * second.size)
+        grids.append(counts.reshape(first.size, second.size) / max(int(both.sum()), 1))
+    return grids
+
+
+def _dependence(grid: Floats) -> float:
+    """How far a two-way table is from that of independent columns, as a share of the rows."""
+    expected = grid.sum(axis=1, keepdims=True) * grid.sum(axis=0, keepdims=True)
+    return 0.5 * float(np.abs(grid - expected).sum())
+
+
+def cramers_v(grid: Floats, rows: int) -> float:
+    """Cramér's V of a two-way table of shares, with the correction of its bias by Bergsma (2013).
+
+    >>> round(cramers_v(np.diag([0.5, 0.5]), 1000), 2), cramers_v(np.full((2, 2), 0.25), 1000)
+    (1.0, 0.0)
+    """
+    used = _filled(grid)
+    if min(used.shape) < 2 or rows < 3:
+        return 0.0
+    expected = used.sum(axis=1, keepdims=True) * used.sum(axis=0, keepdims=True)
+    phi = float(((used - expected) ** 2 / expected).sum())
+    wide, tall = (size - (size - 1) ** 2 / (rows - 1) for size in used.shape)
+    left = max(0.0, phi - math.prod(size - 1 for size in used.shape) / (rows - 1))
+    return min(math.sqrt(left / max(min(wide, tall) - 1, 1e-9)), 1.0)
+
+
+def _hardly_by_chance(grid: Floats, rows: int) -> float:
+    """Three standard deviations of the squared measure above nothing, and never less than 0.05."""
+    used = _filled(grid)
+    if min(used.shape) < 2:
+        return 1.0
+    degrees = math.prod(size - 1 for size in used.shape)
+    return max(0.05, math.sqrt(3 * math.sqrt(2 * degrees) / max(rows, 1) / (min(used.shape) - 1)))
+
+
+def _filled(grid: Floats) -> Floats:
+    """A two-way table without empty rows and columns."""
+    filled: Floats = grid[grid.sum(axis=1) > 0][:, grid.sum(axis=0) > 0]
+    return filled
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """The mean of one column inside the groups that another makes.
+
+    Attributes:
+        labels: of the groups, at most twelve of them, the largest first.
+        before, after: the means; None for a group with hardly any row, and all of `before` without an original.
+    """
+
+    measured: str
+    by: str
+    labels: tuple[str, ...]
+    before: tuple[float | None, ...] | None
+    after: tuple[float | None, ...]
+
+    @property
+    def words(self) -> str:
+        """What changed most, in words."""
+        if self.before is None:
+            return f"{len(self.labels)} groups of the released table"
+        gaps = [
+            (abs(second - first), label, first, second)
+            for label, first, second in zip(self.labels, self.before, self.after, strict=True)
+            if first is not None and second is not None
+        ]
+        if not gaps:
+            return "no group has enough rows in both tables"
+        _, label, first, second = max(gaps)
+        return f"the group that moves most is {label}, from {first:,.4g} to {second:,.4g}"
+
+
+def grouped(subject: Subject, original: Table | None, pairs: Pairs | None) -> list[Grouped]:
+    """Means of measured columns inside the groups of named ones: the pairs that belong together most."""
+    if pairs is None:
+        return []
+    tables = [subject.table] if original is None else [original, subject.table]
+    samples = [source_of(table).sample() for table in tables]
+    found: list[Grouped] = []
+    for first, second in pairs.strongest:
+        one, other = pairs.axes[first], pairs.axes[second]
+        for measured, by in ((one, other), (other, one)):
+            facts = measured.attribute.kind_facts
+            if facts.measured and not facts.days and by.edges is None and by.size > 1:
+                means = [
+                    _means(numbers(sample, measured.attribute), by.codes[number], by.size)
+                    for number, sample in enumerate(samples)
+                ]
+                found += _of_groups(measured.name, by, means)
+        if len(found) >= MOST_GROUPED:
+            break
+    return found[:MOST_GROUPED]
+
+
+def _means(values: Floats, codes: NDArray[np.int64], size: int) -> list[float | None]:
+    here = np.isfinite(values) & (codes >= 0)
+    counts = np.bincount(codes[here], minlength=size)
+    sums = np.bincount(codes[here], weights=values[here], minlength=size)
+    return [
+        float(total / count) if count >= _FEWEST_ROWS else None
+        for total, count in zip(sums, counts, strict=True)
+    ]
+
+
+def _of_groups(name: str, by: Axis, means: Sequence[list[float | None]]) -> list[Grouped]:
+    counts = np.bincount(by.codes[0][by.codes[0] >= 0], minlength=by.size)
+    order = [int(code) for code in np.argsort(-counts, kind="stable")]
+    shown = [code for code in order if any(found[code] is not None for found in means)][:_MOST_GROUPS]
+    if len(shown) < 2 or not any(means[-1][code] is not None for code in shown):
+        return []
+    # ordered names keep their order
+    if by.attribute.kind_facts.listed:
+        shown = sorted(shown)
+    return [
+        Grouped(
+            name,
+            by.name,
+            tuple(by.labels[code] for code in shown),
+            tuple(means[0][code] for code in shown) if len(means) == 2 else None,
+            tuple(means[-1][code] for code in shown),
+        )
+    ]
+
+
+def different_rows(subject: Subject) -> int | None:
+    """How many different rows the released table has; None where counting would take long."""
+    table = subject.table
+    if isinstance(table.records, Counted):
+        return table.records.different
+    if table.path is not None or not subject.columns or table.n * len(subject.columns) > _COUNTED:
+        return None
+    return actual_k(table, subject.columns).groups

@@ -1,4 +1,4 @@
-"""Parts of large tables: a table or a release and numbers of rows come in, the same rows as a small table leave."""
+"""Excerpts of large tables: the same sample of rows of original and release."""
 
 from __future__ import annotations
 

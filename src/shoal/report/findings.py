@@ -1,32 +1,428 @@
-"""What an internal page knows: a release and its original come in, measures and risks leave.
+"""Findings of a report: public facts of a release, and measures and risks for internal pages.
 
 Tables of any size are measured in seconds: large ones on a sample, and the page says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.circumstances import TAKEN_FROM_DATA
 from shoal.columns.declaration import read_declared
+from shoal.columns.schema import Attribute, Schema
 from shoal.display import internal
-from shoal.errors import CancelledError, InputError, ShoalError
-from shoal.evaluation.verdict import BEYOND, linkage_line
-from shoal.io import Table, read
+from shoal.errors import CancelledError, InputError, OptionError, ShoalError
+from shoal.evaluation.attacks import AttackReport
+from shoal.evaluation.attacks.run import ONE_COLUMN, SEVERAL_COLUMNS
+from shoal.evaluation.disclosure import RiskFigures, risk
+from shoal.evaluation.verdict import ATTEMPTS, BEYOND, RiskLine, linkage_line
+from shoal.io import Table, read, read_columnwise, table_name
+from shoal.io.binary_files import parquet_files
+from shoal.method.log import LOG, done_in, log_entries
+from shoal.method.recipe import load_recipe, recipe_text
+from shoal.method.statement import PrivacyStatement
 from shoal.progress import Progress, silent
-from shoal.report.disclosure import Disclosure
-from shoal.report.excerpt import released_rows, some_rows
-from shoal.report.risks import MOST_ROWS, Risks, attacked
-from shoal.report.subject import Subject
+from shoal.report.excerpt import Rows, excerpt, released_rows, some_rows
 from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
     from shoal.release.protect import Release
 
+
+# a table, its keys, what is declared about it, and its sensitive columns
+Measure = Callable[[Table, Sequence[str], Schema, Sequence[str]], RiskFigures]
+# attacks compare attempts with rows: of larger tables a sample is attacked
+MOST_ROWS = 50_000
+SAMPLE = 20_000
+_FEWEST_ROWS = 10
+_SEED = 1
 # a sample has groups of its own
 _OF_ALL_ROWS = ("actual_k", "groups", "unique_share", "actual_k_per_attribute")
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Subject:
+    """A released table with everything public about it.
+
+    Attributes:
+        statement: the privacy statement as plain values, as in `statement.json`.
+        table: the released table.
+        schema: the public facts about its columns.
+        columns: the released columns that the schema describes, in the order of the table.
+        recipe: the text of `method.toml`.
+        na: texts that stood for a missing value.
+        linked: further released tables by name.
+        log: what was done, one entry each.
+    """
+
+    statement: Mapping[str, Any]
+    table: Table
+    schema: Schema
+    columns: tuple[str, ...]
+    recipe: str
+    na: tuple[str, ...] = ()
+    linked: Mapping[str, Table] = field(default_factory=dict)
+    log: tuple[Mapping[str, str], ...] = ()
+
+    def attribute(self, name: str) -> Attribute:
+        return self.schema[name]
+
+    def share(self, name: str) -> str:
+        """ε of a column in words; empty where it has none."""
+        shares = self.statement["epsilon_per_attribute"]
+        if name not in shares:
+            return ""
+        return TAKEN_FROM_DATA if shares[name] is None else f"{shares[name]:.6g}"
+
+    def domain(self, name: str, values: NDArray[np.float64]) -> tuple[float, float]:
+        """The declared domain of a column with an order; a domain taken from the data stays out of the picture."""
+        attribute = self.schema[name]
+        if attribute.kind_facts.listed:
+            return 0.0, float(max(len(attribute.ordered) - 1, 1))
+        if attribute.lo is None or attribute.hi is None:
+            return (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
+        return float(attribute.lo), float(attribute.hi)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Measurable:
+    """A bundle as measures take a release: without rows in input order, which a bundle never holds."""
+
+    data: Table
+    schema: Schema
+    columns: tuple[str, ...]
+    domains: dict[str, tuple[float, float]]
+    aligned: None = None
+    kept: None = None
+
+
+def of_release(release: Release) -> Subject:
+    """The public facts about a release in memory."""
+    table = read(release.data)
+    return Subject(
+        statement=release.statement.to_dict(),
+        table=table,
+        schema=release.schema,
+        columns=tuple(name for name in table.names if name in release.domains),
+        recipe=recipe_text(release),
+        na=tuple(release.declared.na),
+        linked={name: read(frame) for name, frame in release.linked.items()},
+        log=tuple(log_entries(release)),
+    )
+
+
+def of_bundle(folder: str | Path, *, on_disk: bool = False) -> Subject:
+    """The public facts about a release on disk.
+
+    Args:
+        on_disk: a Parquet file stays where it is, as a folder of them always does.
+
+    Raises:
+        InputError: the folder is not a bundle, or one of its files cannot be read.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError("subject-there-no-folder", folder=folder)
+    statement = _statement(folder / "statement.json")
+    recipe_file = folder / "method.toml"
+    if not recipe_file.exists():
+        raise InputError("holds-no-method-toml", folder=folder)
+    recipe = load_recipe(recipe_file)
+    tables = {name: path for path in sorted(folder.iterdir()) if (name := table_name(path)) is not None}
+    if (folder / "data").is_dir():
+        tables["data"] = folder / "data"
+    if "data" not in tables:
+        raise InputError("holds-no-data-file", folder=folder)
+    if "schema" not in recipe:
+        raise OptionError("recipe-describes-no-column", recipe_file=recipe_file)
+    schema = recipe["schema"].stepped
+    dates = {a.name: a.format for a in schema.attributes if a.format is not None}
+    na = tuple(recipe.get("na", ()))
+    data = tables.pop("data")
+    # what an engine wrote is a folder of files, of which one column is read at a time
+    table = (
+        read_columnwise(data)
+        if data.is_dir() or (on_disk and data.suffix == ".parquet")
+        else read(data, na, schema.types, schema.file.of_release(), dates, strict=False)
+    )
+    released = set(recipe.get("columns", schema.names))
+    return Subject(
+        statement=statement,
+        table=table,
+        schema=schema,
+        columns=tuple(name for name in table.names if name in released and name in schema),
+        recipe=recipe_file.read_text("utf-8"),
+        na=na,
+        linked={
+            name: read(path, na, conventions=schema.file.of_release(), strict=False)
+            for name, path in tables.items()
+        },
+        log=done_in(folder / LOG),
+    )
+
+
+def bundle_of(path: str | Path, *, on_disk: bool = False) -> Subject | None:
+    """The bundle that a path names: its folder, or the data in it; None for any other table.
+
+    Args:
+        on_disk: as for `of_bundle`.
+
+    Raises:
+        InputError: it is a bundle, or a folder, and one of its files cannot be read.
+    """
+    path = Path(path)
+    if path.stem == "data" and path.exists() and (path.parent / "statement.json").is_file():
+        return of_bundle(path.parent, on_disk=on_disk)
+    if not path.is_dir():
+        return None
+    # a folder of Parquet files from any tool is a table
+    plain = not (path / "statement.json").exists() and bool(parquet_files(path))
+    return None if plain else of_bundle(path, on_disk=on_disk)
+
+
+def published(subject: Subject) -> Measurable:
+    """The bundle as `shoal.evaluate` takes it, so that kinds, domains and taxonomies are those of the schema."""
+    domains = {}
+    for name in subject.columns:
+        attribute = subject.attribute(name)
+        if attribute.kind_facts.listed or attribute.lo is not None:
+            domains[name] = subject.domain(name, np.empty(0))
+    return Measurable(subject.table, subject.schema, subject.columns, domains)
+
+
+def _statement(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        raise InputError("holds-no-statement-json", parent=path.parent)
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError("is-not-json", path=path, reason=error) from None
+    # one of an earlier version is brought into today's form
+    return PrivacyStatement.from_dict(found, f"'{path}'").to_dict()
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Disclosure:
+    """Figures of both tables by the same keys.
+
+    Attributes:
+        keys: the quasi-identifiers that both tables have.
+        titles: what the columns of values are about.
+        lines: name, one value for each title, meaning.
+        conditions: what the figures rest on.
+    """
+
+    keys: tuple[str, ...]
+    titles: tuple[str, ...]
+    lines: tuple[tuple[str, tuple[str, ...], str], ...]
+    conditions: tuple[str, ...]
+
+
+def disclosed(
+    before: Table,
+    subject: Subject,
+    schema: Schema | None = None,
+    progress: Progress = silent,
+    measure: Measure | None = None,
+) -> Disclosure | None:
+    """The risk of both tables by the quasi-identifiers; None where there are none, or it cannot be measured.
+
+    A missing value is a value of its own, as in the claim of k-anonymity. Both tables are taken for the population
+    unless both have weights, and their rows are counted; an original whose weights were not released is measured with
+    them too, and one in which a column says whose row it is, by persons.
+
+    Args:
+        before: the original rows.
+        subject: the released table and what is public about it.
+        schema: what was declared about the original, with the roles of columns that were not released.
+        measure: how the figures of a table are measured; by default in memory.
+    """
+    keys = tuple(
+        name
+        for name in subject.columns
+        if subject.attribute(name).role == "quasi-identifier" and name in before.names
+    )
+    if not keys:
+        return None
+    sensitive = [
+        name
+        for name in subject.columns
+        if subject.attribute(name).role == "confidential"
+        and not subject.attribute(name).kind_facts.measured
+        and name in before.names
+    ]
+    progress("measuring the disclosure risk", 0, 1)
+    whole = schema or subject.schema
+    # what is public names the weight and the unit, which the original has and the released table has not
+    gone = {
+        role
+        for role in ("weight", "unit")
+        for a in whole.attributes
+        if a.role == role and a.name in before.names and a.name not in subject.table.names
+    }
+    alike = _without(subject.schema, gone)
+    tables = {"original": (before, alike), "released": (subject.table, subject.schema)}
+    if "weight" in gone:
+        tables = {"original, weighted": (before, _without(whole, {"unit"})), **tables}
+    if "unit" in gone and measure is None:
+        tables = {"original, persons": (before, _without(whole, {"weight"})), **tables}
+    try:
+        found = {
+            title: (measure or _in_memory)(table, keys, known, sensitive)
+            for title, (table, known) in tables.items()
+        }
+    except CancelledError:
+        raise
+    except ShoalError:
+        # such as a weight that is missing: a page without this section is better than none
+        return None
+    return Disclosure(keys, tuple(found), _side_by_side(found), _conditions(found))
+
+
+def _without(schema: Schema, roles: Collection[str]) -> Schema:
+    return replace(schema, attributes=tuple(a for a in schema.attributes if a.role not in roles))
+
+
+def _in_memory(table: Table, keys: Sequence[str], schema: Schema, sensitive: Sequence[str]) -> RiskFigures:
+    return risk(table, keys, schema=schema, sensitive=sensitive, missing="category").figures
+
+
+def _side_by_side(found: Mapping[str, RiskFigures]) -> tuple[tuple[str, tuple[str, ...], str], ...]:
+    """Figures by name; a table without weights or households has fewer of them."""
+    values = {title: {name: value for name, value, _ in one.lines()} for title, one in found.items()}
+    meanings = {name: meaning for one in found.values() for name, _, meaning in one.lines()}
+    return tuple(
+        (name, tuple(own.get(name, "-") for own in values.values()), meaning)
+        for name, meaning in meanings.items()
+    )
+
+
+def _conditions(found: Mapping[str, RiskFigures]) -> tuple[str, ...]:
+    words = [one.conditions for one in found.values()]
+    if len(set(words)) == 1:
+        return (words[0],)
+    return tuple(f"{title.capitalize()}: {told}" for title, told in zip(found, words, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Risks:
+    """Measured lines, and what could not be measured, or not on all rows, which `remarks` has in words."""
+
+    lines: tuple[RiskLine, ...] = ()
+    told: tuple[Message, ...] = ()
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(map(str, self.told))
+
+
+def attacked(
+    original: Table,
+    released: Table,
+    columns: Sequence[str],
+    released_rows: Callable[[Rows], Table] | None = None,
+    progress: Progress = silent,
+    of: tuple[int, int] | None = None,
+) -> Risks:
+    """Linkability, singling out and inference on the released table and on the original itself.
+
+    The targets are chosen by a fixed seed: the same tables give the same page.
+
+    Args:
+        original: the table that was protected.
+        released: the released table.
+        columns: the released columns.
+        released_rows: the released rows of given records, where that is known. A sample of a large table is then one of
+            records with their rows; otherwise rows of both tables are sampled apart, which the page says.
+        of: the numbers of rows of the tables that these are samples of, drawn apart.
+
+    Cost:
+        Twice that of `shoal.attack` with 300 attempts, on at most 50,000 rows.
+    """
+    from shoal.evaluation.attacks import attack
+
+    names = [name for name in columns if name in original.names and name in released.names]
+    if not names:
+        return Risks(told=(Message("no-column-to-attack"),))
+    whole = of or (original.n, released.n)
+    large = max(whole) > MOST_ROWS
+    told = []
+    if large and released_rows is not None:
+        records = some_rows(original.n, SAMPLE)
+        told.append(Message.of("attacked-sample-of-records", rows=records.size, of=original.n))
+        original, released = excerpt(original, records, names), released_rows(records)
+    parted = large and released_rows is None
+    tables = []
+    for table, which in ((original, "original"), (released, "released")):
+        usable = _complete(table, names)
+        if usable.size < _FEWEST_ROWS:
+            return Risks(told=(Message.of("too-few-rows-to-attack", which=which, rows=usable.size),))
+        if usable.size < table.n:
+            told.append(Message.of("rows-with-gaps-left-out", rows=table.n - usable.size, which=which))
+        chosen = some_rows(usable, SAMPLE) if usable.size > MOST_ROWS else usable
+        tables.append(excerpt(table, chosen, names) if chosen.size < table.n else table)
+    if parted:
+        rows = {
+            "original": tables[0].n,
+            "of_original": whole[0],
+            "released": tables[1].n,
+            "of_released": whole[1],
+        }
+        told.append(Message("attacked-samples-apart", rows))
+    try:
+        how: dict[str, Any] = {"columns": names, "attempts": ATTEMPTS, "seed": _SEED, "progress": progress}
+        found = attack(*tables, **how)
+        bare = attack(tables[0], tables[0], **how)
+    except CancelledError:
+        raise
+    except ShoalError as error:
+        return Risks(told=(Message.of("attacks-refused", reason=error),))
+    told += [Message.of("attack-not-possible", name=name, reason=why) for name, why in found.skipped.items()]
+    lines = tuple(_line(found, bare, place, parted=parted) for place in range(len(found.risks)))
+    return Risks(lines, tuple(told))
+
+
+def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) -> RiskLine:
+    risk = found.risks[place]
+    inferred = risk.secret is not None
+    same = next((other for other in bare.risks if other.attack == risk.attack), None)
+    return RiskLine(
+        name=risk.attack,
+        # the list of all other columns would fill the page
+        known=Message.of("knows-other-columns") if inferred else risk.known,
+        success=risk.success.value,
+        interval=risk.success.interval,
+        chance=risk.baseline.value,
+        chance_high=risk.baseline.interval[1],
+        unprotected=None if same is None else same.success.value,
+        unprotected_interval=None if same is None else same.success.interval,
+        identity=not inferred,
+        parted=parted,
+        attempts=risk.success.attempts,
+        singles_out=risk.attack in (ONE_COLUMN, SEVERAL_COLUMNS),
+    )
+
+
+def _complete(table: Table, names: Sequence[str]) -> NDArray[np.int64]:
+    """Numbers of the rows without a missing value."""
+    gaps = np.zeros(table.n, dtype=bool)
+    for name in names:
+        if table.is_numeric(name):
+            gaps |= ~np.isfinite(table.numeric(name))
+        else:
+            gaps |= np.asarray(table.series(name).is_null().to_numpy(), dtype=bool)
+    return np.flatnonzero(~gaps)
 
 
 @internal()
@@ -154,3 +550,37 @@ def _quasi_linkage(release: Release, before: Table, subject: Subject, progress: 
         return ()
     known = Message.of("knows-quasi-identifiers")
     return tuple(linkage_line(measured, compared, quasi, "record linkage, quasi-identifiers", known))
+
+
+def measure_lines(found: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
+    """Every measure that exists; those of a column are named after it.
+
+    >>> measure_lines({"sse": 1234567.891, "sae": None, "attributes": {"age": {"sse": 0.25, "kind": "numeric"}}})
+    [('sse', '1.23457e+06'), ('age, sse', '0.25')]
+    """
+    lines: list[tuple[str, str]] = []
+    for key, value in found.items():
+        if value is None or key == "kind":
+            continue
+        name = f"{before}{key}"
+        if isinstance(value, Mapping):
+            lines += measure_lines(value, before if key == "attributes" else f"{name}, ")
+        else:
+            lines.append((name, _words(value)))
+    return lines
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return (
+            " to ".join(_words(part) for part in value)
+            if _interval(value)
+            else ", ".join(map(str, value)) or "none"
+        )
+    return str(value)
+
+
+def _interval(value: Sequence[Any]) -> bool:
+    return len(value) == 2 and all(isinstance(part, float) for part in value)

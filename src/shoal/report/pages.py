@@ -1,32 +1,51 @@
-"""The pages: a release or a bundle, perhaps with its original, comes in; one self-contained HTML text leaves.
+"""Pages: public, internal and comparison reports as one self-contained HTML document each.
 
 There are three, from one template: the public report, the internal report of a release, and the comparison of a bundle
 with its original. None has a script or loads anything: the page itself forbids it.
+
+A new section is one entry and one template (`shoal/templates/sections/`); `register_section` adds one from outside the
+package, whose template is a text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.columns.declaration import read_declared
-from shoal.errors import InputError, closest
+from shoal.display import internal
+from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation.result import most_moved
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, RiskLine, verdict
 from shoal.io import Table
 from shoal.look import tokens
+from shoal.method.parts import CANNOT_CHECK, three_parts
 from shoal.progress import Progress, silent
-from shoal.report.compare import percent_words
-from shoal.report.disclosure import disclosed
-from shoal.report.findings import Findings, find
-from shoal.report.profile import different_rows
-from shoal.report.risks import Risks, attacked
-from shoal.report.sections import Page, section_values
-from shoal.report.subject import Subject, of_bundle, of_release, published
-from shoal.report.words import NOT_ANY, epsilon_words, explanation, k_words
+from shoal.report.compare import different_rows, percent_words
+from shoal.report.figures import (
+    attribute_sections,
+    cluster_figure,
+    learning_strips,
+    relation_sections,
+    risk_strip,
+)
+from shoal.report.findings import (
+    Disclosure,
+    Findings,
+    Risks,
+    Subject,
+    attacked,
+    disclosed,
+    find,
+    measure_lines,
+    of_bundle,
+    of_release,
+    published,
+)
+from shoal.report.words import NOT_ANY, criteria, epsilon_words, explanation, k_words
 from shoal.text import Message, roughly
 
 if TYPE_CHECKING:
@@ -35,9 +54,188 @@ if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
     from shoal.release.protect import Release
 
+
 PUBLIC, INTERNAL, COMPARISON = "Public report", "Internal report", "Comparison"
 # runs of learning for a report: enough for an interval
 _RUNS = 3
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Page:
+    """What a page is made from.
+
+    Attributes:
+        before: the original table, None where it is not there.
+        measured: what `shoal.evaluate` found, as plain values.
+        private: the page holds facts about the original data.
+        rows_drawn: the released rows belong to nobody.
+        short: what is not worth its time at every release is left out.
+        facts: private facts of the release that its mechanism wrote down.
+        clusters: sizes of the clusters, by the columns that they are of.
+        disclosure: the risk by the quasi-identifiers, before and after.
+    """
+
+    subject: Subject
+    before: Table | None
+    measured: Mapping[str, Any] | None
+    risks: Risks
+    private: bool
+    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    facts: Mapping[str, Any] | None = None
+    clusters: Sequence[tuple[str, Any]] = ()
+    short: bool = False
+    rows_drawn: bool = False
+    disclosure: Disclosure | None = None
+
+
+def _nothing(page: Page) -> dict[str, Any]:
+    return {}
+
+
+def _always(values: Mapping[str, Any]) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One section of a page.
+
+    Attributes:
+        id: of its heading, which the contents lead to.
+        values: what its template needs, from what the page is made from.
+        shown: whether the page has it, by the values of all sections.
+        text: the template itself, for a section from outside the package.
+    """
+
+    id: str
+    title: str
+    values: Callable[[Page], dict[str, Any]] = _nothing
+    shown: Callable[[Mapping[str, Any]], bool] = _always
+    text: str | None = None
+
+
+def _terms(page: Page) -> dict[str, Any]:
+    return {"three": three_parts(page.subject.statement), "cannot_check": CANNOT_CHECK}
+
+
+def _columns(page: Page) -> dict[str, Any]:
+    return {
+        "attributes": attribute_sections(page.subject, page.before, page.measured),
+        "remarks": page.remarks,
+    }
+
+
+def _together(page: Page) -> dict[str, Any]:
+    # rows that belong to nobody were drawn from what was learned about pairs of columns
+    drawn = page.private and page.rows_drawn
+    return {"relations": {} if page.short else relation_sections(page.subject, page.before), "drawn": drawn}
+
+
+def _learning(page: Page) -> dict[str, Any]:
+    learning = None if page.measured is None else page.measured["learning"]
+    return {
+        "learning": learning,
+        "learning_strips": {} if learning is None else learning_strips(learning),
+    }
+
+
+def _estimates(page: Page) -> dict[str, Any]:
+    return {"estimates": None if page.measured is None else page.measured.get("estimates")}
+
+
+def _risk(page: Page) -> dict[str, Any]:
+    return {"risks": page.risks, "strips": [risk_strip(line) for line in page.risks.lines]}
+
+
+def _section_facts(page: Page) -> dict[str, Any]:
+    drawn = cluster_figure(page.clusters) if page.clusters else None
+    return {"facts": page.facts, "clusters": drawn, "notes": page.notes}
+
+
+def _strata(page: Page) -> dict[str, Any]:
+    """Private facts by stratum: groups and loss, or the cells that were emptied."""
+    found = page.facts or {}
+    return {"strata": found.get("strata") or (), "emptied": found.get("cells_emptied") or ()}
+
+
+def _log(page: Page) -> dict[str, Any]:
+    """What was done; where facts about the original are, with the number of cells that each step changed."""
+    counts = {} if page.facts is None else page.facts.get("steps", {})
+    return {"log": [(entry, counts.get(entry["words"])) for entry in page.subject.log]}
+
+
+def _measures(page: Page) -> dict[str, Any]:
+    found = page.measured or {}
+    return {
+        "measured": page.measured,
+        "measures": {part: measure_lines(found.get(part, {})) for part in ("utility", "risk")},
+    }
+
+
+_SECTIONS: dict[str, Section] = {
+    section.id: section
+    for section in (
+        Section("terms", "Statement in detail", _terms),
+        Section("columns", "Columns", _columns),
+        Section(
+            "together",
+            "Columns together",
+            _together,
+            lambda values: bool(values["relations"].get("correlations") or values["relations"].get("pairs")),
+        ),
+        Section("learning", "Learning", _learning, lambda values: bool(values["learning"])),
+        Section("estimates", "Survey estimates", _estimates, lambda values: bool(values["estimates"])),
+        Section("risk", "Risk", _risk, lambda values: values["private"]),
+        Section(
+            "disclosure",
+            "Disclosure risk",
+            lambda page: {"disclosure": page.disclosure},
+            lambda values: values["private"] and values["disclosure"] is not None,
+        ),
+        Section(
+            "officer",
+            "For the data protection officer",
+            lambda page: {"criteria": criteria(page.subject.statement, page.risks.lines)},
+            lambda values: values["private"],
+        ),
+        Section("facts", "Facts about the original data", _section_facts, lambda values: values["private"]),
+        Section(
+            "strata",
+            "Strata and emptied cells",
+            _strata,
+            lambda values: values["private"] and bool(values["strata"] or values["emptied"]),
+        ),
+        Section("measures", "All measures", _measures, lambda values: bool(values["measured"])),
+        Section("log", "What was done", _log, lambda values: bool(values["log"])),
+        Section("recipe", "Recipe", lambda page: {"recipe": page.subject.recipe}),
+    )
+}
+SECTIONS: Mapping[str, Section] = _SECTIONS
+
+
+def section_values(page: Page) -> dict[str, Any]:
+    """The values of all sections, and which of them the page has."""
+    values: dict[str, Any] = {"private": page.private}
+    for section in SECTIONS.values():
+        values |= section.values(page)
+    return {**values, "sections": tuple(one for one in SECTIONS.values() if one.shown(values))}
+
+
+def register_section(section: Section) -> None:
+    """Add a section from outside the package, before the recipe.
+
+    Raises:
+        OptionError: there is one of that name, or it has no template.
+    """
+    if section.id in SECTIONS:
+        raise OptionError("there-section-already", id=section.id)
+    if section.text is None:
+        raise OptionError("section-needs-template-text", id=section.id)
+    last = _SECTIONS.pop("recipe")
+    _SECTIONS[section.id] = section
+    _SECTIONS["recipe"] = last
 
 
 def public_report(release: Release) -> str:

@@ -1,4 +1,4 @@
-"""What a page asks of a table: a table comes in, or what was counted of one that is elsewhere; answers leave.
+"""What a page needs of a table, whether its records are in memory or were counted elsewhere.
 
 A table of any size is told by its marginals, its correlations and a sample of rows, which is all that pages show of it.
 """

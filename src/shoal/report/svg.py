@@ -1,4 +1,4 @@
-"""Drawings as SVG text: numbers on scales come in, marks, axes and labels leave. Colours are classes of the stylesheet.
+"""Drawings as SVG text with captions and descriptions.
 
 Every drawing is as wide as the screen of a phone, so that its letters have their own size there and on paper, and pages
 need no script. Nothing in it is random: the same release gives the same page.
@@ -16,6 +16,7 @@ from shoal.display import internal
 
 WIDTH = 360
 _DAYS_OF_A_YEAR = 365.25
+_LONGEST = 18
 
 
 @internal()
@@ -137,3 +138,26 @@ def beside(scale: Scale, marks: Iterable[tuple[float, str]], left: float, right:
 def percents(high: float, most: int = 4) -> list[tuple[float, str]]:
     """Shares for an axis that begins at nothing."""
     return [(value, f"{100 * value:.3g}%") for value in ticks(0.0, high, most)]
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawing with its caption.
+
+    Attributes:
+        svg: the drawing, safe to stand in a page; its label says what it shows.
+        wide: it takes two places of a gallery.
+    """
+
+    svg: str
+    caption: str
+    alt: str
+    wide: bool = False
+
+
+def short(text: str, longest: int = _LONGEST) -> str:
+    """
+    >>> short("a rather long name", 8)
+    'a rathe…'
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -23,10 +23,9 @@ from shoal.evaluation.verdict import Verdict
 from shoal.io import Table, read
 from shoal.method.models import MODELS
 from shoal.release.protect import Release
-from shoal.report.compare import bin_edges, compare, number_words
-from shoal.report.relations import correlate
+from shoal.report.compare import bin_edges, compare, correlate, number_words
+from shoal.report.findings import of_release
 from shoal.report.source import Ends
-from shoal.report.subject import of_release
 from shoal.report.words import explanation
 from shoal.studio.scales import Scale
 from shoal.taxonomy import Taxonomy

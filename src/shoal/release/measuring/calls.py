@@ -29,7 +29,7 @@ from shoal.release.measuring.evaluate import evaluate_in_parts
 from shoal.release.measuring.opened import Engine, Where
 from shoal.release.measuring.side import Reading, Side
 from shoal.release.uses import folder_of, note_use, shows_records
-from shoal.report.subject import Subject, bundle_of, of_bundle, published
+from shoal.report.findings import Subject, bundle_of, of_bundle, published
 from shoal.text import Message
 
 _SIDE_BY_SIDE = (

@@ -24,11 +24,8 @@ from shoal.release.measuring.groups import Grouping, count_groups
 from shoal.release.measuring.side import Reading, Side
 from shoal.release.measuring.sources import Shown, shown
 from shoal.release.protect import Release
-from shoal.report.disclosure import disclosed
-from shoal.report.findings import Findings
+from shoal.report.findings import Findings, Subject, attacked, disclosed, of_release
 from shoal.report.pages import bundle_page, check_original, comparison
-from shoal.report.risks import attacked
-from shoal.report.subject import Subject, of_release
 from shoal.text import Message
 
 _NO_LEVELS: dict[str, float | None] = {"k": None, "l": None, "t_emd": None, "t_ratio": None}

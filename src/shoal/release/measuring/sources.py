@@ -28,7 +28,7 @@ from shoal.release.measuring.tally import Floats, Integers
 from shoal.release.measuring.together import Cut, Plan, Scale, count_together
 from shoal.release.measuring.values import Asked, Names, Numbers, Values, count_values
 from shoal.report.excerpt import some_rows
-from shoal.report.risks import MOST_ROWS, SAMPLE
+from shoal.report.findings import MOST_ROWS, SAMPLE
 from shoal.report.source import Counted, Ends, Marginal, sampled
 
 if TYPE_CHECKING:
