@@ -29,7 +29,7 @@ from benchmarks.postgres import temporary_postgres
 from shoal.io.common import dumps
 from shoal.ledger import Charge, Deposit, GroupCommit, Register, open_ledger
 from shoal.query.server.folder import TOKENS_FILE, Settings, write_dataset
-from shoal.query.server.tokens import new_token
+from shoal.query.server.state import new_token
 from shoal.survey import survey, survey_schema
 
 BEGIN, END = "<!-- throughput: begin -->", "<!-- throughput: end -->"

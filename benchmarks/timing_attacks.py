@@ -38,15 +38,13 @@ import pyarrow as pa
 from shoal.columns.schema import Attribute, Schema
 from shoal.decimals import exact
 from shoal.noise import source
-from shoal.query import rank, refined
-from shoal.query.effort import effort
-from shoal.query.facts import QueryTable, prepare
-from shoal.query.order import Order
+from shoal.query import protocols, rank
+from shoal.query.facts import Order, QueryTable, prepare
+from shoal.query.price import effort
 from shoal.query.refinement import Factors, Prior, Refined, refine
 from shoal.query.refinement.refine import _keys
+from shoal.query.server.answers import Departure, Schedule, WorkQueue
 from shoal.query.server.problems import Problem
-from shoal.query.server.schedule import Departure, Schedule
-from shoal.query.server.work_queue import WorkQueue
 from shoal.query.spec import Query, answer, parse
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
@@ -128,12 +126,12 @@ def work_as(mends: Mends) -> Iterator[None]:
     if mends.even:
         yield
         return
-    refined.refine, rank.ranked = sorting_refine, sorting_ranked  # type: ignore[assignment]
+    protocols.refine, rank.ranked = sorting_refine, sorting_ranked  # type: ignore[assignment]
     Order.inside = listing_inside  # type: ignore[method-assign]
     try:
         yield
     finally:
-        refined.refine, rank.ranked = refine, _ranked
+        protocols.refine, rank.ranked = refine, _ranked
         Order.inside = _inside  # type: ignore[method-assign]
 
 
@@ -629,7 +627,7 @@ def mixed_load(minutes: float, realtime: bool = False, place: Path | None = None
     from shoal.io.common import dumps
     from shoal.query.client import Client, RefusedError
     from shoal.query.server.folder import TOKENS_FILE
-    from shoal.query.server.tokens import new_token
+    from shoal.query.server.state import new_token
 
     kinds: list[Callable[[], dict[str, Any]]] = [
         lambda: {

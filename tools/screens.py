@@ -74,8 +74,7 @@ SCREENS_OF_PAGES = (
 def pages_in(folder: Path) -> dict[str, Path]:
     """Every kind of page as a file: reports of the demo, the server's page, and pages of `site/`."""
     from shoal.cli import run
-    from shoal.query.server.app import create_app
-    from shoal.query.server.page import html_page
+    from shoal.query.server.app import create_app, html_page
     from shoal.query.server.state import Config
     from shoal.report import bundle_report
 

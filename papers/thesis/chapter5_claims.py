@@ -29,8 +29,8 @@ from papers.thesis.chapter5_worlds import (
     two_persons,
 )
 from shoal.columns.schema import Attribute, Schema
-from shoal.query.composition import Charge, protocol_1_total, total
 from shoal.query.facts import Facts
+from shoal.query.price import Charge, protocol_1_total, total
 from shoal.query.refinement import Factors, Labels, combined, joint, movable, nominal, refine
 from shoal.query.spec import cost, parse
 

@@ -164,7 +164,7 @@ def test_hundreds_of_private_choices_lose_no_more_than_their_budget() -> None:
 
 
 def test_a_query_that_is_answered_beyond_its_price_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.query.linear.Linear.sensitivity", lambda self, facts: 1)
+    monkeypatch.setattr("shoal.query.answers.Linear.sensitivity", lambda self, facts: 1)
     with pytest.raises(AssertionError):
         answers("sum", 12)
     with pytest.raises(OptionError):

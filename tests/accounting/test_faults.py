@@ -22,9 +22,8 @@ import shoal.mechanisms.tree.mechanism as tree
 import shoal.mechanisms.tree.values as values
 import shoal.noise.families
 import shoal.query.answers
-import shoal.query.blur
+import shoal.query.protocols
 import shoal.query.rank
-import shoal.query.refined
 import shoal.query.spec
 from shoal.columns.schema import Attribute
 from shoal.mechanisms.cluster_methods import PartitionMethod
@@ -34,10 +33,9 @@ from shoal.method.method import Method
 from shoal.noise import choice
 from shoal.noise.scale import round_up_scale
 from shoal.privacy import OverspendError
-from shoal.query.blur import Blur
+from shoal.query.answers import Blur, Linear
 from shoal.query.facts import Neighbours
 from shoal.query.facts import prepare as prepare_queries
-from shoal.query.linear import Linear
 from shoal.query.refinement import Factors, Refined
 from shoal.query.spec import answer, cost, delta, parse
 from tests.query.refinement.test_refine import excess, exp_bounds, largest_ratio
@@ -206,7 +204,7 @@ def test_an_equal_part_of_epsilon_for_every_column_is_found_to_be_too_little(
 
 
 def half_the_noise_of_answers(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shoal.query.blur, "round_up_scale", lambda scale: round_up_scale(scale / 2))
+    patch.setattr(shoal.query.answers, "round_up_scale", lambda scale: round_up_scale(scale / 2))
 
 
 def counts_that_move_by_one_together(patch: pytest.MonkeyPatch) -> None:
@@ -329,7 +327,7 @@ def answered_within_the_price(asked: dict[str, Any], relation: Neighbours, patch
         laws.append(law.probabilities() if known else [Fraction(w, sum(weights)) for w in weights])
         return 0
 
-    patch.setattr(shoal.query.refined, "sample", kept)
+    patch.setattr(shoal.query.protocols, "sample", kept)
     prices = set()
     for rows in TABLES:
         table = pa.table({"id": [who for who, _ in rows], "value": [float(value) for _, value in rows]})
@@ -359,17 +357,17 @@ def factors_of_individuals_for_statistics(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_replaced_person_costs_as_one_added(patch: pytest.MonkeyPatch) -> None:
-    honest = shoal.query.refined._offer
+    honest = shoal.query.protocols._offer
 
     patch.setattr(
-        shoal.query.refined,
+        shoal.query.protocols,
         "_offer",
         lambda *arguments, **options: honest(*arguments, **{**options, "touched": 1}),
     )
 
 
 def all_of_delta_moved(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shoal.query.refined, "movable", lambda epsilon, delta, **how: delta)
+    patch.setattr(shoal.query.protocols, "movable", lambda epsilon, delta, **how: delta)
 
 
 WITH_DELTA = {**ABOUT_ONE, "delta": "0.1"}

@@ -13,7 +13,7 @@ import pyarrow as pa
 from shoal.columns.schema import Attribute, Schema
 from shoal.noise import Source
 from shoal.query.facts import Neighbours, QueryTable, prepare
-from shoal.query.offer import Offer
+from shoal.query.parsing import Offer
 
 # a value and a group; None is a missing value
 Row = tuple[Any, ...]

@@ -20,12 +20,22 @@ from shoal.errors import OptionError
 from shoal.noise import Seeded, discrete_laplace
 from shoal.partition import ranking
 from shoal.privacy import Accountant, OverspendError
-from shoal.query.answers import count, histogram, mean, present_values, total
-from shoal.query.blur import Blur
-from shoal.query.cells import Cells, cells_of
-from shoal.query.facts import Facts, Neighbours
-from shoal.query.linear import Linear, add_up, centred, counting, summing
-from shoal.query.order import Order
+from shoal.query.answers import (
+    Blur,
+    Cells,
+    Linear,
+    add_up,
+    cells_of,
+    centred,
+    count,
+    counting,
+    histogram,
+    mean,
+    present_values,
+    summing,
+    total,
+)
+from shoal.query.facts import Facts, Neighbours, Order
 from shoal.query.rank import group_sums, quantile, ranked, ranking_means
 from shoal.query.where import Where, parse_where
 from shoal.text import Message

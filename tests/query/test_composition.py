@@ -14,10 +14,9 @@ from query_worlds import GROUPS, rows_of, schema, table
 
 from shoal.columns.schema import Attribute, Schema
 from shoal.errors import OptionError
-from shoal.query.cells import cells_of
-from shoal.query.composition import Charge, charge, extra, protocol_1_total, total, total_delta
+from shoal.query.answers import cells_of, counting, summing
 from shoal.query.facts import Facts, Neighbours
-from shoal.query.linear import counting, summing
+from shoal.query.price import Charge, charge, extra, protocol_1_total, total, total_delta
 from shoal.query.refinement import Factors, Labels, nominal, refine, uniform
 from shoal.query.spec import cost, parse
 from shoal.query.where import parse_where

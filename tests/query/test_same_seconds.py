@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from shoal.columns.schema import Attribute, Schema
-from shoal.query.effort import effort
 from shoal.query.facts import QueryTable, prepare
+from shoal.query.price import effort
 from shoal.query.refinement import Factors, Labels, refine, uniform
 from shoal.query.spec import answer, parse
 from shoal.taxonomy import Taxonomy

@@ -231,14 +231,14 @@ def test_a_person_who_is_not_there_takes_the_same_work(more: dict[str, Any]) -> 
 
 def test_the_instrument_sees_rows_that_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The way sums were computed before: only over the rows that meet the conditions."""
-    from shoal.query import linear
+    from shoal.query import answers
     from shoal.query.where import matching
 
-    def shortened(self: linear.Linear, table: QueryTable) -> int:
+    def shortened(self: answers.Linear, table: QueryTable) -> int:
         positions = table.positions[self.column or ""]
         positions = positions[matching(self.where, table) & (positions >= 0)]
-        return self.factor * linear.add_up(positions) + self.offset * int(positions.size)
+        return self.factor * answers.add_up(positions) + self.offset * int(positions.size)
 
-    monkeypatch.setattr(linear.Linear, "total", shortened)
+    monkeypatch.setattr(answers.Linear, "total", shortened)
     asked = [{**ASKED["sum"](where), "epsilon": "0.5"} for where in (NOBODY, SOME)]
     assert work(asked[0])[0] != work(asked[1])[0]

@@ -17,9 +17,9 @@ from shoal.columns.schema import Attribute, Schema
 from shoal.errors import InputError, OptionError
 from shoal.noise import Seeded
 from shoal.privacy import Accountant
-from shoal.query import refined
+from shoal.query import protocols
 from shoal.query.facts import Facts, Neighbours, QueryTable, prepare
-from shoal.query.offer import Offer
+from shoal.query.parsing import Offer
 from shoal.query.refinement import Refined
 from shoal.query.spec import KINDS, answer, canonical, cost, delta, parse, preview
 from shoal.taxonomy import Taxonomy
@@ -521,7 +521,7 @@ def laws_of(raw: dict[str, Any], table: QueryTable, monkeypatch: pytest.MonkeyPa
         caught.append(law if known else Refined(law.prior, law.groups * 0, (1,), 1))
         return 0
 
-    monkeypatch.setattr(refined, "sample", catch)
+    monkeypatch.setattr(protocols, "sample", catch)
     answer(parse(raw, table.facts), table, Seeded(1))
     return caught[0].probabilities()
 

@@ -151,7 +151,7 @@ def verify(
     Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
     """
     from shoal.ledger import LedgerError, examine
-    from shoal.query.server.ledger_heads import HeadFile
+    from shoal.query.server.state import HeadFile
 
     if heads is not None and not heads.exists():
         raise InputError("there-no-file-heads", heads=heads)

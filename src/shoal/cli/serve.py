@@ -121,7 +121,7 @@ def _make_demo(folder: Path) -> None:
     from fractions import Fraction
 
     from shoal.query.server.folder import TOKENS_FILE, Settings, write_dataset
-    from shoal.query.server.tokens import new_token
+    from shoal.query.server.state import new_token
     from shoal.survey import survey, survey_schema
 
     if folder.exists():

@@ -31,7 +31,7 @@ def new(
     Example: shoal token new --data shoal-served --name ada
     """
     from shoal.query.server.folder import TOKENS_FILE
-    from shoal.query.server.tokens import new_token
+    from shoal.query.server.state import new_token
 
     text = new_token(data / TOKENS_FILE, name, role, tuple(dataset or ()), days)
     messages().print("Keep this token: it is not stored and not shown again.", markup=False)
@@ -44,7 +44,7 @@ def list_tokens(
 ) -> None:
     """List the tokens: their ids, names and roles."""
     from shoal.query.server.folder import TOKENS_FILE
-    from shoal.query.server.tokens import read_tokens
+    from shoal.query.server.state import read_tokens
 
     tokens = read_tokens(data / TOKENS_FILE)
     if as_json:
@@ -74,7 +74,7 @@ def revoke(
 ) -> None:
     """Make a token useless, at once also for a running server."""
     from shoal.query.server.folder import TOKENS_FILE
-    from shoal.query.server.tokens import revoke_token
+    from shoal.query.server.state import revoke_token
 
     revoke_token(data / TOKENS_FILE, number)
     results().print(f"Token {number} is revoked.", markup=False)

@@ -1,25 +1,340 @@
-"""Counts, sums, means, histograms. In: public facts and options. Out: offers, which draw noisy answers.
+"""Answers to queries: noise, sums, histograms and cells of a table.
 
 An offer settles price, noise and error before any record is looked at. Its `run` is the only place where records and
 noise meet, and spends what the offer reserves. Proofs of all sensitivities: docs/proofs/refinement.md.
+
+Proofs of the sensitivities: docs/proofs/refinement.md.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.kinds import Lattice
+from shoal.columns.schema import Attribute
+from shoal.decimals import decimal_text
+from shoal.errors import OptionError, closest
+from shoal.noise import LatticeStaircase, discrete_laplace, discrete_staircase, round_up_scale
+from shoal.noise.laplace import single_laplace
+from shoal.noise.staircase import check_staircase
 from shoal.privacy import Accountant
-from shoal.query.blur import Blur
-from shoal.query.cells import Cells
 from shoal.query.facts import MISSING, Facts, QueryTable
-from shoal.query.linear import Linear, centred, counting, numeric_lattice, summing
-from shoal.query.offer import Offer
-from shoal.query.where import Where, matching
+from shoal.query.parsing import EDGE, Offer, as_list, as_text
+from shoal.query.where import Where, matching, place
 from shoal.text import Message
+
+NOISES = ("laplace", "staircase")
+CONFIDENCE = 0.95
+_MOST_CELLS = 10_000
+_CELL = Message.of("part-cell")
+
+
+@dataclass(frozen=True, slots=True)
+class Blur:
+    """Noise for whole numbers that one record moves by at most `sensitivity` together (L1), in units of `unit`.
+
+    Attributes:
+        sensitivity: in whole units; 0 means that the numbers are public and get no noise.
+        epsilon: what the noise costs one row; 0 if there is none.
+        scale: of Laplace noise, in units; None for staircase noise.
+        unit: what one unit is worth.
+
+    >>> str(Blur.laplace(1, Fraction(1), epsilon=Fraction(1, 2)).noise)
+    'discrete Laplace noise of scale 2'
+    """
+
+    sensitivity: int
+    epsilon: Fraction
+    scale: Fraction | None
+    unit: Fraction
+
+    @classmethod
+    def laplace(
+        cls,
+        sensitivity: int,
+        unit: Fraction,
+        *,
+        epsilon: Fraction | None = None,
+        scale: Fraction | None = None,
+    ) -> Blur:
+        """Laplace noise for a budget, or of a scale in the unit of the answer, which settles what it costs.
+
+        Guarantee:
+            For whole numbers with this L1 sensitivity between neighbours, the noisy numbers together are `epsilon`-DP.
+            The scale drawn from is rounded up, never down: docs/proofs/laplace.md, section 3.
+        """
+        if sensitivity == 0:
+            return cls(0, Fraction(0), Fraction(0), unit)
+        if scale is not None:
+            steps = scale / unit
+            return cls(sensitivity, sensitivity / steps, round_up_scale(steps), unit)
+        assert epsilon is not None
+        return cls(sensitivity, epsilon, round_up_scale(sensitivity / epsilon), unit)
+
+    @classmethod
+    def single(cls, noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction) -> Blur:
+        """Noise of either kind for ONE whole number.
+
+        Guarantee:
+            `epsilon`-DP for one number with this sensitivity. Staircase noise costs all of ε for a shift of a single
+            unit, so it must not be used for several numbers that share an ε: docs/proofs/staircase.md.
+        """
+        if noise not in NOISES:
+            raise OptionError(
+                "unknown-noise-of-query",
+                option="noise",
+                noise=noise,
+                allowed=tuple(NOISES),
+                hint=closest(noise, NOISES),
+            )
+        if noise == "laplace" or sensitivity == 0:
+            return cls.laplace(sensitivity, unit, epsilon=epsilon)
+        check_staircase(sensitivity, epsilon)
+        return cls(sensitivity, epsilon, None, unit)
+
+    def reserved(self, purpose: str) -> dict[str, Fraction]:
+        """What a plan reserves for this noise."""
+        return {purpose: self.epsilon} if self.sensitivity else {}
+
+    def draw(self, size: int, account: Accountant, purpose: str, over: str = "") -> list[int]:
+        """Independent draws, in units, charged together.
+
+        Args:
+            size: how many numbers get noise; together one record moves them by at most `sensitivity`.
+            account: what pays.
+            purpose: the reservation that is spent.
+            over: what the numbers are of, where there are several.
+
+        Raises:
+            OverspendError: less is left than the noise costs.
+        """
+        if self.sensitivity == 0:
+            return [0] * size
+        epsilon, source = account.spend(purpose, self.epsilon, over=over).take()
+        if self.scale is None:
+            drawn: list[int] = discrete_staircase(self.sensitivity, epsilon, size, source).tolist()
+            return drawn
+        scale = round_up_scale(self.sensitivity / epsilon)
+        if size == 1:
+            # one number at a time: an array of one takes far longer
+            return [single_laplace(scale.numerator, scale.denominator, source)]
+        drawn = discrete_laplace(scale, size, source).tolist()
+        return drawn
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise, in the unit of the answer."""
+        if self.sensitivity == 0:
+            return 0.0
+        if self.scale is None:
+            variance = LatticeStaircase.best(self.sensitivity, self.epsilon).variance
+        else:
+            rate = 1 / float(self.scale)
+            variance = 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+        return math.sqrt(variance) * float(self.unit)
+
+    @property
+    def interval(self) -> float:
+        """The least h for which the noise is within ±h with 95%, in the unit of the answer."""
+        if self.sensitivity == 0:
+            return 0.0
+        if self.scale is None:
+            steps = LatticeStaircase.best(self.sensitivity, self.epsilon).interval(CONFIDENCE)
+        else:
+            # P(|X| > h) = 2 p^(h+1) / (1 + p) with p = exp(-1/scale)
+            rate = 1 / float(self.scale)
+            tail = math.log((1 - CONFIDENCE) * (1 + math.exp(-rate)) / 2)
+            steps = max(math.ceil(-tail / rate - 1 - 1e-9), 0)
+        return steps * float(self.unit)
+
+    @property
+    def noise(self) -> Message:
+        if self.sensitivity == 0:
+            return Message.of("noise-none")
+        if self.scale is None:
+            return Message.of("noise-staircase", epsilon=decimal_text(self.epsilon))
+        return Message.of("noise-laplace", scale=decimal_text(self.scale * self.unit))
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Cells of a histogram that have no record in common.
+
+    Attributes:
+        names: what the cells are called in the answer.
+        bounds: for a column on a lattice, the positions from .. to of each cell, both included.
+        labels: for other columns, the label of each cell.
+    """
+
+    column: str
+    names: tuple[str, ...]
+    bounds: tuple[tuple[int, int], ...] = ()
+    labels: tuple[str, ...] = ()
+
+    def counts(self, table: QueryTable, where: Where | None) -> list[int]:
+        """The exact counts: private. The same work however many records are counted."""
+        chosen = matching(where, table)
+        if self.labels:
+            codes = [table.code(self.column, label) for label in self.labels]
+            # no row has a code beyond the largest, where a label goes that nobody has
+            unknown = len(table.labels[self.column])
+            edges = np.array([[code if code >= 0 else unknown] * 2 for code in codes], dtype=np.int64)
+        else:
+            edges = np.array(self.bounds, dtype=np.int64).reshape(-1, 2)
+        found: list[int] = table.orders[self.column].between(chosen, edges[:, 0], edges[:, 1]).tolist()
+        return found
+
+
+def cells_of(facts: Facts, options: dict[str, Any]) -> Cells:
+    """The cells that a query names: edges of bins, single values, or nothing for all values of an order."""
+    attribute = facts.attribute(options["column"])
+    if attribute.role in ("identifier", "unit"):
+        raise OptionError("column-identifies-persons", column=attribute.name)
+    if "edges" in options and "cells" in options:
+        raise OptionError("histogram-either-edges-cells")
+    if "edges" in options:
+        return _bins(facts, attribute, options["edges"])
+    if "cells" in options:
+        labels = tuple(as_text(_CELL, cell) for cell in as_list("cells", options["cells"], _MOST_CELLS))
+    else:
+        labels = facts.labels(attribute)
+    if not labels:
+        raise OptionError("histogram-column-needs-edges-cells", column=attribute.name)
+    if len(set(labels)) < len(labels):
+        raise OptionError("cells-names-value-twice", option="cells")
+    if not facts.has_lattice(attribute):
+        return Cells(attribute.name, labels, labels=labels)
+    lattice = facts.lattice(attribute.name)
+    points = [place(attribute, lattice, label) for label in labels]
+    if len(set(points)) < len(points):
+        raise OptionError("cells-names-value-twice", option="cells")
+    if any(point.denominator != 1 or not 0 <= point <= lattice.steps for point in points):
+        raise OptionError("cells-values-domain", option="cells")
+    return Cells(attribute.name, labels, tuple((int(point), int(point)) for point in points))
+
+
+def _bins(facts: Facts, attribute: Attribute, raw: Any) -> Cells:
+    """A bin starts at its lower edge; the last one includes its upper edge."""
+    if not facts.has_lattice(attribute):
+        raise OptionError("column-labels-without-order", column=attribute.name)
+    lattice = facts.lattice(attribute.name)
+    texts = [as_text(EDGE, edge) for edge in as_list("edges", raw, _MOST_CELLS + 1)]
+    places = [place(attribute, lattice, text) for text in texts]
+    if len(texts) < 2 or any(a >= b for a, b in pairwise(places)):
+        raise OptionError("edges-grow-inside-domain-there-least", option="edges")
+    starts = [max(math.ceil(one), 0) for one in places]
+    stops = [start - 1 for start in starts[1:-1]] + [math.floor(places[-1])]
+    names = [f"[{a}, {b})" for a, b in pairwise(texts)]
+    names[-1] = names[-1][:-1] + "]"
+    # an empty bin ends right before its start
+    bounds = [(start, max(stop, start - 1)) for start, stop in zip(starts, stops, strict=False)]
+    return Cells(attribute.name, tuple(names), tuple(bounds))
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A sum over records of whole numbers between `low` and `high`: what a record adds, and what is done to the sum.
+
+    Attributes:
+        unit: what one of these whole numbers is worth.
+        base: added to the sum afterwards, in the unit of the answer.
+        column: whose positions are added up; None for a count.
+        offset, factor: a record at position p adds factor·p + offset.
+        complete: whether every record takes part, a missing value with 0; otherwise only those that meet `where`.
+    """
+
+    unit: Fraction
+    low: int
+    high: int
+    column: str | None = None
+    offset: int = 0
+    factor: int = 1
+    base: Fraction = Fraction(0)
+    where: Where | None = None
+    complete: bool = False
+
+    def sensitivity(self, facts: Facts) -> int:
+        """How far one record moves the sum, in units.
+
+        A record adds a number between low and high, or nothing (0). Replaced, it moves the sum by at most the
+        distance of two such numbers; added or removed, by at most the largest of them in size.
+        """
+        if facts.replace_one:
+            return 0 if self.fixed else max(self.high, 0) - min(self.low, 0)
+        return max(abs(self.low), abs(self.high))
+
+    @property
+    def fixed(self) -> bool:
+        """Every record adds the same, so that the sum is known from the number of records."""
+        return self.column is None and self.where is None
+
+    def total(self, table: QueryTable) -> int:
+        """The exact sum, in units: private. The same work however many records take part."""
+        chosen = matching(self.where, table)
+        if self.column is None:
+            return int(np.count_nonzero(chosen))
+        positions = table.positions[self.column]
+        chosen = chosen & (positions != MISSING)
+        # those that do not take part are counted as 0, not left out, which would show in the time
+        return self.factor * add_up(np.multiply(positions, chosen)) + self.offset * int(
+            np.count_nonzero(chosen)
+        )
+
+    def answer(self, noisy: int) -> Fraction:
+        return self.base + noisy * self.unit
+
+
+def add_up(positions: NDArray[np.int64]) -> int:
+    """The sum of positions below 2^53, however many there are."""
+    return (int((positions >> 26).sum()) << 26) + int((positions & 0x3FFFFFF).sum())
+
+
+def counting(facts: Facts, where: Where | None = None) -> Linear:
+    """The number of records that meet the conditions."""
+    return Linear(Fraction(1), 0, 1, where=where)
+
+
+def summing(facts: Facts, column: str, where: Where | None = None) -> Linear:
+    """The sum of a column, as whole numbers of the finest unit that its values have in common.
+
+    Under replace-one without conditions every record takes part, so the sum of the distances from the middle of the
+    domain is enough: it moves by the width of the domain, wherever the domain lies.
+    """
+    lattice = numeric_lattice(facts, column)
+    if facts.replace_one and where is None:
+        middle = lattice.steps // 2
+        centre = lattice.lo + middle * lattice.step
+        base = centre * (facts.rows or 0)
+        return Linear(
+            lattice.step, -middle, lattice.steps - middle, column, -middle, base=base, complete=True
+        )
+    ratio = lattice.lo / lattice.step
+    factor, offset = ratio.denominator, ratio.numerator
+    return Linear(
+        lattice.step / factor, offset, offset + factor * lattice.steps, column, offset, factor, where=where
+    )
+
+
+def centred(facts: Facts, column: str, where: Where | None) -> tuple[Linear, Fraction]:
+    """The sum of distances from the middle of the domain over the records that meet the conditions, and the middle."""
+    lattice = numeric_lattice(facts, column)
+    middle = lattice.steps // 2
+    part = Linear(lattice.step, -middle, lattice.steps - middle, column, -middle, where=where)
+    return part, lattice.lo + middle * lattice.step
+
+
+def numeric_lattice(facts: Facts, column: str) -> Lattice:
+    """The lattice of a column whose values can be added up."""
+    if not facts.attribute(column).kind_facts.measured:
+        raise OptionError("column-not-numeric", column=column, found=facts.attribute(column).kind)
+    return facts.lattice(column)
 
 
 def count(

@@ -1,4 +1,4 @@
-"""A client of the query server: questions as dictionaries go out, answers with their statements come back.
+"""Client of the query server.
 
 Needs httpx, which the extra `server` brings.
 """

@@ -1,15 +1,18 @@
-"""Plain data of a query, checked. In: what came as JSON. Out: the same with numbers as text, and typed readings."""
+"""Parse a query and offer its price and error before any record is read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from shoal.decimals import What, exact
 from shoal.errors import OptionError, closest
-from shoal.noise import parse_epsilon
+from shoal.noise import Source, parse_epsilon
 from shoal.noise.scale import LARGEST_NUMERATOR, shown
+from shoal.privacy import Accountant, Adjacency
+from shoal.query.facts import Facts, QueryTable
 from shoal.text import Message
 
 _LARGEST = 50_000
@@ -19,6 +22,7 @@ _DEEPEST = 12
 _MOST_DIGITS = 30
 
 EDGE = Message.of("part-edge")
+Run = Callable[[QueryTable, Accountant], Any]
 
 
 def plain(raw: object) -> Any:
@@ -116,3 +120,36 @@ def as_delta(value: Any) -> Fraction:
     if not 0 <= delta < 1:
         raise OptionError("delta-least-0-below-1", option="delta", found=shown(value))
     return delta
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What would be answered and what it costs; everything but `run` is public.
+
+    Attributes:
+        epsilon: what the answer costs one row, under the relation of the data set.
+        reserved: what of it is for which measurement; nothing where the answer is public.
+        delta: the chance that this fails, under the same relation.
+        sensitivity: in the unit of the answer; None where the mechanism does not use one.
+        error: what is known of the error beforehand.
+        run: draws the answer, and spends what is reserved.
+        person: for a query about one person, the column and the value that name the person.
+    """
+
+    epsilon: Fraction
+    reserved: Mapping[str, Fraction]
+    sensitivity: Fraction | None
+    noise: Message
+    error: Mapping[str, Any]
+    run: Run
+    conditions: tuple[Message, ...] = ()
+    delta: Fraction = Fraction(0)
+    person: tuple[str, str] | None = None
+
+    def account(self, facts: Facts, source: Source) -> Accountant:
+        """The account of one answer, with nothing spent.
+
+        Raises:
+            OverspendError: more is reserved than the answer costs.
+        """
+        return Accountant.of(self.reserved, self.epsilon, source, adjacency=Adjacency(facts.neighbours))

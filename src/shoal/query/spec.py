@@ -1,4 +1,4 @@
-"""Queries as data. In: a JSON object and public facts. Out: a checked query, its exact cost, and one noisy answer.
+"""Queries as data: check, price and answer them.
 
 A query is checked and priced from public facts alone, before any record is looked at; an error says nothing about them.
 """
@@ -17,11 +17,10 @@ from shoal.method.verdict import Reason
 from shoal.noise import Source
 from shoal.noise import source as source_for
 from shoal.noise.scale import LARGEST, shown
-from shoal.query.answers import count, histogram, mean, total
-from shoal.query.cells import cells_of
+from shoal.query.answers import cells_of, count, histogram, mean, total
 from shoal.query.facts import Facts, QueryTable
-from shoal.query.offer import Offer
 from shoal.query.parsing import (
+    Offer,
     as_epsilon,
     as_mapping,
     as_number,
@@ -31,8 +30,8 @@ from shoal.query.parsing import (
     check_keys,
     plain,
 )
+from shoal.query.protocols import individual, statistical
 from shoal.query.rank import quantile, ranking_means
-from shoal.query.refined import individual, statistical
 from shoal.query.where import Where, parse_where
 from shoal.text import Message
 

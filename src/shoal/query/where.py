@@ -1,4 +1,4 @@
-"""Which records a query is about. In: conditions as data. Out: a mask over the records, or sets of public positions.
+"""Conditions of queries: compare columns with constants, never evaluate code.
 
 A condition is never evaluated as code. It compares a column with constants; a missing value meets no condition.
 """

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.ledger import Account, Balance, Charge, Entry, OverdrawnError, Register, Terms, open_ledger
-from shoal.query.composition import Charge as Cost
-from shoal.query.composition import extra, protocol_1_total, total
 from shoal.query.facts import Facts, prepare
+from shoal.query.price import Charge as Cost
+from shoal.query.price import extra, protocol_1_total, total
+from shoal.query.server.answers import understand
 from shoal.query.server.folder import Served, Settings
-from shoal.query.server.questions import understand
 from shoal.query.spec import parse
 from shoal.survey import survey, survey_schema
 

@@ -24,7 +24,7 @@ from shoal.query.refinement import (
     sample,
     uniform,
 )
-from shoal.query.refinement.sample import whole_below
+from shoal.query.refinement.refine import whole_below
 
 THRESHOLD = 1e-9
 DRAWS = 10_000

@@ -20,8 +20,7 @@ from shoal.query.server.app import create_app
 from shoal.query.server.folder import LEDGER_FILE, TOKENS_FILE, Settings, write_dataset
 from shoal.query.server.guard import Limits
 from shoal.query.server.run import bound_socket, http_server
-from shoal.query.server.state import Config
-from shoal.query.server.tokens import new_token
+from shoal.query.server.state import Config, new_token
 from shoal.survey import survey, survey_schema
 
 # a machine with other work may take its time over an answer; tests of being late set their own patience

@@ -34,16 +34,12 @@ from shoal.errors import InputError, OptionError, OutputError
 from shoal.io.common import dumps
 from shoal.ledger import Charge, LedgerError
 from shoal.query.facts import prepare
-from shoal.query.server import health, ledger_heads, questions, tokens
+from shoal.query.server import answers, description, state
 from shoal.query.server.app import create_app
-from shoal.query.server.connections import Connections, watched_protocol
-from shoal.query.server.folder import HEADS_FILE, TOKENS_FILE, Settings, load_folder
+from shoal.query.server.folder import HEADS_FILE, TOKENS_FILE, Settings, check_size, load_folder, rows_mark
 from shoal.query.server.guard import Guard, Limits
-from shoal.query.server.ledger_heads import HeadFile
-from shoal.query.server.reading import check_size
-from shoal.query.server.same_table import rows_mark
-from shoal.query.server.state import Config, open_folder
-from shoal.query.server.tokens import TokenBook, new_token
+from shoal.query.server.run import Connections, watched_protocol
+from shoal.query.server.state import Config, HeadFile, TokenBook, new_token, open_folder
 from shoal.survey import survey
 
 OLD = {"column": "age", "op": ">=", "value": 50}
@@ -330,7 +326,7 @@ def test_a_folder_served_before_does_not_start_without_its_ledger(place: Any) ->
 def test_a_replaced_ledger_closes_the_server_and_its_health(
     server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "_OLDEST_SECONDS", 0.0)
+    monkeypatch.setattr(description, "_OLDEST_SECONDS", 0.0)
     assert server.ask().status_code == 200
     assert server.raw("GET", "/v1/health", None).json()["status"] == "ok"
     path = server.place.folder / "ledger.sqlite"
@@ -373,7 +369,7 @@ def test_the_head_of_an_answer_is_noted_before_it_is_sent(
     place: Any, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup made between two answers does not start, however soon after the second the server is killed."""
-    monkeypatch.setattr(ledger_heads, "_SECONDS", 1e9)
+    monkeypatch.setattr(state, "_SECONDS", 1e9)
     backup = place.folder.parent / "backup.sqlite"
     with serve(place) as server:
         server.ask()
@@ -415,7 +411,7 @@ def test_heads_that_cannot_be_noted_grant_nothing(server: Any, monkeypatch: pyte
 
 
 def test_a_full_disk_shows_in_health(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_OLDEST_SECONDS", 0.0)
+    monkeypatch.setattr(description, "_OLDEST_SECONDS", 0.0)
     assert server.raw("GET", "/v1/health", None).status_code == 200
     usage = shutil.disk_usage(server.place.folder)
     with monkeypatch.context() as patched:
@@ -427,7 +423,7 @@ def test_a_full_disk_shows_in_health(server: Any, monkeypatch: pytest.MonkeyPatc
 def test_a_database_that_cannot_write_shows_in_health(
     place: Any, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "_OLDEST_SECONDS", 0.0)
+    monkeypatch.setattr(description, "_OLDEST_SECONDS", 0.0)
     opened = open_folder(Config(place.folder))
     pages = opened[0].store._engine.raw_connection().cursor().execute("PRAGMA page_count").fetchone()[0]
     with opened[0].store.writing(()) as connection:
@@ -639,7 +635,7 @@ def test_tokens_end(place: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         def now(cls, tz: Any = None) -> Any:
             return later
 
-    monkeypatch.setattr(tokens.datetime, "datetime", Later)
+    monkeypatch.setattr(state.datetime, "datetime", Later)
     assert book.find(text) is None
     assert book.find(place.tokens["ada"]) is not None
     monkeypatch.undo()
@@ -705,7 +701,7 @@ def test_a_price_that_takes_long_stops_nobody_else(server: Any, monkeypatch: pyt
         assert leave.wait(300)
         return Fraction(1, 4)
 
-    monkeypatch.setattr(questions, "protocol_1_total", slow)
+    monkeypatch.setattr(answers, "protocol_1_total", slow)
     asked = {"kind": "protocol-1", "scale": "4", "query": {"kind": "count", "where": OLD}}
     with ThreadPoolExecutor(2) as pool:
         waiting = pool.submit(server.ask, asked)

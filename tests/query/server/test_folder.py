@@ -16,10 +16,8 @@ import pytest
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io.common import dumps
 from shoal.ledger import Charge, LedgerError
-from shoal.query.server.folder import Settings, load_folder
-from shoal.query.server.ledger_heads import HeadFile, check_heads
-from shoal.query.server.names import plain_name
-from shoal.query.server.state import Config, open_folder
+from shoal.query.server.folder import Settings, load_folder, plain_name
+from shoal.query.server.state import Config, HeadFile, check_heads, open_folder
 
 
 def rewrite(place: Any, text: str, file: str = "dataset.toml") -> None:

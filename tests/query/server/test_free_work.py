@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from shoal.query.refinement import histogram as histogram_prior
-from shoal.query.server import questions
-from shoal.query.server.free_work import FreeWork
+from shoal.query.server import answers
 from shoal.query.server.guard import Limits
 from shoal.query.server.problems import Problem
+from shoal.query.server.state import FreeWork
 
 OLD = {"column": "age", "op": ">=", "value": 50}
 COUNT = {"kind": "count", "epsilon": "0.1", "where": OLD}
@@ -37,7 +37,7 @@ def test_a_key_that_is_there_twice_is_found_in_linear_time() -> None:
     def read(size: int) -> None:
         body = "{" + ", ".join(f'"{n}": 1' for n in range(size)) + f', "{size - 1}": 1}}'
         with pytest.raises(Problem) as refused:
-            questions._document(body.encode())
+            answers._document(body.encode())
         assert refused.value.body()["reason"] == f"the key '{size - 1}' is there twice."
 
     # four times as long a body took sixteen times as long
@@ -61,14 +61,14 @@ def test_a_histogram_prior_is_read_in_linear_time() -> None:
 def test_free_work_stops_nobody_else(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Previews that take long keep the analyst who asked for them waiting, not another."""
     entered, leave = threading.Event(), threading.Event()
-    original = questions.preview
+    original = answers.preview
 
     def slow(query: Any, facts: Any) -> Any:
         entered.set()
         assert leave.wait(300)
         return original(query, facts)
 
-    monkeypatch.setattr(questions, "preview", slow)
+    monkeypatch.setattr(answers, "preview", slow)
     with ThreadPoolExecutor(60) as pool:
         previews = [pool.submit(server.raw, "POST", PREVIEW, json=COUNT) for _ in range(60)]
         assert entered.wait(300)

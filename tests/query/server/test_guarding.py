@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from shoal.errors import InputError, OptionError
-from shoal.query.server import free_operations, guard, paid_operations, tokens
+from shoal.query.server import guard, operations, state
 from shoal.query.server.folder import TOKENS_FILE
 from shoal.query.server.guard import Limits, RateLimit
 from shoal.query.server.problems import Problem
-from shoal.query.server.tokens import TokenBook, new_token, read_tokens, revoke_token
+from shoal.query.server.state import TokenBook, new_token, read_tokens, revoke_token
 
 MEAN = {"kind": "mean", "column": "income", "epsilon": "0.5"}
 PATHS = [
@@ -67,7 +67,7 @@ def test_tokens_are_kept_as_hashes(place: Any) -> None:
 
 
 def test_a_revoked_token_is_useless_at_once(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(state, "_LOOK_AGAIN_SECONDS", 0.0)
     assert server.ask().status_code == 200
     path = server.place.folder / TOKENS_FILE
     revoke_token(path, server.place.tokens["ada"].split("_")[1])
@@ -79,7 +79,7 @@ def test_a_revoked_token_is_useless_at_once(server: Any, monkeypatch: pytest.Mon
 
 
 def test_a_token_opens_only_what_it_is_for(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "_LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(state, "_LOOK_AGAIN_SECONDS", 0.0)
     path = server.place.folder / TOKENS_FILE
     server.place.tokens["eve"] = new_token(path, "eve", "analyst", ("census",))
     hidden = server.ask(name="eve")
@@ -293,8 +293,8 @@ def test_whatever_breaks_inside_is_a_constant_text(
     def broken(*_: object) -> None:
         raise RuntimeError("record 17 is odd")
 
-    monkeypatch.setattr(paid_operations, "understand", broken)
-    monkeypatch.setattr(free_operations, "served_to", broken)
+    monkeypatch.setattr(operations, "understand", broken)
+    monkeypatch.setattr(operations, "served_to", broken)
     for reply in (server.ask(), server.raw("GET", "/v1/datasets/survey/budget")):
         assert reply.status_code == 500
         assert reply.json()["error"] == "failed"

@@ -15,7 +15,7 @@ import pytest
 
 from shoal.ledger import Charge
 from shoal.ledger.entry import canonical
-from shoal.query.server import questions
+from shoal.query.server import answers
 from shoal.query.server.guard import Limits
 
 MEAN = {"kind": "mean", "column": "income", "epsilon": "0.5"}
@@ -31,20 +31,20 @@ def test_the_charge_is_on_disk_when_the_records_are_touched_and_the_answer_when_
     server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[list[str]] = []
-    original = questions.answer
+    original = answers.answer
 
     def watched(query: Any, table: Any) -> Any:
         seen.append(kinds(server.place))
         return original(query, table)
 
-    monkeypatch.setattr(questions, "answer", watched)
+    monkeypatch.setattr(answers, "answer", watched)
     assert server.ask().status_code == 200
     assert seen == [["terms", "charge"]]
     assert kinds(server.place) == ["terms", "charge", "answer"]
 
 
 def test_a_refused_question_touches_no_record(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(questions, "answer", lambda query, table: pytest.fail("records were touched"))
+    monkeypatch.setattr(answers, "answer", lambda query, table: pytest.fail("records were touched"))
     assert server.ask(MEAN | {"epsilon": "2.5"}).status_code == 403
     assert server.ask({"kind": "mean", "column": "incom", "epsilon": "1"}).status_code == 422
     assert server.raw("POST", "/v1/datasets/survey/preview", json=MEAN).status_code == 200
@@ -75,13 +75,13 @@ def test_a_key_cannot_be_used_for_another_question(server: Any) -> None:
 
 def test_many_at_once_with_one_key_are_one_question(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    original = questions.answer
+    original = answers.answer
 
     def counted(query: Any, table: Any) -> Any:
         calls.append(1)
         return original(query, table)
 
-    monkeypatch.setattr(questions, "answer", counted)
+    monkeypatch.setattr(answers, "answer", counted)
     with ThreadPoolExecutor(12) as pool:
         replies = list(pool.map(lambda _: server.ask(key="k"), range(12)))
     assert {reply.status_code for reply in replies} == {200}
@@ -145,7 +145,7 @@ def test_a_failure_is_constant_charged_and_final(
 
     caplog.set_level("INFO", "shoal.server")
     with monkeypatch.context() as patched:
-        patched.setattr(questions, "answer", broken)
+        patched.setattr(answers, "answer", broken)
         failed = server.ask(key="k")
     assert failed.status_code == 500
     assert failed.json() == {
@@ -162,14 +162,14 @@ def test_a_failure_is_constant_charged_and_final(
 
 
 def hold_answers(monkeypatch: pytest.MonkeyPatch, entered: threading.Event, leave: threading.Event) -> None:
-    original = questions.answer
+    original = answers.answer
 
     def held(query: Any, table: Any) -> Any:
         entered.set()
         assert leave.wait(300)
         return original(query, table)
 
-    monkeypatch.setattr(questions, "answer", held)
+    monkeypatch.setattr(answers, "answer", held)
 
 
 def test_a_late_answer_is_kept_for_the_same_key(

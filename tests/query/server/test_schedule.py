@@ -16,16 +16,14 @@ from typing import Any
 import pytest
 
 from shoal.ledger import Charge, Register, open_ledger
-from shoal.query.effort import effort
 from shoal.query.facts import Facts, prepare
-from shoal.query.server import paid_answers
-from shoal.query.server import schedule as schedule_module
-from shoal.query.server.faults import FaultFile
+from shoal.query.price import effort
+from shoal.query.server import answers as paid_answers
+from shoal.query.server import answers as schedule_module
+from shoal.query.server.answers import Departure, PaidAnswers, Schedule, WorkQueue
 from shoal.query.server.guard import Limits
-from shoal.query.server.paid_answers import PaidAnswers
 from shoal.query.server.problems import Problem
-from shoal.query.server.schedule import Departure, Schedule
-from shoal.query.server.work_queue import WorkQueue
+from shoal.query.server.state import FaultFile
 from shoal.query.spec import KINDS, parse
 from shoal.survey import survey, survey_schema
 

@@ -1,16 +1,11 @@
 """Knowledge refinement: draw one answer from a prior that is moved towards the truth."""
 
-from shoal.query.refinement.distances import (
-    absolute,
-    combined,
-    from_function,
-    from_table,
-    from_taxonomy,
-    nominal,
-)
-from shoal.query.refinement.factors import Factors, movable
 from shoal.query.refinement.priors import (
+    Grid,
+    Labels,
+    Points,
     Prior,
+    Support,
     categorical,
     from_scipy,
     histogram,
@@ -19,9 +14,20 @@ from shoal.query.refinement.priors import (
     product,
     uniform,
 )
-from shoal.query.refinement.refine import Refined, refine
-from shoal.query.refinement.sample import fraction_of, sample
-from shoal.query.refinement.support import Grid, Labels, Points, Support
+from shoal.query.refinement.refine import (
+    Factors,
+    Refined,
+    absolute,
+    combined,
+    fraction_of,
+    from_function,
+    from_table,
+    from_taxonomy,
+    movable,
+    nominal,
+    refine,
+    sample,
+)
 
 __all__ = [
     "Factors",

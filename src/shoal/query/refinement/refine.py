@@ -1,26 +1,150 @@
-"""The refined prior: exact probabilities of all answers from a prior, distances from the truth and factors.
+"""Refine an answer: probabilities, distances, and a draw from the refined law.
 
 The truth and its distances are private, so the work must not follow from them. Nothing is sorted: the distances at
 which the probability changes are found by bisection over all values that a distance can have, and every step of it is
 a pass over all answers.
+
+No promise depends on a distance: it only settles which answers are raised. Floating point is good enough.
+
+exp(ε) is irrational. The factors are rational numbers rounded inwards, so that every ratio of probabilities is an exact
+fraction that is at most exp(ε), and the loss of 2^-80 is nobody's concern.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from shoal.decimals import decimal_text
 from shoal.display import internal
-from shoal.query.refinement.factors import Factors
-from shoal.query.refinement.priors import Prior
+from shoal.errors import OptionError
+from shoal.noise import Source
+from shoal.noise.exact import enclose_exp
+from shoal.query.refinement.priors import Grid, Prior, Support
 
+_BITS = 80
+# from here on the factors stop growing: smaller factors are always allowed, and these are beyond any use
+_LARGEST_EXPONENT = 40
 Mask = NDArray[np.bool_]
+Distance = Callable[[Support, int], NDArray[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What the prior mass of answers near the truth (`up`) and far from it (`down`) is multiplied with.
+
+    >>> Factors(Fraction(2), Fraction(1, 2)).mass_up
+    Fraction(1, 3)
+    """
+
+    up: Fraction
+    down: Fraction
+
+    def __post_init__(self) -> None:
+        if not 0 < self.down <= 1 <= self.up:
+            raise OptionError("factors-need-0-down-1-up", up=self.up, down=self.down)
+
+    @classmethod
+    def individual(cls, epsilon: Fraction) -> Factors:
+        """Factors within exp(-ε) .. exp(ε) of the prior: what a query about one person may use.
+
+        Guarantee:
+            A person who is not there is answered from the prior. So the answer is ε-DP for one record added or removed,
+            and 2ε-DP for one record replaced.
+
+        Reference:
+            Thesis, Proposition 3 and Table 5.2; docs/proofs/refinement.md.
+
+        >>> float(Factors.individual(Fraction(1)).up)
+        2.718281828459045
+        """
+        _check_positive("epsilon", epsilon)
+        return cls(_exp_below(epsilon), _exp_minus_above(epsilon))
+
+    @classmethod
+    def statistical(cls, epsilon: Fraction, lift: Fraction = Fraction(1, 2)) -> Factors:
+        """Factors with up / down at most exp(ε): what a query about many persons may use.
+
+        Args:
+            epsilon: the budget.
+            lift: the share of ε that raises near answers; the rest lowers far ones.
+
+        Guarantee:
+            ε-DP between any two data sets, so under every relation of neighbours.
+
+        Reference:
+            Thesis, Proposition 2 and Table 5.2; docs/proofs/refinement.md.
+
+        >>> factors = Factors.statistical(Fraction(2))
+        >>> float(factors.up), float(factors.down)
+        (2.718281828459045, 0.36787944117144233)
+        """
+        _check_positive("epsilon", epsilon)
+        if not 0 < lift < 1:
+            raise OptionError("lift-lie-between-0-1", option="lift", found=decimal_text(lift))
+        return cls(_exp_below(lift * epsilon), _exp_minus_above((1 - lift) * epsilon))
+
+    @property
+    def mass_up(self) -> Fraction:
+        """The prior mass p_u that can be raised: up·p_u + down·(1 - p_u) = 1."""
+        return (1 - self.down) / (self.up - self.down) if self.up > self.down else Fraction(0)
+
+    @property
+    def chance_up(self) -> Fraction:
+        """The probability of the answers that held the mass p_u before."""
+        return self.up * self.mass_up
+
+
+def movable(epsilon: Fraction, delta: Fraction, *, individual: bool, replace_one: bool) -> Fraction:
+    """The probability that may be moved from the farthest answers to the truth for an additional δ.
+
+    Guarantee:
+        With factors of `Factors.individual(ε)`: (ε, δ)-DP for one record added or removed at δ·exp(-ε), and (2ε, δ)-DP
+        for one replaced at δ/(1 + exp(2ε)). With factors of `Factors.statistical(ε)`: (ε, δ)-DP at δ/(1 + exp(ε)).
+        Rounded down.
+
+    Reference:
+        Thesis, section 5.2, where the shares are larger, too large: docs/proofs/refinement.md.
+
+    >>> round(float(movable(Fraction(1), Fraction(1, 10), individual=True, replace_one=False)), 6)
+    0.036788
+    """
+    if not 0 <= delta < 1:
+        raise OptionError("delta-least-0-below-1", option="delta", found=decimal_text(delta))
+    if individual and not replace_one:
+        return delta * _exp_minus_below(epsilon)
+    odds = _exp_minus_below(2 * epsilon if individual else epsilon)
+    # exp(-x) / (1 + exp(-x)) grows with exp(-x), so a bound below stays one
+    return delta * odds / (1 + odds)
+
+
+def _exp_below(x: Fraction) -> Fraction:
+    """A fraction of at least 1 and at most exp(x)."""
+    bits = 3 * _BITS
+    _, above = enclose_exp(min(x, Fraction(_LARGEST_EXPONENT)), bits)
+    return Fraction((1 << bits + _BITS) // above, 1 << _BITS)
+
+
+def _exp_minus_above(x: Fraction) -> Fraction:
+    """A fraction of at least exp(-x) and at most 1."""
+    _, above = enclose_exp(min(x, Fraction(_LARGEST_EXPONENT)), 2 * _BITS)
+    return Fraction(-(-above >> _BITS), 1 << _BITS)
+
+
+def _exp_minus_below(x: Fraction) -> Fraction:
+    below, _ = enclose_exp(x, 2 * _BITS)
+    return Fraction(below >> _BITS, 1 << _BITS)
+
+
+def _check_positive(name: str, value: Fraction) -> None:
+    if value <= 0:
+        raise OptionError("option-above-0", option=name, found=decimal_text(value))
 
 
 @internal()
@@ -79,7 +203,7 @@ def refine(
         Thesis, Algorithm 5.1, with p_u and p_d in their places and the sets' own masses in α_ud;
         docs/proofs/refinement.md.
 
-    >>> from shoal.query.refinement.distances import nominal
+    >>> from shoal.query.refinement.refine import nominal
     >>> from shoal.query.refinement.priors import categorical
     >>> prior = categorical({"0": "0.99", "1": "0.01"})
     >>> law = refine(prior, nominal(prior.support, 1), Factors.individual(Fraction(1)))
@@ -168,3 +292,186 @@ def _first(keys: NDArray[np.int64], holds: Callable[[Any], bool]) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(keys.dtype.type(middle)) else (middle + 1, high)
     return high
+
+
+def absolute(support: Support, truth: int) -> NDArray[Any]:
+    """Steps between two points of a lattice, or places between two labels of an order.
+
+    >>> from shoal.query.refinement.priors import Labels
+    >>> absolute(Labels(("low", "middle", "high")), 2).tolist()
+    [2, 1, 0]
+    """
+    # short whole numbers: `refine` passes over them once for every bit
+    return np.asarray(np.abs(np.arange(support.size, dtype=np.int32) - np.int32(truth)))
+
+
+def nominal(support: Support, truth: int) -> NDArray[Any]:
+    """0 for the truth, 1 for everything else.
+
+    >>> from shoal.query.refinement.priors import Labels
+    >>> nominal(Labels(("a", "b", "c")), 1).tolist()
+    [1, 0, 1]
+    """
+    return np.asarray(np.arange(support.size) != truth, dtype=np.int8)
+
+
+def from_table(table: ArrayLike) -> Distance:
+    """Distances read off a square table, one row for each true answer: a taxonomy's, for example.
+
+    >>> from shoal.query.refinement.priors import Labels
+    >>> from_table([[0, 2], [2, 0]])(Labels(("a", "b")), 1).tolist()
+    [2.0, 0.0]
+    """
+    square = np.array(table, dtype=np.float64)
+    if square.ndim != 2 or square.shape[0] != square.shape[1] or not (square >= 0).all():
+        raise OptionError("table-distances-square-numbers-least-0")
+    square.setflags(write=False)
+
+    def looked_up(support: Support, truth: int) -> NDArray[Any]:
+        if support.size != square.shape[0]:
+            raise OptionError(
+                "table-distances-rows-but-there-answers", shape=square.shape[0], size=support.size
+            )
+        return np.asarray(square[truth])
+
+    return looked_up
+
+
+def from_function(function: Callable[[Any, Any], float]) -> Distance:
+    """The caller's own distance between two answers, such as that of a taxonomy. What is not a number counts as far.
+
+    >>> from shoal.query.refinement.priors import Labels
+    >>> from_function(lambda a, b: abs(len(a) - len(b)))(Labels(("a", "bb", "cccc")), 0).tolist()
+    [0.0, 1.0, 3.0]
+    """
+
+    def computed(support: Support, truth: int) -> NDArray[Any]:
+        true = support.answer(truth)
+        found = [float(function(true, support.answer(number))) for number in range(support.size)]
+        return np.asarray(np.nan_to_num(np.array(found), nan=np.inf, posinf=np.inf))
+
+    return computed
+
+
+class Taxonomy(Protocol):
+    """What a tree of concepts must tell: the number of a concept, and its distances from all others."""
+
+    def code(self, name: Any) -> int: ...
+
+    def distances_to(self, code: int) -> NDArray[np.float64]: ...
+
+
+def from_taxonomy(taxonomy: Taxonomy) -> Distance:
+    """Semantic distances between labels that are concepts of a taxonomy.
+
+    >>> from shoal.query.refinement.priors import Labels
+    >>> from shoal.taxonomy import Taxonomy
+    >>> beings = Taxonomy.from_dict({"being": {"plant": ["oak"], "animal": ["cat", "dog"]}})
+    >>> from_taxonomy(beings)(Labels(("oak", "cat", "dog")), 1).round(3).tolist()
+    [0.848, 0.0, 0.585]
+    """
+
+    def looked_up(support: Support, truth: int) -> NDArray[Any]:
+        codes = [taxonomy.code(support.answer(number)) for number in range(support.size)]
+        return np.asarray(taxonomy.distances_to(codes[truth])[codes])
+
+    return looked_up
+
+
+def combined(parts: Sequence[Distance], how: str = "sum", scales: Sequence[float] | None = None) -> Distance:
+    """A distance of vectors from distances of their parts, each divided by its scale.
+
+    Args:
+        parts: one distance for each part of the grid.
+        how: "sum" or "max".
+        scales: by default the number of answers of the part less one, so that no unit of measurement counts.
+
+    >>> from shoal.query.refinement.priors import Labels
+    >>> grid = Grid((Labels(("a", "b")), Labels(("x", "y", "z"))))
+    >>> combined([nominal, absolute])(grid, 0).tolist()
+    [0.0, 0.5, 1.0, 1.0, 1.5, 2.0]
+    """
+    if how not in ("sum", "max"):
+        raise OptionError("distances-combined-sum-max", found=how)
+
+    def of_grid(support: Support, truth: int) -> NDArray[Any]:
+        if not isinstance(support, Grid) or len(support.parts) != len(parts):
+            raise OptionError("distances-need-vector-many-parts", number_of_parts=len(parts))
+        sizes = [part.size for part in support.parts]
+        places = np.unravel_index(truth, sizes)
+        dividers = [max(size - 1, 1) for size in sizes] if scales is None else scales
+        total = np.zeros(sizes)
+        for axis, (part, distance) in enumerate(zip(support.parts, parts, strict=True)):
+            # a nominal distance is 0 or 1 whatever the number of answers
+            divider = 1 if distance is nominal and scales is None else dividers[axis]
+            along = distance(part, int(places[axis])) / divider
+            along = along.reshape([-1 if other == axis else 1 for other in range(len(sizes))])
+            total = total + along if how == "sum" else np.maximum(total, along)
+        return total.ravel()
+
+    return of_grid
+
+
+def sample(refined: Refined, source: Source, *, known: bool = True) -> int:
+    """The number of one answer, drawn with exactly the probabilities of the law.
+
+    A group is drawn by whole numbers over the common denominator of all chances, an answer inside it by the
+    whole-number weights of the prior: no probability is ever rounded.
+
+    Args:
+        refined: the law.
+        source: where the bits come from.
+        known: whether there is a truth at all; if not, the answer is drawn from the prior, with the same work.
+
+    >>> from fractions import Fraction
+    >>> from shoal.noise import Seeded
+    >>> from shoal.query.refinement import Factors, Labels, nominal, refine, uniform
+    >>> prior = uniform(Labels(("a", "b")))
+    >>> sample(refine(prior, nominal(prior.support, 1), Factors.individual(Fraction(30))), Seeded(1))
+    1
+    """
+    drawn, below, group = whole_below(refined.common, source), 0, 0
+    for chance in refined.chances[:-1]:
+        below += chance
+        group += drawn >= below
+    members = (refined.groups == group) | (not known)
+    sums = np.cumsum(np.multiply(refined.prior.weights, members))
+    place = fraction_of(int(sums[-1]), source)
+    return int(np.count_nonzero(sums <= place))
+
+
+def fraction_of(bound: int, source: Source) -> int:
+    """A uniform whole number below a bound: the whole part of the bound times a uniform real number.
+
+    Unlike `whole_below` it draws the same number of words whatever the bound, except once in 2^66 draws where it is at
+    most 2^62: there more digits of the real number are needed.
+
+    >>> from shoal.noise import Seeded
+    >>> fraction_of(1, Seeded(1)), fraction_of(2**62, Seeded(1)) < 2**62
+    (0, True)
+    """
+    digits, bits = 0, 0
+    while True:
+        for word in source.words(2 if not bits else 1).tolist():
+            digits, bits = digits << 64 | word, bits + 64
+        low, high = digits * bound >> bits, ((digits + 1) * bound - 1) >> bits
+        if low == high:
+            return low
+
+
+def whole_below(bound: int, source: Source) -> int:
+    """A uniform whole number below a public bound of any size, without bias: too large numbers are drawn again.
+
+    >>> from shoal.noise import Seeded
+    >>> whole_below(1, Seeded(1)), whole_below(10**30, Seeded(1)) < 10**30
+    (0, True)
+    """
+    bits = (bound - 1).bit_length()
+    words = -(-bits // 64)
+    while True:
+        drawn = 0
+        for word in source.words(words).tolist():
+            drawn = drawn << 64 | word
+        drawn >>= 64 * words - bits
+        if drawn < bound:
+            return drawn

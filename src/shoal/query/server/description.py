@@ -1,13 +1,17 @@
-"""The shape of requests and responses, for the OpenAPI description: kinds of queries come in, schemas leave."""
+"""The OpenAPI description of the server, and its health."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from shoal.ledger import GroupCommit, Ledger
+from shoal.query.server.answers import MOST_AT_ONCE
+from shoal.query.server.guard import warn
 from shoal.query.server.problems import REASONS
-from shoal.query.server.questions import MOST_AT_ONCE
 from shoal.query.spec import KINDS
 
 _AMOUNT = r"^\d+/\d+$"
@@ -31,6 +35,10 @@ _SHAPES: dict[str, dict[str, Any]] = {
     "columns": {"type": "array"},
     "statistics": {"type": "array"},
 }
+_OLDEST_SECONDS = 1.0
+_PATIENCE_SECONDS = 3.0
+# how long one failed transaction is held against the database; the next question finds out whether it still fails
+_FAILED_SECONDS = 10.0
 
 
 class Strict(BaseModel):
@@ -46,7 +54,7 @@ class ProblemBody(BaseModel):
     message: str
 
 
-class Health(Strict):
+class HealthOperation(Strict):
     status: str = Field(json_schema_extra={"enum": ["ok"]})
     version: str
 
@@ -213,3 +221,34 @@ def only(*codes: str) -> dict[int | str, dict[str, Any]]:
     for reason in (REASONS[code] for code in dict.fromkeys(codes)):
         texts.setdefault(reason.status, []).append(f"`{reason.code}`: {reason.message}")
     return {status: {"model": ProblemBody, "description": " ".join(found)} for status, found in texts.items()}
+
+
+class Health:
+    """Asks the database, but not for everybody who asks: whoever has no token may ask for health, too."""
+
+    def __init__(self, ledger: Ledger, group: GroupCommit | None = None) -> None:
+        self._ledger, self._group = ledger, group
+        self._looked = float("-inf")
+        self._alive = False
+        self._looking: asyncio.Task[None] | None = None
+
+    async def alive(self) -> bool:
+        """Whether the ledger can be read, has room on its disk, and was written to without an error of late."""
+        if time.monotonic() - self._looked >= _OLDEST_SECONDS:
+            if self._looking is None or self._looking.done():
+                self._looking = asyncio.create_task(self._look())
+            try:
+                await asyncio.wait_for(asyncio.shield(self._looking), _PATIENCE_SECONDS)
+            except TimeoutError:
+                return False
+        return self._alive
+
+    async def _look(self) -> None:
+        try:
+            await asyncio.to_thread(self._ledger.alive)
+            self._alive = self._group is None or self._group.failed < time.monotonic() - _FAILED_SECONDS
+        except Exception as error:
+            # whatever it is, questions would meet it too
+            self._alive = False
+            warn("ledger cannot be used", failure=type(error).__name__)
+        self._looked = time.monotonic()

@@ -1,4 +1,4 @@
-"""The served folder: a path comes in, data sets with their terms leave.
+"""The folder of a server: data sets, their settings and records.
 
 DIR/NAME/dataset.toml   terms of one data set, see `Settings`
 DIR/NAME/schema.toml    its schema
@@ -7,31 +7,52 @@ DIR/tokens.toml         hashes of the tokens
 DIR/ledger.sqlite       the ledger, unless it is kept elsewhere
 DIR/ledger.heads        its newest heads; a folder with this file was served before, and needs its ledger
 DIR/timing.faults       answers that did not leave when they should; while it is there, no claim is made about timing
+
+Two names have two budgets, and what the answers reveal about the same people adds up unnoticed.
+
+A small file can hold a table that fills the memory: what a Parquet file says of itself is looked at first, then it is
+read piece by piece and only its size is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from shoal.columns.circumstances import MOST_DELTA
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text, exact
 from shoal.errors import InputError, OptionError, closest
-from shoal.io.common import dumps, load
+from shoal.io import find_format
+from shoal.io.common import MOST_BYTES as MOST_BYTES_READING
+from shoal.io.common import dumps, load, unpacked_sizes
 from shoal.io.table import fingerprint
-from shoal.ledger import Register
+from shoal.ledger import Ledger, Register
 from shoal.noise.scale import parse_epsilon
-from shoal.query.server.names import ANALYST, DATA_SET, plain_name
-from shoal.query.server.reading import check_rows, check_size
-from shoal.query.server.same_table import check_same_table
+from shoal.query.server.guard import warn
+from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.query.facts import QueryTable
 
+
+# written so that Python, pydantic and JSON schema read them alike
+NAME = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}$"
+KEY = r"^[A-Za-z0-9_.:\-]{1,100}$"
+
+DATA_SET = Message.of("named-data-set")
+ANALYST = Message.of("named-analyst")
+TOKEN_OWNER = Message.of("named-token-owner")
+_ODD = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 LEDGER_FILE = "ledger.sqlite"
 TOKENS_FILE = "tokens.toml"
 HEADS_FILE = "ledger.heads"
@@ -42,6 +63,121 @@ MOST_BYTES = 64 * 2**20
 _MOST_ROWS = 20_000_000
 # the time that answers take follows from this where the number of records is private
 _MOST_PRIVATE_ROWS = 100_000
+
+
+def plain_name(text: str, what: Message) -> str:
+    """The name, or an error that says what a name may be.
+
+    >>> plain_name("survey-2026", DATA_SET)
+    'survey-2026'
+    """
+    if not re.fullmatch(NAME.strip("^$"), text, re.ASCII):
+        raise OptionError("cannot-be-called", what=what, text=text[:80])
+    return text
+
+
+def check_size(path: Path, dataset: str, most_rows: int, most_bytes: int = MOST_BYTES_READING) -> None:
+    """Refuse a file with more rows or more bytes, once unpacked, than a server is meant to hold.
+
+    Raises:
+        InputError: it is too large, or cannot be read.
+    """
+    size = path.stat().st_size
+    if size > most_bytes:
+        raise _too_large(dataset, f"{size:,} bytes", f"{most_bytes:,}")
+    kind = find_format(path)
+    if kind is not None and kind.name == "parquet":
+        _check_parquet(path, dataset, most_rows, most_bytes)
+
+
+def check_rows(dataset: str, rows: int, most_rows: int) -> None:
+    """Refuse a table with too many rows, whatever the file said."""
+    if rows > most_rows:
+        raise _too_large(dataset, f"{rows:,} rows", f"{most_rows:,} (most_rows in dataset.toml)")
+
+
+def _check_parquet(path: Path, dataset: str, most_rows: int, most_bytes: int) -> None:
+    import pyarrow as pa
+
+    try:
+        for rows, size in unpacked_sizes(path):
+            check_rows(dataset, rows, most_rows)
+            if size > most_bytes:
+                raise _too_large(dataset, f"more than {most_bytes:,} bytes, unpacked", f"{most_bytes:,}")
+    except (pa.ArrowException, OSError) as error:
+        raise InputError("cannot-read-parquet", path=path, reason=str(error).splitlines()[0]) from None
+
+
+def _too_large(dataset: str, found: str, most: str) -> InputError:
+    return InputError("data-set-most-served", dataset=dataset, found=found, most=most)
+
+
+def check_same_table(datasets: dict[str, Served]) -> dict[str, Served]:
+    """Refuse a folder in which a table is served twice, whatever the format of its file and the order of its rows.
+
+    Raises:
+        OptionError: it names both data sets.
+    """
+    seen: dict[str, str] = {}
+    for name, served in datasets.items():
+        twin = next((seen[mark] for mark in _marks(served) if mark in seen), None)
+        if twin is not None:
+            _refuse(served, twin, Message.of("twin-served"))
+        seen.update({mark: name for mark in _marks(served)})
+    return datasets
+
+
+def check_earlier_names(datasets: dict[str, Served], ledger: Ledger) -> None:
+    """Refuse a table that the ledger knows under another name: a new name would bring a new budget.
+
+    Raises:
+        OptionError: it names the other one.
+    """
+    for other in ledger.datasets():
+        marks = set(_fingerprints(ledger, other))
+        for name, served in datasets.items():
+            if name != other and served.fingerprint in marks:
+                _refuse(served, other, Message.of("twin-in-ledger"))
+
+
+def _refuse(served: Served, twin: str, how: Message) -> None:
+    if twin in served.settings.same_table_as:
+        warn("same table", dataset=served.name, twin=twin)
+        return
+    raise OptionError("data-set-holds-same-table", served=served.name, twin=twin, how=how)
+
+
+def _fingerprints(ledger: Ledger, dataset: str) -> Iterator[str]:
+    for entry in ledger.entries(dataset):
+        if entry.kind == "terms" and (mark := json.loads(entry.content)["fingerprint"]):
+            yield mark
+
+
+def _marks(served: Served) -> tuple[str, str]:
+    return served.fingerprint, rows_mark(served.table)
+
+
+def rows_mark(table: QueryTable) -> str:
+    """A mark of the rows of a table in any order: a sum over mixed-up rows. As private as the table."""
+    rows = [np.full(table.n, odd) for odd in _ODD]
+    for name in sorted((*table.positions, *table.codes)):
+        values = table.positions[name].view(np.uint64) if name in table.positions else _texts(table, name)
+        for number, odd in enumerate(_ODD):
+            rows[number] = _mixed((rows[number] ^ values) * odd)
+    names = ",".join(sorted((*table.positions, *table.codes)))
+    sums = [int(part.sum(dtype=np.uint64)) for part in rows]
+    return hashlib.sha256(f"{names}:{table.n}:{sums}".encode()).hexdigest()
+
+
+def _texts(table: QueryTable, name: str) -> NDArray[np.uint64]:
+    """A number for each label that does not follow from the order in which labels were met."""
+    marks = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in (*table.names[name], "")]
+    numbers = np.frombuffer(b"".join(marks), dtype=np.uint64)
+    return np.asarray(numbers[table.codes[name]])
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    return values ^ (values >> np.uint64(29))
 
 
 @dataclass(frozen=True, slots=True)

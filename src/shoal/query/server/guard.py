@@ -1,4 +1,4 @@
-"""What stands before every request: limits of size, time and rate, constant failures, a log without values."""
+"""Limits on requests: size, rate and origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything the server can say no with: a reason comes in, a constant text and status leave.
+"""Problem documents: errors of the server as JSON.
 
 No text depends on a record. What a refusal adds (a sentence about the question, amounts of budget) is computed from the
 question, the public facts and the ledger before any record is touched.

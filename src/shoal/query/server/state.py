@@ -1,35 +1,445 @@
-"""What the operations of a running server share: tokens, data sets, ledger, answers, and who is asking."""
+"""State of the server: tokens, ledger and its checkpoints, free work and recorded faults.
+
+A token holds 256 random bits, so that a plain hash of it cannot be turned back by trying.
+
+A small text file, best kept on another disk, has the newest head of every data set. It is written after each
+transaction, before anybody hears of what was granted.
+
+It is done by one thread, which takes the tokens in turns, and not by the workers that compute answers: whoever asks for
+much of it waits for it, and nobody else does.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import datetime
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from fastapi import Depends, Header, Request
 from fastapi import Path as PathParameter
 from fastapi.security import HTTPBearer
 
-from shoal.ledger import Ledger, LedgerError, open_ledger
-from shoal.query.server.faults import FaultFile
+from shoal.errors import InputError, OptionError, OutputError, ShoalError
+from shoal.io.common import dumps, load
+from shoal.ledger import Ledger, LedgerError, open_ledger, verify
+from shoal.ledger.store import digest_of
+from shoal.query.server.answers import PaidAnswers, Schedule, WorkQueue
+from shoal.query.server.description import Health
 from shoal.query.server.folder import (
+    DATA_SET,
     FAULTS_FILE,
     HEADS_FILE,
+    KEY,
     LEDGER_FILE,
+    NAME,
+    TOKEN_OWNER,
     TOKENS_FILE,
     Served,
+    check_earlier_names,
     load_folder,
+    plain_name,
 )
-from shoal.query.server.free_work import FreeWork
 from shoal.query.server.guard import Limits, RateLimit, warn, write_log
-from shoal.query.server.health import Health
-from shoal.query.server.ledger_heads import HeadFile, check_heads
-from shoal.query.server.names import KEY, NAME
-from shoal.query.server.paid_answers import PaidAnswers
 from shoal.query.server.problems import Problem
-from shoal.query.server.same_table import check_earlier_names
-from shoal.query.server.schedule import Schedule
-from shoal.query.server.tokens import Token, TokenBook
+
+Role = Literal["holder", "analyst"]
+# how long a change of the file may go unnoticed
+_LOOK_AGAIN_SECONDS = 1.0
+_MOST_DAYS = 36_500
+_ALARM_SECONDS = 1.0
+_MOST_WAITING = 20
+_Result = TypeVar("_Result")
+_Piece = tuple[Callable[[], Any], asyncio.Future[Any]]
+_SECONDS = 1.0
+_CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A token as it is kept.
+
+    Attributes:
+        id: tells tokens apart in lists and logs; not secret.
+        name: who uses it; budgets are kept by this name, so a new token does not bring a new budget.
+        role: holders see what everybody spent, analysts only their own.
+        hash: of the token's text.
+        datasets: the data sets it is good for; empty for all.
+        expires: when it ends, in UTC; empty for never.
+    """
+
+    id: str
+    name: str
+    role: Role
+    hash: str
+    created: str
+    datasets: tuple[str, ...] = ()
+    expires: str = ""
+
+    def opens(self, dataset: str) -> bool:
+        return not self.datasets or dataset in self.datasets
+
+    def is_over(self, now: datetime.datetime) -> bool:
+        return bool(self.expires) and now >= datetime.datetime.fromisoformat(self.expires)
+
+
+def new_token(
+    path: Path, name: str, role: str, datasets: tuple[str, ...] = (), days: float | None = None
+) -> str:
+    """Add a token to the file and return its text, which is not kept anywhere; it ends after so many days."""
+    plain_name(name, TOKEN_OWNER)
+    if role not in get_args(Role):
+        raise OptionError("unknown-token-role", option="role", role=role, allowed=tuple(get_args(Role)))
+    for dataset in datasets:
+        plain_name(dataset, DATA_SET)
+    number = secrets.token_hex(4)
+    text = f"shoal_{number}_{secrets.token_urlsafe(32)}"
+    now = datetime.datetime.now(datetime.UTC)
+    if days is not None and not 0 < days <= _MOST_DAYS:
+        raise OptionError("token-good-more-than-0-most", most_days=_MOST_DAYS, found=days)
+    end = "" if days is None else (now + datetime.timedelta(days=days)).isoformat(timespec="seconds")
+    made = now.isoformat(timespec="seconds")
+    token = Token(number, name, role, hash_of(text), made, datasets, end)  # type: ignore[arg-type]
+    with _changing(path) as tokens:
+        tokens.append(token)
+    return text
+
+
+def revoke_token(path: Path, number: str) -> None:
+    """Remove a token by its id."""
+    with _changing(path) as tokens:
+        kept = [token for token in tokens if token.id != number]
+        if len(kept) == len(tokens):
+            raise OptionError("tokens-there-no-token", number=number)
+        tokens[:] = kept
+
+
+def read_tokens(path: Path) -> list[Token]:
+    """The tokens of a file; none if there is no file."""
+    if not path.exists():
+        return []
+    entries = load(path, "toml-tokens").get("token", [])
+    try:
+        return [_new_token(entry) for entry in entries]
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise InputError("tokens-file-damaged", path=path) from None
+
+
+def hash_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+class TokenBook:
+    """The tokens of a running server; looks at the file again when it has changed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._stamp: tuple[int, int] | None = None
+        self._looked = float("-inf")
+        self._by_hash: dict[str, Token] = {}
+
+    def find(self, text: str) -> Token | None:
+        """The token with this text, unless its time is over."""
+        now = time.monotonic()
+        if now - self._looked >= _LOOK_AGAIN_SECONDS:
+            self._look()
+            self._looked = now
+        token = self._by_hash.get(hash_of(text))
+        return None if token is None or token.is_over(datetime.datetime.now(datetime.UTC)) else token
+
+    def _look(self) -> None:
+        try:
+            status = self._path.stat()
+            stamp = (status.st_mtime_ns, status.st_ino)
+        except OSError:
+            stamp = (0, 0)
+        if stamp != self._stamp:
+            try:
+                self._by_hash = {token.hash: token for token in read_tokens(self._path)}
+            except InputError:
+                # a file that cannot be read lets nobody in
+                self._by_hash = {}
+            self._stamp = stamp
+
+
+def _new_token(entry: Any) -> Token:
+    role: Any = entry["role"]
+    if role not in get_args(Role):
+        raise KeyError(role)
+    token = Token(
+        entry["id"],
+        entry["name"],
+        role,
+        entry["hash"],
+        entry["created"],
+        tuple(entry.get("datasets", ())),
+        entry.get("expires", ""),
+    )
+    token.is_over(datetime.datetime.now(datetime.UTC))  # an end that cannot be read is found here
+    return token
+
+
+@contextlib.contextmanager
+def _changing(path: Path) -> Iterator[list[Token]]:
+    """The tokens, to be changed; written aside and put in place at the end, one process at a time."""
+    if not path.parent.is_dir():
+        raise InputError("tokens-there-no-folder", parent=path.parent)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        tokens = read_tokens(path)
+        yield tokens
+        entries = [
+            {
+                "id": token.id,
+                "name": token.name,
+                "role": token.role,
+                "created": token.created,
+                "hash": token.hash,
+                **({"datasets": list(token.datasets)} if token.datasets else {}),
+                **({"expires": token.expires} if token.expires else {}),
+            }
+            for token in tokens
+        ]
+        descriptor, aside = tempfile.mkstemp(dir=path.parent, prefix=".tokens-")  # readable by the owner only
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(dumps({"token": entries}))
+        os.replace(aside, path)
+    finally:
+        os.close(folder)
+
+
+class FaultFile:
+    """One line of JSON for each fault. While there is one, no claim about timing is made, after a new start either.
+
+    Each fault tells whoever asked a little about how long an answer took, so it is for the holder to judge: find the
+    cause, and remove the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        self.count = len(lines)
+        self.last: str | None = json.loads(lines[-1])["at"] if lines else None
+        self._alarmed = -_ALARM_SECONDS
+
+    def note(self, paces: int) -> None:
+        """Keep that an answer waited for so many paces more."""
+        self.count += 1
+        self.last = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        if time.monotonic() - self._alarmed >= _ALARM_SECONDS:
+            self._alarmed = time.monotonic()
+            warn("late", faults=self.count, paces=paces)
+        line = json.dumps({"at": self.last, "paces": paces}) + "\n"
+        try:
+            handle = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            with os.fdopen(handle, "a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            # counted all the same; the next start does not know of it
+            warn("fault not kept", failure=type(error).__name__)
+
+    def claim(self, pace: float) -> str:
+        """Whether the times of answers follow from public facts alone: "holds", "lapsed", or "none" without a pace."""
+        if not pace:
+            return "none"
+        return "lapsed" if self.count else "holds"
+
+
+class FreeWork:
+    """Does free work; made inside the event loop that waits for it.
+
+    Args:
+        seconds: CPU seconds per second and token, on average; 0 for no limit.
+        burst: CPU seconds at once before the average counts.
+    """
+
+    def __init__(self, seconds: float, burst: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._quota = RateLimit(seconds, burst)
+        self._queue: WorkQueue[_Piece] = WorkQueue()
+        self._thread = threading.Thread(target=self._run, name="shoal-free", daemon=True)
+        self._thread.start()
+
+    async def run(self, token: str, work: Callable[[], _Result]) -> _Result:
+        """Have a piece of work done when it is the token's turn.
+
+        Raises:
+            Problem: its quota is used up, or too much of its work is waiting.
+        """
+        self._quota.check(token)
+        if self._queue.waiting(token) >= _MOST_WAITING:
+            raise Problem("too_many", headers={"Retry-After": "1"})
+        future: asyncio.Future[_Result] = self._loop.create_future()
+        self._queue.put(token, (work, future))
+        return await future
+
+    def at_once(self, token: str, work: Callable[[], _Result]) -> _Result:
+        """Do a short piece of work here and now, within the same quota."""
+        self._quota.check(token)
+        return self.metered(token, work)
+
+    def metered(self, token: str, work: Callable[[], _Result]) -> _Result:
+        """Do a piece of work in this thread; what it takes counts, however it ends."""
+        began = time.thread_time()
+        try:
+            return work()
+        finally:
+            self._quota.spend(token, time.thread_time() - began)
+
+    def close(self) -> None:
+        self._queue.close()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (task := self._queue.take()) is not None:
+            token, (work, future) = task
+            result: Any = None
+            error: Exception | None = None
+            try:
+                # whoever does not wait any more needs no answer
+                if not future.cancelled():
+                    result = self.metered(token, work)
+            except Exception as raised:
+                error = raised
+            finally:
+                self._queue.done(token)
+            # nobody waits any more once the loop is closed
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(_settle, future, result, error)
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+
+
+class HeadFile:
+    """A file with one line per data set: the hash of an entry, the name, the number of the entry.
+
+    After a regular end a last line has the hash of the whole ledger file, by which `shoal ledger verify` finds damage
+    between the entries.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        # what was written last, and whether it was waited for
+        self._noted = "", False
+
+    def heads(self) -> list[str]:
+        """The heads that were noted; none if there is no file."""
+        return [line.split()[0] for line in self._lines() if not line.startswith(_CLOSED)]
+
+    def digest(self) -> str | None:
+        """The hash of the ledger file when it was closed, if it was."""
+        return next((line.split()[-1] for line in self._lines() if line.startswith(_CLOSED)), None)
+
+    def _lines(self) -> list[str]:
+        if not self._path.exists():
+            return []
+        text = self._path.read_text("utf-8", errors="replace")
+        return [line for line in text.splitlines() if line.strip()]
+
+    def note(self, ledger: Ledger, *, durable: bool = True) -> None:
+        """Write the newest heads; the old file is replaced as a whole.
+
+        Args:
+            ledger: whose.
+            durable: wait for the disk. Without it what was noted outlives this process, though perhaps not the system,
+                and `note` must follow.
+        """
+        heads = ledger.heads()
+        with self._alone():
+            # several processes may note the heads of one ledger: whichever comes last must not put back an older one
+            for line in self._lines():
+                head, name, number = (*line.split(), "0")[:3]
+                if head != _CLOSED and name in heads and int(number) > heads[name][0]:
+                    heads[name] = int(number), head
+            text = "".join(f"{head} {name} {number}\n" for name, (number, head) in sorted(heads.items()))
+            if (text, True) != self._noted and (text, durable) != self._noted:
+                self._write(text, durable)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nobody else writes here meanwhile."""
+        try:
+            folder = os.open(self._path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise self._failed(error) from None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def note_closed(self, ledger_file: Path) -> None:
+        """Add the hash of a ledger file that nobody has open any more."""
+        digest = digest_of(ledger_file)
+        if digest is not None and (heads := [line for line in self._lines() if not line.startswith(_CLOSED)]):
+            self._write("".join(f"{line}\n" for line in (*heads, f"{_CLOSED} {digest}")))
+
+    def _write(self, text: str, durable: bool = True) -> None:
+        try:
+            # a name of its own, as several servers may note the heads of one ledger; mkstemp lets nobody else read it,
+            # which heads need: they tell when something was asked
+            handle, name = tempfile.mkstemp(
+                prefix=f"{self._path.name}.", suffix=".new", dir=self._path.parent
+            )
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                    file.flush()
+                    if durable:
+                        os.fsync(file.fileno())
+                os.replace(name, self._path)
+            except BaseException:
+                Path(name).unlink(missing_ok=True)
+                raise
+            self._noted = text, durable
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def _failed(self, error: OSError) -> OutputError:
+        return OutputError("heads-cannot-noted", path=self._path, reason=error.strerror)
+
+
+def check_heads(files: Sequence[HeadFile], ledger: Ledger) -> None:
+    """Every head that was noted must still be in the ledger, and the ledger whole.
+
+    Raises:
+        LedgerError: one is not, so entries were lost.
+    """
+    if heads := [head for file in files for head in file.heads()]:
+        verify(ledger, heads)
+
+
+async def keep_heads(files: Sequence[HeadFile], ledger: Ledger) -> None:
+    """Have the noted heads written to the disk again and again, while the server runs."""
+    while True:
+        await asyncio.sleep(_SECONDS)
+        for file in files:
+            try:
+                await asyncio.to_thread(file.note, ledger)
+            except Exception as error:
+                # the next try may go better; a ledger that cannot be used is refused where it is used
+                kind = error if isinstance(error, ShoalError) else type(error)
+                warn("heads not noted", failure=getattr(kind, "__name__", type(error).__name__))
 
 
 @dataclass(frozen=True, slots=True)

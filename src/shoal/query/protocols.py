@@ -1,4 +1,4 @@
-"""Queries answered by knowledge refinement. In: public facts and options. Out: offers of one refined sample."""
+"""Protocols that refine answers with prior knowledge of the analyst."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from shoal.columns.schema import Attribute
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError
 from shoal.privacy import Accountant, Adjacency
-from shoal.query.answers import present_values
+from shoal.query.answers import add_up, numeric_lattice, present_values
 from shoal.query.facts import MISSING, Facts, QueryTable
-from shoal.query.linear import add_up, numeric_lattice
-from shoal.query.offer import Offer
 from shoal.query.parsing import (
+    Offer,
     as_delta,
     as_list,
     as_mapping,
@@ -27,7 +26,7 @@ from shoal.query.parsing import (
     as_text,
     check_keys,
 )
-from shoal.query.ranges import PART_OPTIONS, Expected, of_column, of_lattice, together
+from shoal.query.rank import PART_OPTIONS, Expected, of_column, of_lattice, together
 from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
 from shoal.query.where import Where, matching, parse_where
 from shoal.text import Message
