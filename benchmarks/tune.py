@@ -19,8 +19,7 @@ import shoal
 from shoal.io import read
 from shoal.noise import Seeded
 from shoal.release.protect import prepare, silent
-from shoal.tuning.choose import Row
-from shoal.tuning.grid import Setting
+from shoal.tuning.grid import Row, Setting
 from shoal.workers import machine_words as machine
 from tools.public_data import data_folder
 

@@ -18,8 +18,7 @@ from shoal.mechanisms.mask import Clusters
 from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.protect import Preparation, carry_out, prepare
-from shoal.tuning.clipped import clipped_moments
-from shoal.tuning.expected import expected_errors
+from shoal.tuning.expected import clipped_moments, expected_errors
 
 if TYPE_CHECKING:
     import pyarrow as pa

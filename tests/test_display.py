@@ -38,7 +38,7 @@ from shoal.io import read
 from shoal.mechanisms.kanonymity import algorithms as kanonymity
 from shoal.query.facts import prepare as prepare_queries
 from shoal.release.protect import prepare
-from shoal.tuning.figure import Figure
+from shoal.tuning.grid import Figure
 from tests.repeatable import words_of
 
 N = 97

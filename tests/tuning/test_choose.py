@@ -12,11 +12,21 @@ from hypothesis import strategies as st
 from shoal.errors import OptionError
 from shoal.method.tuned import Tuned
 from shoal.text import Message
-from shoal.tuning.choose import Row, automatic_utility, best_row, make_row, with_frontier
-from shoal.tuning.figure import Figure, exactly, over_seeds
-from shoal.tuning.grid import Setting, compared, default_sizes, make_grid
-from shoal.tuning.plot import plot_svg
-from shoal.tuning.reasons import reasons
+from shoal.tuning.grid import (
+    Figure,
+    Row,
+    Setting,
+    automatic_utility,
+    best_row,
+    compared,
+    default_sizes,
+    exactly,
+    make_grid,
+    make_row,
+    over_seeds,
+    with_frontier,
+)
+from shoal.tuning.result import plot_svg, reasons
 
 
 def row(k: int, loss: Figure, risk: Figure, method: str = "ranking-dp") -> Row:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from shoal.tuning.clipped import anywhere_square, clipped_moments
+from shoal.tuning.expected import anywhere_square, clipped_moments
 
 
 def by_definition(scale: float, below: float, above: float) -> tuple[float, float]:

@@ -19,9 +19,8 @@ from shoal.method.recipe import load_recipe
 from shoal.method.registry import DEFAULT_METHOD
 from shoal.survey import survey, survey_schema
 from shoal.text import Message
-from shoal.tuning import simulate, work
-from shoal.tuning.figure import over_seeds
-from shoal.tuning.grid import DEFAULT_METHODS
+from shoal.tuning import expected, work
+from shoal.tuning.grid import DEFAULT_METHODS, over_seeds
 
 COLUMNS = ["age", "income", "tax"]
 
@@ -225,9 +224,9 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[int, ...]]
     """Every piece of work that is really done."""
     done: list[tuple[str, tuple[int, ...]]] = []
 
-    def count(prepared: Any, seeds: tuple[int, ...], target: str | None) -> simulate.Outcome:
+    def count(prepared: Any, seeds: tuple[int, ...], target: str | None) -> expected.Outcome:
         done.append((f"{prepared.method.name} {prepared.method.k}", tuple(seeds)))
-        return simulate.run_setting(prepared, seeds, target)
+        return expected.run_setting(prepared, seeds, target)
 
     monkeypatch.setattr(work, "run_setting", count)
     return done
@@ -263,12 +262,12 @@ def test_an_interruption_in_the_middle_keeps_what_is_finished(
 ) -> None:
     calls = 0
 
-    def stop(*arguments: Any) -> simulate.Outcome:
+    def stop(*arguments: Any) -> expected.Outcome:
         nonlocal calls
         calls += 1
         if calls == 4:
             raise KeyboardInterrupt
-        return simulate.run_setting(*arguments)
+        return expected.run_setting(*arguments)
 
     monkeypatch.setattr(work, "run_setting", stop)
     with pytest.raises(KeyboardInterrupt):
@@ -276,7 +275,7 @@ def test_an_interruption_in_the_middle_keeps_what_is_finished(
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["runs.jsonl"]
     done = (tmp_path / "out" / "runs.jsonl").read_text("utf-8")
     assert done.count('"seed": 1') >= 2
-    monkeypatch.setattr(work, "run_setting", simulate.run_setting)
+    monkeypatch.setattr(work, "run_setting", expected.run_setting)
     assert tuned(out=tmp_path / "out").to_dict() == tuned().to_dict()
 
 

@@ -122,7 +122,7 @@ def flags() -> tuple[Flag, ...]:
 def tune(typed: Mapping[str, Any]) -> None:
     from shoal.method.forms import names_in
     from shoal.tuning import tune as run
-    from shoal.tuning.bought import account
+    from shoal.tuning.private import account
 
     out: Path | None = typed["out"]
     account(

@@ -203,8 +203,7 @@ def compare(job: Mapping[str, Any], tell: Tell) -> None:
     """Run settings one by one, and tell each as soon as it is known; the frontier comes last."""
     from shoal.release.rehearse import people_of
     from shoal.tuning import tune
-    from shoal.tuning.choose import with_frontier
-    from shoal.tuning.grid import make_grid
+    from shoal.tuning.grid import make_grid, with_frontier
 
     report = _progress(tell)
     asked = _request(job)

@@ -1,18 +1,31 @@
-"""The grid of a tuning: methods, sizes, splits and noises come in, the settings to compare leave."""
+"""Settings to compare and the choice among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from shoal.decimals import decimal_text
-from shoal.errors import OptionError
+from shoal.display import internal
+from shoal.errors import ClaimError, InputError, OptionError, ShoalError, closest
+from shoal.evaluation.measures import most, needs_rows, ranked_by
+from shoal.io import Table
+from shoal.method.models import Model
+from shoal.method.recipe import settled_text
 from shoal.method.registry import method_class
+from shoal.method.tuned import Tuned, together, tuned_settings
 from shoal.noise.gaussian import parse_delta
+from shoal.partition.base import check_k
+from shoal.release.leaving import public_schema
+from shoal.release.protect import Preparation, prepare
+from shoal.text import Message
+from shoal.tuning.expected import Outcome
 
+CONFIDENCE = 0.95
 DEFAULT_METHODS = (
     "pairs-dp",
     "laplace",
@@ -26,6 +39,66 @@ DEFAULT_METHODS = (
 # sizes that are compared if none are named
 _SIZES = 10
 _SMALLEST = 3
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A measure of a setting.
+
+    Attributes:
+        low, high: ends of the interval for the mean over all seeds there could be; equal to it where it is exact, and
+            None where a single run says nothing about that.
+        exact: the expectation itself, from a closed form or by definition; not from runs.
+    """
+
+    mean: float
+    low: float | None = None
+    high: float | None = None
+    exact: bool = False
+
+    @property
+    def at_least(self) -> float:
+        return self.mean if self.low is None else self.low
+
+    @property
+    def at_most(self) -> float:
+        return self.mean if self.high is None else self.high
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"mean": self.mean, "low": self.low, "high": self.high, "exact": self.exact}
+
+    def __str__(self) -> str:
+        if self.exact:
+            return f"{self.mean:.4g}"
+        if self.low is None or self.high is None:
+            return f"{self.mean:.3g} (one run)"
+        return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
+
+
+def exactly(value: float) -> Figure:
+    """A figure that is no estimate.
+
+    >>> str(exactly(0.25)), exactly(0.25).low
+    ('0.25', 0.25)
+    """
+    return Figure(value, value, value, exact=True)
+
+
+def over_seeds(values: Sequence[float], least: float = 0.0, most: float = math.inf) -> Figure:
+    """The mean of several runs with its Student interval, inside the range a measure can have.
+
+    >>> str(over_seeds([1.0, 2.0, 3.0])), over_seeds([1.0]).low
+    ('2 (0 to 4.48)', None)
+    """
+    found = np.asarray(values, dtype=np.float64)
+    mean = float(found.mean())
+    if found.size == 1:
+        return Figure(mean)
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(found.size - 1, 0.5 + CONFIDENCE / 2) * found.std(ddof=1) / math.sqrt(found.size))
+    return Figure(mean, max(least, mean - half), min(most, mean + half))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,3 +216,221 @@ def _listed(option: str, values: Sequence[Any] | None) -> tuple[Any, ...] | None
         if list(values).count(value) > 1:
             raise OptionError("option-names-twice", option=option, value=value)
     return tuple(values)
+
+
+@internal(".to_dict()")
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One setting with what is known about it.
+
+    Attributes:
+        model: the claim that its statement makes; loss and risk of different claims are not the whole comparison.
+        loss: the measure that settings are ranked by; None where it has none, and `apart` says why.
+        risk: percentage of rows nearest to their own record; that of guessing where rows belong to nobody; None
+            without runs.
+        measures: every measure by name.
+        frontier: no other setting is as good in both loss and risk and clearly better in one.
+        apart: why the setting is not compared.
+    """
+
+    setting: Setting
+    model: Model
+    loss: Figure | None
+    risk: Figure | None
+    measures: dict[str, Figure] = field(default_factory=dict)
+    frontier: bool = False
+    apart: Message | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            **self.setting.to_dict(),
+            "model": self.model,
+            "loss": None if self.loss is None else self.loss.to_dict(),
+            "risk": None if self.risk is None else self.risk.to_dict(),
+            "frontier": self.frontier,
+            "apart": None if self.apart is None else str(self.apart),
+            "measures": {name: figure.to_dict() for name, figure in self.measures.items()},
+        }
+
+
+def figures(outcome: Outcome) -> dict[str, Figure]:
+    """Measures of a setting: in closed form where there is one, otherwise over the seeds.
+
+    What runs say about a measure with a closed form is kept as `simulated_...`.
+    """
+    found: dict[str, Figure] = {}
+    for name in outcome.runs[0].measures if outcome.runs else ():
+        values = [value for run in outcome.runs if (value := run.measures[name]) is not None]
+        if values:
+            found[name] = over_seeds(values, most=most(name))
+    for name, value in outcome.expected.items():
+        if name in found:
+            found[f"simulated_{name}"] = found[name]
+        if value is not None:
+            found[name] = exactly(value)
+    return found
+
+
+def check_utility(utility: str | None, target: str | None) -> None:
+    """Refuse a measure that does not exist or has nothing to measure."""
+    known = ranked_by()
+    if utility is not None and utility not in known:
+        raise OptionError(
+            "unknown-utility",
+            option="utility",
+            utility=utility,
+            allowed=tuple(known),
+            hint=closest(utility, known),
+        )
+    if utility == "learning" and target is None:
+        raise OptionError("utility-learning-needs-know-what-learn", option="target")
+
+
+def automatic_utility(measured: Sequence[Mapping[str, Figure]], numeric: bool, target: str | None) -> str:
+    """The measure to rank by if none is asked for: one that every compared setting has.
+
+    Args:
+        measured: measures of each setting.
+        numeric: whether all columns are numbers.
+        target: what is to be learned, if anything.
+    """
+    if target is not None:
+        return "learning"
+    of_rows, order_free = ("normalised_sse", "wasserstein") if numeric else ("scaled_sse", "total_variation")
+    # runs without a row error are runs without rows that belong to somebody
+    nobody = any(order_free in figures and of_rows not in figures for figures in measured)
+    return order_free if nobody else of_rows
+
+
+def make_row(setting: Setting, model: Model, measures: dict[str, Figure], utility: str, n: int) -> Row:
+    """A setting as a row of the comparison."""
+    loss = measures.get(utility)
+    belongs = "record_linkage" in measures
+    measured = bool(set(measures) & {"wasserstein", "total_variation", "record_linkage"})
+    risk = measures["record_linkage"] if belongs else exactly(100.0 / n) if measured else None
+    apart = None if loss is not None else _without_loss(utility, measured, belongs)
+    return Row(setting, model, loss, risk, measures, apart=apart)
+
+
+def _without_loss(utility: str, measured: bool, belongs: bool) -> Message:
+    """Why a setting has no loss."""
+    if not measured:
+        return Message.of("loss-takes-runs", utility=utility)
+    if needs_rows(utility) and not belongs:
+        return Message.of("loss-needs-owned-rows")
+    if utility == "learning":
+        return Message.of("loss-needs-released-target")
+    return Message.of("no-loss-of-columns", utility=utility)
+
+
+def with_frontier(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows, least loss first and those apart at the end, each marked if it is on the frontier.
+
+    A row is off the frontier only if another is at least as good in loss and in risk, and in one of them clearly
+    better: its whole interval is. What the seeds cannot tell apart stays; of rows with the same figures the first does.
+    """
+    ranked = sorted((row for row in rows if row.apart is None), key=_place)
+    marked = []
+    for place, row in enumerate(ranked):
+        repeated = any((row.loss, row.risk) == (other.loss, other.risk) for other in ranked[:place])
+        beaten = any(_dominates(other, row) for other in ranked if other is not row)
+        marked.append(replace(row, frontier=not (repeated or beaten)))
+    return (*marked, *(row for row in rows if row.apart is not None))
+
+
+def _place(row: Row) -> tuple[float, float, int]:
+    assert row.loss is not None
+    return row.loss.mean, 0.0 if row.risk is None else row.risk.mean, -(row.setting.k or 0)
+
+
+def _dominates(one: Row, other: Row) -> bool:
+    assert one.loss is not None
+    assert other.loss is not None
+    pairs = [(one.loss, other.loss)]
+    if one.risk is not None and other.risk is not None:
+        pairs.append((one.risk, other.risk))
+    as_good = all(mine.mean <= theirs.mean for mine, theirs in pairs)
+    return as_good and any(mine.at_most < theirs.at_least for mine, theirs in pairs)
+
+
+def best_row(rows: Sequence[Row], max_risk: float | None) -> Row | None:
+    """The row with the least loss among those whose risk is surely within the limit; None if none is."""
+    allowed = [
+        row
+        for row in rows
+        if row.apart is None and (max_risk is None or (row.risk is not None and row.risk.at_most <= max_risk))
+    ]
+    return min(allowed, key=_place, default=None)
+
+
+def chance(n: int) -> float:
+    """Percentage of rows that guessing links to their own record."""
+    return 100.0 / n
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is asked about which table; everything but how the answer is computed."""
+
+    table: Table
+    epsilon: Any
+    declared: Mapping[str, Any]
+    options: Mapping[str, Any]
+
+    def prepared(self, setting: Setting, **more: Any) -> Preparation:
+        """A release with this setting, settled but not made."""
+        known = method_class(setting.method).parameters()
+        fixed = {name: value for name, value in self.options.items() if name in known}
+        return prepare(
+            self.table,
+            method=setting.method,
+            epsilon=self.epsilon if "epsilon" in known else None,
+            **{**self.declared, **fixed, **setting.options, **more},
+        )
+
+
+def followed(question: Question, setting: Setting, tuned: Tuned | None) -> Preparation:
+    """A release of the same records with a setting that was chosen on them."""
+    return question.prepared(setting, tuned=together(tuned_settings(question.declared["tuned"]), tuned))
+
+
+def recipe_of(prepared: Preparation) -> str:
+    """`method.toml` of a setting, with the mark of what was chosen on the records."""
+    schema = public_schema(prepared.described, prepared.declared)
+    return settled_text(prepared.method, schema, prepared.declared, prepared.described.columns)
+
+
+def candidates_of(
+    question: Question, grid: Sequence[Setting], claim: str | None
+) -> tuple[dict[Setting, Preparation], dict[Setting, Message]]:
+    """The settings that can be compared, and the reasons why others cannot."""
+    prepared: dict[Setting, Preparation] = {}
+    refused: dict[Setting, Message] = {}
+    errors: list[ShoalError] = []
+    for setting in grid:
+        try:
+            found = question.prepared(setting)
+            check_k(found.method.size, found.described.n)
+        except (InputError, OptionError, ClaimError) as error:
+            refused[setting] = error.message
+            errors.append(error)
+            continue
+        if claim is not None and found.statement.model != claim:
+            refused[setting] = Message.of("claims-other", model=found.statement.model, claim=claim)
+        else:
+            prepared[setting] = found
+    if not prepared and errors:
+        raise errors[0]
+    if not prepared:
+        raise OptionError("no-setting-claims", claim=claim, reason=next(iter(refused.values())))
+    widest = max(
+        (found.described for found in prepared.values()), key=lambda described: len(described.columns)
+    )
+    for setting, found in list(prepared.items()):
+        left_out = [name for name in widest.columns if name not in found.described.columns]
+        if left_out:
+            kind = widest.attribute(left_out[0]).kind
+            refused[setting] = Message.of("leaves-column-out", column=left_out[0], kind=kind)
+            del prepared[setting]
+    return prepared, refused

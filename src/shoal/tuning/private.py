@@ -1,4 +1,4 @@
-"""A choice of k that is private by itself: one of several candidates is drawn, under a budget of its own.
+"""Private tuning: choose k under a privacy budget of its own.
 
 Only one score is offered, because only for this one a bound on what a record can change is proved: the squared error
 of groups at fixed ranks, of each column by itself, beside the noise that public facts tell.
@@ -7,27 +7,43 @@ of groups at fixed ranks, of each column by itself, beside the noise that public
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.errors import ClaimError, OptionError
+from shoal.errors import ClaimError, OptionError, OutputError, closest
+from shoal.io import Table
 from shoal.mechanisms.cluster_methods import RankingDP
+from shoal.method.models import Model
+from shoal.method.registry import known_parameter, method_class
+from shoal.method.tuned import Choice, Tuned
+from shoal.noise import parse_epsilon
+from shoal.noise import source as noise_source
 from shoal.noise.choice import exponential_choice
 from shoal.noise.families import NOISES
+from shoal.partition.base import check_k
 from shoal.partition.rank_groups import group_sizes
-from shoal.privacy import Spend
+from shoal.privacy import Accountant, Spend
 from shoal.release.protect import Preparation
-from shoal.tuning.clipped import anywhere_square
-from shoal.tuning.grid import Setting
+from shoal.text import Message
+from shoal.tuning.expected import anywhere_square
+from shoal.tuning.grid import Question, Setting, check_utility, compared, followed, make_grid, recipe_of
+from shoal.tuning.result import Tuning
 
 METHOD = RankingDP.name
 # Penalties are whole numbers of this many to a squared domain width: fine against what the budget can tell apart.
 UNITS = 64
 # Values are taken to this many bits, so that sums of squares fit into 64.
 _BITS = 16
+# what has a list of its own, or an argument
+_COMPARED = ("k", "split", "noise", "delta", "epsilon")
+# what is reserved and spent
+_CHOICE = "choice of settings"
 
 
 def choose_privately(candidates: Mapping[Setting, Preparation], spend: Spend) -> Setting:
@@ -138,3 +154,204 @@ def _check(setting: Setting, prepared: Preparation) -> None:
         raise ClaimError("private-adds-what-choice-costs-claim", setting=setting, model=statement.model)
     if not NOISES[method.noise].closed_form:
         raise OptionError("private-knows-error-laplace-noise-only", noise=method.noise)
+
+
+def check_comparison(
+    seeds: int,
+    fast: bool,
+    target: str | None,
+    utility: str | None,
+    max_risk: float | None,
+    claim: str | None,
+    workers: int | None,
+    table: Table,
+) -> None:
+    for name, number in (("seeds", seeds), ("workers", 1 if workers is None else workers)):
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise OptionError("checks-option-whole-number-least-1", option=name, found=number)
+    check_utility(utility, target)
+    if target is not None:
+        from shoal.evaluation.learning import check_target
+
+        check_target(target, table)
+    if claim is not None and claim not in get_args(Model):
+        raise OptionError(
+            "unknown-claim",
+            option="claim",
+            claim=claim,
+            allowed=tuple(get_args(Model)),
+            hint=closest(claim, get_args(Model)),
+        )
+    if max_risk is not None and not 0 <= max_risk <= 100:
+        raise OptionError("max-risk-percentage-from-0-100", option="max_risk", found=max_risk)
+    for option, given in (("max_risk", max_risk), ("target", target)):
+        if fast and given is not None:
+            raise OptionError("option-takes-runs", option=option)
+    if fast and utility not in (None, "normalised_sse", "scaled_sse"):
+        raise OptionError("utility-no-closed-form", utility=utility)
+
+
+def check_private(
+    methods: Sequence[str] | None,
+    utility: str | None,
+    target: str | None,
+    max_risk: float | None,
+    noises: Sequence[str] | None,
+    deltas: Sequence[Any] | None = None,
+) -> None:
+    if methods is not None and list(methods) != [METHOD]:
+        raise ClaimError("private-chooses-only-not", method=METHOD, methods=tuple(methods))
+    asked = {"utility": utility, "target": target, "max_risk": max_risk, "noises": noises, "deltas": deltas}
+    for option, given in asked.items():
+        if given is not None:
+            raise ClaimError("private-scores-squared-error-groups-fixed", option=option)
+
+
+def private_epsilon(private: Any) -> Fraction:
+    """The budget of a private choice.
+
+    Raises:
+        OptionError: it is no budget; the message names this option and not that of the release.
+    """
+    try:
+        return parse_epsilon(private)
+    except OptionError as error:
+        raise OptionError("private-budget-own", reason=error) from None
+
+
+def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
+    """Every shared setting must be one of some compared method, and none of those that are compared."""
+    taken = {name for setting in grid for name in method_class(setting.method).parameters()}
+    for name in options:
+        known_parameter(name)
+        if name in _COMPARED:
+            plural = name if name == "epsilon" else f"{name}s"
+            raise OptionError("is-compared", name=name, plural=plural)
+        if name not in taken:
+            raise OptionError("no-compared-method-option", name=name)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where a private choice is charged: a ledger, and a data set in it."""
+
+    address: str | Path
+    dataset: str
+
+
+def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Account | None:
+    """The account of a tuning, None without a ledger.
+
+    Raises:
+        OptionError: the data set is not named, or there is no private choice that could be charged.
+    """
+    from shoal.ledger.units import named_dataset
+
+    name = named_dataset(ledger, dataset)
+    if ledger is None or name is None:
+        return None
+    if private is None:
+        raise OptionError("ledger-charges-private-choice", option="private")
+    return Account(ledger, name)
+
+
+def tune_privately(
+    question: Question,
+    ks: Sequence[int] | None,
+    splits: Sequence[str] | None,
+    epsilon: Fraction,
+    folder: Path | None,
+    charged: Account | None = None,
+) -> Tuning:
+    """Choose under a budget. Nothing else about the records is computed, so nothing else can be seen."""
+    if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputError("not-new-folder", folder=folder)
+    grid = make_grid([METHOD], ks, splits, None, question.table.n)
+    check_options(question.options, grid)
+    candidates = {setting: question.prepared(setting) for setting in grid}
+    for setting, prepared in candidates.items():
+        check_k(setting.k or 1, prepared.described.n)
+    chosen_among = compared(grid)
+    if not chosen_among:
+        raise OptionError("there-setting-only", grid=grid[0])
+    check_candidates(candidates)
+    described = candidates[grid[0]].described
+    for name in described.columns:
+        described.positions(
+            name
+        )  # what is wrong with the records is said now: nothing may fail after the charge
+    best = _paid(candidates, chosen_among, epsilon, charged)
+    tuned = Tuned(chosen_among, epsilon, _bought(grid, best, chosen_among))
+    taken = followed(question, best, tuned)
+    found = Tuning(
+        epsilon=parse_epsilon(question.epsilon),
+        utility=None,
+        rows=(),
+        refused={},
+        best=best,
+        reasons=(Message.of("drawn-privately", best=best, settings=len(grid), epsilon=float(epsilon)),),
+        tuned=tuned,
+        seeds=0,
+        columns=described.columns,
+        n=described.n,
+        recipe=recipe_of(taken),
+        verdict=taken.foreseen.verdict,
+    )
+    if folder is not None:
+        found.save(folder)
+    return found
+
+
+def _bought(grid: Sequence[Setting], best: Setting, chosen_among: Sequence[str]) -> tuple[Choice, ...]:
+    """What the price of a private choice paid for: each setting's value, and what it was drawn from."""
+    return tuple(Choice(name, _value(best, name), _values(grid, name)) for name in chosen_among)
+
+
+def _values(grid: Iterable[Setting], name: str) -> tuple[int | str, ...]:
+    return tuple(dict.fromkeys(_value(setting, name) for setting in grid))
+
+
+def _value(setting: Setting, name: str) -> int | str:
+    found = getattr(setting, name)
+    return found if isinstance(found, str) else int(found)
+
+
+def _paid(
+    candidates: Mapping[Setting, Preparation],
+    chosen_among: Sequence[str],
+    epsilon: Fraction,
+    charged: Account | None,
+) -> Setting:
+    """The choice; with a ledger it is charged first, and what was drawn is noted there."""
+    prepared = next(iter(candidates.values()))
+    if charged is None:
+        return choose_privately(candidates, _spend(prepared, epsilon))
+    from shoal.ledger import open_ledger
+    from shoal.ledger.releases import charge_choice, keep_choice
+
+    rows = prepared.described.circumstances.rows_per_unit
+    among = {name: _values(candidates, name) for name in chosen_among}
+    ledger = open_ledger(charged.address)
+    try:
+        number = charge_choice(
+            ledger,
+            charged.dataset,
+            among,
+            epsilon,
+            epsilon * rows,
+            prepared.method.neighbours,
+            prepared.statement.unit,
+        )
+        best = choose_privately(candidates, _spend(prepared, epsilon))
+        keep_choice(ledger, charged.dataset, number, {name: _value(best, name) for name in chosen_among})
+    finally:
+        ledger.close()
+    return best
+
+
+def _spend(prepared: Preparation, epsilon: Fraction) -> Spend:
+    """All of the budget of a choice, for one draw: it is spent on nothing else."""
+    account = Accountant.of(
+        {_CHOICE: epsilon}, epsilon, noise_source(None), adjacency=prepared.method.adjacency
+    )
+    return account.spend(_CHOICE, epsilon)

@@ -1,4 +1,4 @@
-"""Tune: a table and a budget come in, settings compared by loss and risk leave, with a recommended one and why."""
+"""Tune: compare methods and group sizes by loss and risk."""
 
 from __future__ import annotations
 
@@ -18,16 +18,32 @@ from shoal.progress import silent
 from shoal.release.protect import Preparation
 from shoal.release.uses import note_use
 from shoal.text import Message
-from shoal.tuning.bought import account, tune_privately
-from shoal.tuning.checks import check_comparison, check_options, check_private, private_epsilon
-from shoal.tuning.choose import Row, automatic_utility, best_row, figures, make_row, with_frontier
-from shoal.tuning.grid import Setting, compared, make_grid
-from shoal.tuning.question import Question, candidates_of, followed, recipe_of
-from shoal.tuning.reasons import reasons
-from shoal.tuning.result import Tuning
-from shoal.tuning.simulate import Outcome
-from shoal.tuning.store import open_store
-from shoal.tuning.work import Notice, run_all
+from shoal.tuning.expected import Outcome
+from shoal.tuning.grid import (
+    Question,
+    Row,
+    Setting,
+    automatic_utility,
+    best_row,
+    candidates_of,
+    compared,
+    figures,
+    followed,
+    make_grid,
+    make_row,
+    recipe_of,
+    with_frontier,
+)
+from shoal.tuning.private import (
+    account,
+    check_comparison,
+    check_options,
+    check_private,
+    private_epsilon,
+    tune_privately,
+)
+from shoal.tuning.result import Tuning, reasons
+from shoal.tuning.work import Notice, open_store, run_all
 from shoal.workers import available_cores
 
 # rows times settings up to which closed forms take less time than starting processes for them

@@ -270,7 +270,7 @@ def test_a_choice_without_a_ledger_is_charged_with_the_release(here: Path) -> No
 def test_a_choice_that_the_budget_does_not_allow_is_not_made(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal.tuning import bought
+    from shoal.tuning import private
 
     def looked(*_: object) -> None:
         raise AssertionError("the choice was made")
@@ -278,7 +278,7 @@ def test_a_choice_that_the_budget_does_not_allow_is_not_made(
     ledger = open_ledger("ledger.sqlite")
     ledger.register(Register("people", "replace-one", Fraction(1, 10), unit=PER_PERSON))
     ledger.close()
-    monkeypatch.setattr(bought, "choose_privately", looked)
+    monkeypatch.setattr(private, "choose_privately", looked)
     assert run(["tune", *WORDS, "--ks", "5,9", "--private", "0.1", *LEDGER, "--out", "tuning"]) == 2
     assert "epsilon 0.2 was requested, 0.1 remains" in capsys.readouterr().err
     assert not Path("tuning").exists()
