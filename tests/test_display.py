@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from rich.pretty import pretty_repr
 
 import shoal
-from shoal.auditing import instrument
+from shoal.auditing import auditor
 from shoal.display import Summary, as_html, as_text, displayed
 from shoal.io import read
 from shoal.mechanisms.kanonymity import algorithms as kanonymity
@@ -111,7 +111,7 @@ def release() -> shoal.Release:
 # one of everything that a caller can hold
 def audit(**options: Any) -> Any:
     """An audit of one pair of neighbours: the search for the best one takes most of the time."""
-    with patch.multiple(instrument, _FEWEST_PAIRS=1, _FINALISTS=1):
+    with patch.multiple(auditor, _FEWEST_PAIRS=1, _FINALISTS=1):
         return shoal.audit(marked(), SCHEMA, "laplace", "1", **options)
 
 

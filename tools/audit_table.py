@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.auditing.instrument import audit_prepared
-from shoal.auditing.result import Audit
+from shoal.auditing.auditor import Audit, audit_prepared
 from shoal.auditing.trial import Released, World, release
 from shoal.io import read
 from shoal.mechanisms.base import Progress

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from shoal._version import __version__
-from shoal.auditing.result import Attack, Audit
+from shoal.auditing.auditor import Attack, Audit
 from shoal.method.method import Method
 from shoal.method.models import MODELS
 from shoal.method.statement import PrivacyStatement

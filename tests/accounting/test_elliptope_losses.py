@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shoal.auditing.bounds import epsilon_bounds
+from shoal.auditing.statistics import epsilon_bounds
 from shoal.noise import Seeded, elliptope_noise
 from shoal.noise.block import _Half
 

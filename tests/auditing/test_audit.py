@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal.auditing import instrument
-from shoal.auditing.plot import plot_svg
-from shoal.auditing.result import CAVEAT, Attack, Audit
+from shoal.auditing import auditor
+from shoal.auditing.auditor import CAVEAT, Attack, Audit, plot_svg
 from shoal.auditing.trial import Released
 from shoal.errors import OptionError
 from shoal.method.registry import method_class
@@ -195,13 +194,13 @@ def test_the_table_covers_every_preset_and_every_claim_it_can_carry() -> None:
 def test_test_runs_are_not_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two worlds that are the same: events found by luck on search runs must not survive."""
     counted: dict[str, int] = {}
-    original = instrument._Runner.run
+    original = auditor._Runner.run
 
     def counting(self: object, duels: list[object], runs: int, what: str, report: object) -> object:
         counted[what] = counted.get(what, 0) + 2 * runs * len(duels)
         return original(self, duels, runs, what, report)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(instrument._Runner, "run", counting)
+    monkeypatch.setattr(auditor._Runner, "run", counting)
     found = shoal.audit(
         pa.table({"x": [5]}), method="laplace", epsilon="1", domains=X, runs=400, seed=1, workers=1
     )
@@ -213,17 +212,17 @@ def test_test_runs_are_not_search_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_seeds_of_search_and_test_differ_and_repeat() -> None:
     seeds: list[int | None] = []
 
-    def collect(tasks: list[instrument._Batch], done: object) -> list[object]:
+    def collect(tasks: list[auditor._Batch], done: object) -> list[object]:
         seeds.extend(task.seed for task in tasks)
         return [task() for task in tasks]
 
     prepared = shoal.release.protect.prepare(
         shoal.io.read(pa.table({"x": [5]})), method="laplace", epsilon="1", domains=X
     )
-    made = instrument.make_stage(prepared.method, prepared.described, "original")
-    runner = instrument._Runner(made, collect, np.random.SeedSequence(1))  # type: ignore[arg-type]
-    pair = instrument.find_pairs(
-        made.records, instrument._domain(prepared.described), [], individual=False, removal=False, limit=1
+    made = auditor.make_stage(prepared.method, prepared.described, "original")
+    runner = auditor._Runner(made, collect, np.random.SeedSequence(1))  # type: ignore[arg-type]
+    pair = auditor.find_pairs(
+        made.records, auditor._domain(prepared.described), [], individual=False, removal=False, limit=1
     )[0]
     for what in ("searching", "testing"):
         runner.run([runner.duel(pair)], 300, what, lambda *_: None)
@@ -236,7 +235,7 @@ def test_a_mechanism_that_ignores_the_records_is_never_refuted() -> None:
         shoal.io.read(pa.table({"x": [0, 50, 100]})), method="laplace", epsilon="1", domains=X
     )
     bounds = [
-        instrument.audit_prepared(
+        auditor.audit_prepared(
             prepared, "original", runs=100, confidence=1 - 1e-6, seed=seed, workers=1, run=_coins
         ).bound
         for seed in range(10)

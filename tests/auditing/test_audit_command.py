@@ -20,8 +20,8 @@ DOMAINS = ["--domain", "x=0:100", "--epsilon", "1", "--runs", "400", "--seed", "
 @pytest.fixture(autouse=True)
 def few_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed does not depend on how many neighbours were looked at; the search takes most of the time."""
-    monkeypatch.setattr("shoal.auditing.instrument._FEWEST_PAIRS", 2)
-    monkeypatch.setattr("shoal.auditing.instrument._FINALISTS", 1)
+    monkeypatch.setattr("shoal.auditing.auditor._FEWEST_PAIRS", 2)
+    monkeypatch.setattr("shoal.auditing.auditor._FINALISTS", 1)
 
 
 @pytest.fixture

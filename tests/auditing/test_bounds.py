@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from shoal.auditing.bounds import clopper_pearson_lower, clopper_pearson_upper, epsilon_bounds
+from shoal.auditing.statistics import clopper_pearson_lower, clopper_pearson_upper, epsilon_bounds
 
 
 @pytest.mark.parametrize("runs", [1, 7, 50, 1000])

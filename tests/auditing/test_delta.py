@@ -12,8 +12,7 @@ import pytest
 from scipy import stats
 
 import shoal
-from shoal.auditing.bounds import epsilon_bounds
-from shoal.auditing.events import best_events
+from shoal.auditing.statistics import best_events, epsilon_bounds
 
 X = {"x": (0, 100)}
 TABLE = pa.table({"x": [0, 40, 100]})

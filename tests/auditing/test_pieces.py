@@ -8,11 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.auditing.events import LEARNT, Event, best_events, learn
-from shoal.auditing.likelihood import likelihood_ratio
-from shoal.auditing.neighbours import Domain, find_pairs
-from shoal.auditing.statistics import Statistics
-from shoal.auditing.trial import Outputs, Stage, make_stage
+from shoal.auditing.statistics import LEARNT, Event, Statistics, best_events, learn, likelihood_ratio
+from shoal.auditing.trial import Domain, Outputs, Stage, find_pairs, make_stage
 from shoal.io import read
 from shoal.noise.entropy import Seeded
 from shoal.partition import Partition

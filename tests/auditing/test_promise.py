@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shoal
-from shoal.auditing.result import Attack, Audit
+from shoal.auditing.auditor import Attack, Audit
 from tools import promise_page as promise
 from tools.audit_table import ROWS, Row
 

@@ -287,8 +287,8 @@ def test_long_commands_say_in_a_pipe_how_far_they_are(
     monkeypatch.setattr("shoal.cli.output._PATIENCE", 0.0)
     monkeypatch.setattr("shoal.cli.output._PACE", 0.0)
     # of an audit, one pair of neighbours
-    monkeypatch.setattr("shoal.auditing.instrument._FEWEST_PAIRS", 1)
-    monkeypatch.setattr("shoal.auditing.instrument._FINALISTS", 1)
+    monkeypatch.setattr("shoal.auditing.auditor._FEWEST_PAIRS", 1)
+    monkeypatch.setattr("shoal.auditing.auditor._FINALISTS", 1)
     assert run(list(LONG[command])) == 0
     told = [line for line in capsys.readouterr().err.splitlines() if re.search(r"(: \d+%| \.\.\.)$", line)]
     assert told

@@ -17,7 +17,7 @@ from pyarrow import csv
 from scipy import stats
 
 import shoal
-from shoal.auditing.bounds import epsilon_bounds
+from shoal.auditing.statistics import epsilon_bounds
 from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.mechanisms.insensitive.published import noisy_rows

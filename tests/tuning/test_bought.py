@@ -210,8 +210,8 @@ def test_tuned_on_the_command_line_taints(here: Path, capsys: pytest.CaptureFixt
 def test_an_audit_takes_tuned_too(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shoal.auditing.instrument._FEWEST_PAIRS", 1)
-    monkeypatch.setattr("shoal.auditing.instrument._FINALISTS", 1)
+    monkeypatch.setattr("shoal.auditing.auditor._FEWEST_PAIRS", 1)
+    monkeypatch.setattr("shoal.auditing.auditor._FINALISTS", 1)
     words = [
         "audit",
         *WORDS[:-1],

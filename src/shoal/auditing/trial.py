@@ -1,13 +1,15 @@
-"""Repeated releases of one data set by one method, for an audit, without frames in between.
+"""Audit trials: adjacent data sets and repeated releases of them.
 
 A run here is a run of `shoal.protect`: the same mechanism, the same shuffling and rounding, the same noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from functools import reduce
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -21,12 +23,18 @@ from shoal.mechanisms.base import Rebuilt
 from shoal.method.budget import Plan
 from shoal.method.method import Method
 from shoal.noise import Source
+from shoal.partition import Partition
 from shoal.privacy import Accountant
 from shoal.progress import silent
 from shoal.release.leaving import published_columns
+from shoal.text import Message
 
 Columns = Mapping[str, NDArray[Any]]
 Matrix = NDArray[np.float64]
+Point = tuple[float, ...]
+
+# Distances to all clusters are computed only up to this many numbers.
+_BORDER_LIMIT = 2_000_000
 
 
 @internal()
@@ -189,3 +197,180 @@ def with_records(described: Described, records: Matrix) -> Settled:
         outside="clip",
         settled=settled,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The public box in which a replaced record may take any value; whole numbers where columns are."""
+
+    lo: Point
+    hi: Point
+    step: Point
+    whole: tuple[bool, ...]
+
+    def fit(self, values: Sequence[float] | Matrix) -> Point:
+        """The nearest point that a record can be."""
+        inside = np.clip(np.asarray(values, dtype=np.float64), self.lo, self.hi)
+        rounded = np.clip(np.rint(inside), np.ceil(self.lo), np.floor(self.hi))
+        return tuple(float(v) for v in np.where(self.whole, rounded, inside))
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two data sets that differ in one record: what it is on the left and on the right, None for absent."""
+
+    record: int
+    left: Point | None
+    right: Point | None
+    why: Message
+
+    def sides(self, records: Matrix) -> tuple[Matrix, Matrix]:
+        return _with(records, self.record, self.left), _with(records, self.record, self.right)
+
+    def words(self, *, individual: bool = False) -> str:
+        left = Message("as-it-is") if individual else _point(self.left)
+        right = _point(self.right)
+        return str(
+            Message.of("pair-of-records", record=self.record + 1, why=self.why, left=left, right=right)
+        )
+
+
+def find_pairs(
+    records: Matrix,
+    domain: Domain,
+    partitions: Sequence[Partition],
+    *,
+    individual: bool,
+    removal: bool,
+    limit: int,
+) -> list[Pair]:
+    """Candidate pairs, the most promising kinds first, at most `limit` of them.
+
+    Args:
+        partitions: clusters of the actual records, used to find cluster borders; may be empty.
+        individual: one side of every pair is the actual data set.
+        removal: neighbours lack one record instead of having another in its place.
+    """
+    lists = [
+        list(_pairs_of(record, why, records, domain, individual=individual, removal=removal))
+        for record, why in _suspects(records, partitions, domain).items()
+    ]
+    # one pair of each suspicious record before the second of any
+    chosen: dict[tuple[int, Point | None, Point | None], Pair] = {}
+    for turn in zip_longest(*lists):
+        for pair in turn:
+            if pair is not None and pair.left != pair.right:
+                chosen.setdefault((pair.record, pair.left, pair.right), pair)
+    return list(chosen.values())[:limit]
+
+
+def _suspects(records: Matrix, partitions: Sequence[Partition], domain: Domain) -> dict[int, Message]:
+    """Records worth replacing, with the reason."""
+    width = np.asarray(domain.hi) - np.asarray(domain.lo)
+    scaled = (records - np.asarray(domain.lo)) / width
+    distance = np.abs(scaled - scaled.mean(axis=0)).sum(axis=1)
+    reasons: dict[int, list[Message]] = {}
+
+    def suspect(record: int, code: str) -> None:
+        reasons.setdefault(record, []).append(Message(code))
+
+    suspect(int(np.argmin(distance)), "in-the-middle")
+    suspect(int(np.argmax(distance)), "an-outlier")
+    for partition in partitions:
+        border = _border_record(scaled, partition)
+        if border is not None:
+            suspect(border, "at-a-cluster-border")
+    for column in scaled.T:
+        suspect(int(np.argmin(column)), "the-smallest-value")
+        suspect(int(np.argmax(column)), "the-largest-value")
+    _, first, counts = np.unique(records, axis=0, return_index=True, return_counts=True)
+    if counts.max() > 1:
+        suspect(int(first[np.argmax(counts)]), "one-of-several-equal-records")
+    return {record: reduce(_and_also, dict.fromkeys(why)) for record, why in reasons.items()}
+
+
+def _and_also(first: Message, second: Message) -> Message:
+    return Message.of("and-also", first=first, second=second)
+
+
+def _border_record(scaled: Matrix, partition: Partition) -> int | None:
+    if len(partition) < 2 or scaled.shape[0] * len(partition) * scaled.shape[1] > _BORDER_LIMIT:
+        return None
+    centroids = partition.centroids(scaled)
+    distances = np.abs(scaled[:, None, :] - centroids[None, :, :]).sum(axis=2)
+    own = distances[np.arange(scaled.shape[0]), partition.labels]
+    distances[np.arange(scaled.shape[0]), partition.labels] = np.inf
+    return int(np.argmin(distances.min(axis=1) - own))
+
+
+def _pairs_of(
+    record: int, why: Message, records: Matrix, domain: Domain, *, individual: bool, removal: bool
+) -> Iterator[Pair]:
+    actual: Point = tuple(float(v) for v in records[record])
+    places = _places(record, records, domain)
+
+    def moved(code: str) -> Message:
+        return Message.of("suspected-and-moved", why=why, move=Message(code))
+
+    if removal:
+        yield Pair(record, actual, None, why)
+        if not individual:
+            yield from (Pair(record, place, None, moved(name)) for name, place in places)
+        return
+    low, high = domain.fit(domain.lo), domain.fit(domain.hi)
+    if individual:
+        yield from (Pair(record, actual, place, moved(name)) for name, place in places)
+        return
+    yield Pair(record, low, high, moved("from-corner-to-corner"))
+    for name, place in places:
+        yield Pair(record, actual, place, moved(name))
+    for (_, one), (_, other) in zip(places[2::2], places[3::2], strict=False):
+        yield Pair(record, one, other, moved("between-two-places"))
+
+
+def _places(record: int, records: Matrix, domain: Domain) -> list[tuple[str, Point]]:
+    """Where a record may be moved to, worst places first."""
+    lo, hi, step = (np.asarray(side) for side in (domain.lo, domain.hi, domain.step))
+    actual = records[record]
+    places = [("to-a-corner", domain.fit(lo)), ("to-a-corner", domain.fit(hi))]
+    if lo.size > 1:
+        odd = np.arange(lo.size) % 2 == 1
+        places += [
+            ("to-a-corner", domain.fit(np.where(odd, lo, hi))),
+            ("to-a-corner", domain.fit(np.where(odd, hi, lo))),
+        ]
+        for j in range(min(lo.size, 3)):
+            for side in (lo, hi):
+                moved = actual.copy()
+                moved[j] = side[j]
+                places.append(("one-value-to-the-end-of-its-domain", domain.fit(moved)))
+    distance = (np.abs(records - actual) / (hi - lo)).sum(axis=1)
+    distance[record] = np.inf
+    near = records[int(np.argmin(distance))]
+    distance[record] = -np.inf
+    far = records[int(np.argmax(distance))]
+    unit = np.where(domain.whole, np.maximum(step, 1.0), step)
+    places += [
+        ("onto-another-record", domain.fit(far)),
+        ("onto-another-record", domain.fit(near)),
+        ("half-way-to-another-record", domain.fit((actual + far) / 2)),
+        ("one-step-up", domain.fit(actual + unit)),
+        ("one-step-down", domain.fit(actual - unit)),
+        ("to-the-middle-of-the-domain", domain.fit((lo + hi) / 2)),
+    ]
+    return places
+
+
+def _with(records: Matrix, record: int, point: Point | None) -> Matrix:
+    if point is None:
+        return np.delete(records, record, axis=0)
+    changed = records.copy()
+    changed[record] = point
+    return changed
+
+
+def _point(point: Point | None) -> Message:
+    if point is None:
+        return Message("absent")
+    return Message.of("at-point", values=tuple(f"{value:.6g}" for value in point))

@@ -111,7 +111,7 @@ def _check_plot(plot: Path | None) -> None:
 
 
 def _draw(audits: list[Audit], plot: Path) -> None:
-    from shoal.auditing.plot import plot_svg
+    from shoal.auditing.auditor import plot_svg
     from shoal.errors import OutputError
     from shoal.io.common import private_text
 

@@ -1,28 +1,36 @@
-"""The audit: a lower bound on the real ε of a method, from many releases of two neighbouring tables.
+"""Empirical privacy audit: a lower bound on the ε of a method, with its confidence.
 
 Search runs choose a pair of neighbouring data sets and a few events; test runs, made afterwards, count the events.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
 import numpy as np
 
-from shoal.auditing.bounds import epsilon_bounds
-from shoal.auditing.events import LEARNT, Computed, Event, Learnt, best_events, learn
-from shoal.auditing.likelihood import likelihood_ratio
-from shoal.auditing.neighbours import Domain, Pair, find_pairs
-from shoal.auditing.result import Attack, Audit
-from shoal.auditing.statistics import Statistics
-from shoal.auditing.trial import Released, Stage, World, make_stage, release
+from shoal import summaries
+from shoal.auditing.statistics import (
+    LEARNT,
+    Computed,
+    Event,
+    Learnt,
+    Statistics,
+    best_events,
+    epsilon_bounds,
+    learn,
+    likelihood_ratio,
+)
+from shoal.auditing.trial import Domain, Pair, Released, Stage, World, find_pairs, make_stage, release
 from shoal.columns.declaration import read_as_asked
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
-from shoal.display import internal
+from shoal.display import displayed, internal
 from shoal.errors import OptionError, closest
 from shoal.method.registry import DEFAULT_METHOD, method_class
 from shoal.noise import Source, parse_epsilon
@@ -30,8 +38,11 @@ from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.progress import Progress, silent
 from shoal.release.protect import Preparation, prepare
+from shoal.text import Message
 from shoal.workers import Run, available_cores, pool
 
+CAVEATS = (Message("passing-is-no-proof"), Message("others-may-refute"))
+CAVEAT = " ".join(map(str, CAVEATS))
 VIEWS: Mapping[str, str] = {
     "original": "a record is replaced and everything is run again",
     "given-partition": "a record is replaced, the clusters stay as they were",
@@ -54,6 +65,117 @@ _FINALISTS = 3
 _TESTED_EVENTS = 3
 _CHUNK_VALUES = 200_000
 _CHUNK_RUNS = 200
+_WIDTH, _HEIGHT = 640, 460
+_LEFT, _RIGHT, _TOP, _BOTTOM = 70, 610, 60, 360
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Attack:
+    """One event that was tested on runs of its own.
+
+    Attributes:
+        event: what was looked for in a release.
+        hits, hit_runs: how often it was seen on the data set where it was expected more often.
+        false_hits, other_runs: how often on the neighbour.
+        bound: lower bound on ε from this event alone, at the corrected confidence.
+    """
+
+    event: str
+    hits: int
+    hit_runs: int
+    false_hits: int
+    other_runs: int
+    bound: float
+
+
+@displayed(summaries.of_audit)
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A lower bound on the real ε of a mechanism, with its confidence.
+
+    Attributes:
+        epsilon, delta: the budget the method was run with; δ is 0 for a pure claim.
+        view: what was compared, and what was held fixed.
+        claimed: the statement of such a release claims this view.
+        bound: with the stated confidence, the real ε of this view is at least this.
+        runs: test runs, half of them on each data set; none of them was used to choose an attack.
+        search_runs: runs used to choose neighbours and attacks.
+        pairs: neighbouring data sets that were tried in the search.
+        neighbours: the pair that was tested (a fact about the records).
+        attacks: the events that were tested, best first.
+    """
+
+    method: str
+    settings: dict[str, Any]
+    model: str
+    view: str
+    epsilon: float
+    claimed: bool
+    bound: float
+    confidence: float
+    runs: int
+    search_runs: int
+    pairs: int
+    neighbours: str
+    attacks: tuple[Attack, ...]
+    delta: float = 0.0
+
+    @property
+    def refuted(self) -> bool:
+        """The real ε of this view is above the budget, whether or not that is claimed."""
+        return self.bound > self.epsilon
+
+    @property
+    def alarm(self) -> bool:
+        """A claim that the method makes is refuted."""
+        return self.refuted and self.claimed
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in one line."""
+        # rounded down, so that the text never says more than was found
+        bound = math.floor(self.bound * 100) / 100
+        if not self.refuted:
+            return str(Message.of("audit-not-refuted", runs=self.runs, bound=bound))
+        code = "audit-refutes-claim-with-delta" if self.delta else "audit-refutes-claim"
+        return str(
+            Message.of(
+                code if self.claimed else "audit-refutes-no-claim",
+                bound=bound,
+                confidence=confidence_words(self.confidence),
+                epsilon=self.epsilon,
+                delta=self.delta,
+            )
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The outcome, what it is about, and what it does not mean."""
+        lines = [Message.of("audit-outcome", method=self.method, view=self.view, verdict=self.verdict)]
+        if not self.claimed:
+            lines.append(Message.of("audit-agrees" if self.refuted else "view-not-claimed", model=self.model))
+        return " ".join(map(str, (*lines, *CAVEATS)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            **asdict(self),
+            "attacks": [asdict(attack) for attack in self.attacks],
+            "refuted": self.refuted,
+            "verdict": self.verdict,
+            "caveat": CAVEAT,
+        }
+
+
+def confidence_words(confidence: float) -> str:
+    """99% for 0.99; confidences close to one by what is missing.
+
+    >>> confidence_words(0.99), confidence_words(1 - 1e-7)
+    ('99%', '(1 - 1e-07)')
+    """
+    missing = 1 - confidence
+    return f"{100 * confidence:.6g}%" if missing >= 1e-4 else f"(1 - {missing:.1g})"
 
 
 def audit(
@@ -354,3 +476,58 @@ def _joined(parts: Sequence[Computed]) -> Computed:
 
 def _half(side: Computed, part: int) -> Computed:
     return {name: numbers[part::2] for name, numbers in side.items()}
+
+
+def plot_svg(audits: Sequence[Audit]) -> str:
+    """Bounds over budgets on logarithmic axes; a point above the diagonal refutes that budget."""
+    ordered = sorted(audits, key=lambda audit: audit.epsilon)
+    shown = [audit.epsilon for audit in ordered] + [audit.bound for audit in ordered if audit.bound > 0]
+    low, high = math.floor(math.log10(min(shown) * 0.8)), math.ceil(math.log10(max(shown) * 1.25))
+    low = max(low, math.floor(math.log10(ordered[0].epsilon)) - 1)
+
+    def x(value: float) -> float:
+        return _LEFT + (math.log10(value) - low) / (high - low) * (_RIGHT - _LEFT)
+
+    def y(value: float) -> float:
+        place = max(math.log10(value), low) if value > 0 else low
+        return _BOTTOM - (place - low) / (high - low) * (_BOTTOM - _TOP)
+
+    first = ordered[0]
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
+        'font-family="sans-serif" font-size="13" role="img">',
+        f"<title>{escape(_title(first))}</title>",
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        f'<text x="{_LEFT}" y="26" font-size="16">{escape(_title(first))}</text>',
+        f'<text x="{_LEFT}" y="46" fill="#555">{escape(str(Message("above-is-refuted")))}</text>',
+    ]
+    for power in range(low, high + 1):
+        label = f"{10.0**power:g}"
+        across, up = x(10.0**power), y(10.0**power)
+        parts += [
+            f'<path d="M{across:.1f} {_TOP}V{_BOTTOM}M{_LEFT} {up:.1f}H{_RIGHT}" stroke="#ddd"/>',
+            f'<text x="{across:.1f}" y="{_BOTTOM + 18}" text-anchor="middle">{label}</text>',
+            f'<text x="{_LEFT - 8}" y="{up + 4:.1f}" text-anchor="end">{label}</text>',
+        ]
+    parts += [
+        f'<path d="M{_LEFT} {_BOTTOM}L{_RIGHT} {_TOP}" stroke="#555" stroke-dasharray="5 4"/>',
+        f'<text x="{(_LEFT + _RIGHT) / 2}" y="{_BOTTOM + 38}" text-anchor="middle">ε of the method</text>',
+        f'<text transform="translate(18 {(_TOP + _BOTTOM) / 2}) rotate(-90)" text-anchor="middle">'
+        f"real ε is at least ({escape(confidence_words(first.confidence))} each)</text>",
+    ]
+    for audit in ordered:
+        colour = "#c0392b" if audit.refuted else "#1f7a8c"
+        name = escape(f"ε = {audit.epsilon:g}: {audit.verdict}")
+        parts.append(
+            f'<circle cx="{x(audit.epsilon):.1f}" cy="{y(audit.bound):.1f}" r="5" fill="{colour}">'
+            f"<title>{name}</title></circle>"
+        )
+    for line, text in enumerate(map(str, CAVEATS)):
+        parts.append(
+            f'<text x="12" y="{_HEIGHT - 30 + 16 * line}" font-size="11" fill="#555">{escape(text)}</text>'
+        )
+    return "\n".join([*parts, "</svg>", ""])
+
+
+def _title(audit: Audit) -> str:
+    return f"{audit.method}, {audit.view} view"
