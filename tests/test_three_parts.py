@@ -24,8 +24,8 @@ from shoal.privacy import Adjacency
 from shoal.release.protect import prepare
 from shoal.release.uses import Uses
 from shoal.report import internal_report, public_report
+from shoal.studio.guarantee import Recipe
 from shoal.studio.preview import preview
-from shoal.studio.recipe import Recipe
 
 SAMPLE: dict[str, dict[str, Any]] = {
     "epsilon": {"epsilon": 2.0, "unit": "row", "model": "dp", "adjacency": "add-remove", "limit": 1.0},

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from shoal.studio.desks import LIMIT, Desks
-from shoal.studio.guard import Access
-from shoal.studio.serve import bound_socket, server
+from shoal.studio.app import Access, bound_socket, server
+from shoal.studio.session import LIMIT, Desks
 
 CHROMIUM = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from shoal.io import write
-from shoal.studio.desks import Desks
-from shoal.studio.recipe import Recipe
+from shoal.studio.guarantee import Recipe
+from shoal.studio.session import Desks
 from shoal.survey import survey
 from tests.browser import chromium_path
 from tools.served_studio import Studio, chromium, served

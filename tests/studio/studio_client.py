@@ -9,13 +9,10 @@ from html import unescape
 from pathlib import Path
 from typing import Any
 
-from shoal.studio.app import create_app
-from shoal.studio.desk import Desk
-from shoal.studio.desks import Desks
-from shoal.studio.guard import OWN_HEADER, Access
-from shoal.studio.runs import Run
+from shoal.studio.app import OWN_HEADER, Access, create_app
+from shoal.studio.runs import Run, rehearse, release
+from shoal.studio.session import Desk, Desks
 from shoal.studio.starting import letter
-from shoal.studio.worker import rehearse, release
 
 with warnings.catch_warnings():
     # newer versions of the test client ask for another package

@@ -12,9 +12,9 @@ import pytest
 from shoal.errors import InputError
 from shoal.io import Conventions, write
 from shoal.release.publish import Planned
-from shoal.studio.desks import Desks, sweep
-from shoal.studio.recipe import Recipe
-from shoal.studio.worker import buy, release
+from shoal.studio.guarantee import Recipe
+from shoal.studio.runs import buy, release
+from shoal.studio.session import Desks, sweep
 from shoal.survey import survey
 
 from .studio_client import Tab, finished, job_of

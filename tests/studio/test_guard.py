@@ -9,10 +9,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from shoal.errors import OutputError
-from shoal.studio import serve as serving
-from shoal.studio.app import create_app
-from shoal.studio.desks import Desks
-from shoal.studio.guard import Access, hand_over, own_folder
+from shoal.studio import app as serving
+from shoal.studio.app import Access, create_app, hand_over, own_folder
+from shoal.studio.session import Desks
 
 from .studio_client import ACCESS, BASE, Tab
 

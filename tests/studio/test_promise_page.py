@@ -22,11 +22,10 @@ from shoal.journal import Journal
 from shoal.method.models import MODELS
 from shoal.method.recipe import load_recipe
 from shoal.method.registry import names
-from shoal.studio.person import exposed, pairs, person
-from shoal.studio.promises import BY_NAME, CARDS, offers
-from shoal.studio.runs import Run
+from shoal.studio.facts import exposed, pairs, person
+from shoal.studio.guarantee import BY_NAME, CARDS, offers
+from shoal.studio.runs import Run, buy, compare
 from shoal.studio.starting import heard
-from shoal.studio.worker import buy, compare
 
 from .studio_client import Tab, finished, job_of
 

@@ -15,8 +15,8 @@ import shoal
 from shoal.cli import run as command
 from shoal.io import read, write
 from shoal.journal import Journal
-from shoal.studio.desks import Desks
-from shoal.studio.recipe import Recipe
+from shoal.studio.guarantee import Recipe
+from shoal.studio.session import Desks
 
 from .studio_client import Tab, finished
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from shoal.io import read, write
-from shoal.studio.desks import Desks
-from shoal.studio.worker import compare
+from shoal.studio.runs import compare
+from shoal.studio.session import Desks
 from shoal.survey import survey
 
 from .studio_client import Tab, finished, job_of

@@ -16,9 +16,9 @@ import shoal
 from shoal.cli import run as command
 from shoal.io import write
 from shoal.ledger import open_ledger
-from shoal.studio.desk import PEOPLE
-from shoal.studio.guard import hand_over
-from shoal.studio.promises import CARDS
+from shoal.studio.app import hand_over
+from shoal.studio.guarantee import CARDS
+from shoal.studio.session import PEOPLE
 from shoal.survey import survey
 from tools.served_studio import Studio
 

@@ -30,7 +30,7 @@ def studio(
     Example: shoal studio people.csv
     """
     with needs_extra("studio", "the studio needs"):
-        from shoal.studio.serve import serve
+        from shoal.studio.app import serve
 
     if file is not None:
         from shoal.io import format_of

@@ -1,42 +1,261 @@
-"""The routes of the studio: a request comes in, one call of a desk and one of a view go out. Nothing else."""
+"""Serve Shoal Studio: routes, access control and the local server.
+
+Studio shows original records, so only the person who started it may use it: no other site in the same browser (host,
+origin, fetch metadata, a header that forms cannot send), no other user of the machine (a token that works once,
+exchanged for a cookie that scripts cannot read), and no forged name server (host again). The browser gets its token
+from a file that only this user can read, because every user of a machine can read the command lines of the others.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import json
-from collections.abc import AsyncIterator
+import os
+import secrets
+import signal
+import socket
+import threading
+import webbrowser
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
 
+import uvicorn
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from shoal.errors import OptionError, ShoalError
+from shoal.errors import InputError, OptionError, OutputError, ShoalError
 from shoal.look import tokens
-from shoal.studio import (
-    changing,
-    column_views,
-    judge_views,
-    promise_views,
-    publishing,
-    starting,
-    views,
-    weighing,
-)
-from shoal.studio.desk import Desk
-from shoal.studio.desks import Desks
-from shoal.studio.guard import Access, App, Guard
-from shoal.studio.rendering import HERE, fragment
-from shoal.studio.routing import All, At, Payload, whole
-from shoal.studio.sending import files
+from shoal.studio import app_views, column_views, judge_views, publishing, starting, weighing
+from shoal.studio.app_views import All, At, Payload, whole
+from shoal.studio.downloads import files
+from shoal.studio.preview import HERE, fragment
+from shoal.studio.session import Desk, Desks
 
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+# forms of other sites cannot send it, scripts of other sites may not, and its value is known to this origin alone
+OWN_HEADER = "x-shoal"
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+    "font-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+_HEADERS = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_NOT_KEPT = (b"cache-control", b"no-store")
+_ASKING = ("GET", "HEAD")
+_OPEN = "Open the newest address that 'shoal studio' printed in its terminal: each address works once."
+# such requests are made before anybody opens the page
+_AHEAD = ("sec-purpose", "purpose", "x-moz")
 # how often a page hears where a run stands
 _BEAT = 0.25
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 router = APIRouter()
+# seconds for requests that are on their way at the end
+_LAST_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Who may ask: the port that is listened on, tokens that work once, and the cookie that each is exchanged for.
+
+    Attributes:
+        key: sent with whatever changes something. Browsers send a cookie to every port of a machine, so a program of
+            another user could get it; what a page stores stays with its own port.
+        renewed: called with a new address once every token is spent, for a browser that lost its cookie.
+    """
+
+    port: int
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    key: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    renewed: Callable[[str], None] = lambda address: None
+    _tokens: set[str] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names of this machine for itself; any other was resolved to it by somebody else."""
+        names = {f"{host}:{self.port}" for host in ("127.0.0.1", "localhost", "[::1]")}
+        return frozenset(names | ({"127.0.0.1", "localhost", "[::1]"} if self.port == 80 else set()))
+
+    @property
+    def cookie_name(self) -> str:
+        """By port: two studios on one machine do not throw each other out."""
+        return f"shoal-studio-{self.port}"
+
+    def new_address(self) -> str:
+        """An address that opens the page once."""
+        token = secrets.token_urlsafe(24)
+        with self._lock:
+            self._tokens.add(token)
+        return f"http://127.0.0.1:{self.port}/?token={token}"
+
+    def refusal(self, scope: Scope) -> str:
+        """Why a request is refused, in words; empty where it is not."""
+        headers = _headers(scope)
+        host = headers.get("host", "")
+        if host.lower() not in self.hosts:
+            return "This studio answers to its own machine only."
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() != f"http://{host.lower()}":
+            return "This studio answers to its own page only."
+        if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
+            return (
+                _OPEN if b"token=" in scope["query_string"] else "This studio answers to its own page only."
+            )
+        if scope["method"] not in _ASKING and not hmac.compare_digest(
+            headers.get(OWN_HEADER, "").encode(), self.key.encode()
+        ):
+            return "This studio answers to its own page only."
+        if not self._knows(headers.get("cookie", "")):
+            return _OPEN
+        return ""
+
+    def opens(self, scope: Scope) -> bool:
+        """Whether a request opens the page with a token, which is spent by it.
+
+        It may come from the file that the browser was given, which belongs to no site: what it must not be is a part of
+        another page, or a request that the browser makes ahead of the person.
+        """
+        headers = _headers(scope)
+        given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
+        if (
+            scope["method"] != "GET"
+            or scope["path"] != "/"
+            or headers.get("host", "").lower() not in self.hosts
+            or headers.get("sec-fetch-dest", "document") != "document"
+            or "origin" in headers
+            or any(name in headers for name in _AHEAD)
+        ):
+            return False
+        with self._lock:
+            found = [token for token in self._tokens if hmac.compare_digest(given.encode(), token.encode())]
+            self._tokens.difference_update(found)
+            spent = bool(found) and not self._tokens
+        if spent:
+            self.renewed(self.new_address())
+        return bool(found)
+
+    def _knows(self, header: str) -> bool:
+        try:
+            cookies = SimpleCookie(header)
+        except CookieError:
+            return False
+        found = cookies.get(self.cookie_name)
+        return found is not None and hmac.compare_digest(found.value.encode(), self.cookie.encode())
+
+
+class Guard:
+    """The outermost layer of the application."""
+
+    def __init__(self, app: App, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            # there is no websocket: a page of any site could open one
+            await send({"type": "websocket.close", "code": 1008})
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = list(message.get("headers", ()))
+                kept = any(key == b"cache-control" for key, _ in given)
+                message["headers"] = [*given, *_HEADERS, *(() if kept else (_NOT_KEPT,))]
+            await send(message)
+
+        if self._access.opens(scope):
+            await _opened(guarded, self._access)
+        elif refusal := self._access.refusal(scope):
+            await _refused(guarded, refusal)
+        else:
+            await self._app(scope, receive, guarded)
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    return {key.decode("latin-1").lower(): value.decode("latin-1") for key, value in scope["headers"]}
+
+
+async def _opened(send: Send, access: Access) -> None:
+    """Exchange a token for the cookie and the key, and go on to an address without it.
+
+    A page does that, not a status of 303: a browser that came from a file sends no strict cookie along a redirection.
+    """
+    cookie = f"{access.cookie_name}={access.cookie}; Path=/; HttpOnly; SameSite=Strict"
+    headers = [(b"content-type", b"text/html; charset=utf-8"), (b"set-cookie", cookie.encode())]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": _ENTER.format(key=access.key).encode()})
+
+
+# its script keeps the key, and goes on
+_ENTER = (
+    "<!doctype html><html lang='en'><meta charset='utf-8'><title>Shoal Studio</title>"
+    "<link rel='icon' href='data:,'><script src='/static/enter.js' data-key='{key}'></script>"
+    "<p><a href='/'>Open Shoal Studio</a></p></html>"
+)
+
+
+def _forward(address: str) -> str:
+    return (
+        "<!doctype html><html lang='en'><meta charset='utf-8'><title>Shoal Studio</title>"
+        "<link rel='icon' href='data:,'>"
+        f"<meta http-equiv='refresh' content='0; url={address}'><p><a href='{address}'>Open Shoal Studio</a></p></html>"
+    )
+
+
+async def _refused(send: Send, words: str) -> None:
+    page = f"<!doctype html><html lang='en'><title>Shoal Studio</title><p>{words}</p></html>"
+    headers = [(b"content-type", b"text/html; charset=utf-8")]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": page.encode()})
+
+
+def own_folder() -> Path:
+    """A folder of this user that nobody else can enter, for as long as the session lasts where the system has one.
+
+    Raises:
+        OutputError: it cannot be made, or it is not this user's alone.
+    """
+    session = os.environ.get("XDG_RUNTIME_DIR")
+    state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    folder = Path(session or state) / "shoal"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.lstat()
+    except OSError as error:
+        raise OutputError("folder-cannot-made", folder=folder, reason=error.strerror) from None
+    if folder.is_symlink() or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise OutputError("folder-yours-alone", folder=folder)
+    return folder
+
+
+def hand_over(access: Access, folder: Path) -> Path:
+    """A file that only this user can read and that leads a browser to the page, once."""
+    path = folder / f"studio-{access.port}.html"
+    path.unlink(missing_ok=True)
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(_forward(access.new_address()))
+    return path
 
 
 def create_app(desks: Desks, access: Access) -> App:
@@ -59,12 +278,12 @@ def create_app(desks: Desks, access: Access) -> App:
 def refused(request: Request, error: Exception) -> Response:
     """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
     gone = isinstance(error, ShoalError) and error.code == "gone"
-    return HTMLResponse(views.problem(error), headers={"x-shoal-gone": "1"} if gone else None)
+    return HTMLResponse(app_views.problem(error), headers={"x-shoal-gone": "1"} if gone else None)
 
 
 @router.get("/")
 def shell() -> Response:
-    return HTMLResponse(views.page())
+    return HTMLResponse(app_views.page())
 
 
 @router.get("/ping")
@@ -91,7 +310,7 @@ def new_desk(desks: All) -> Response:
 @router.post("/desk/{desk}/step/{name}")
 def step(desk: At, desks: All, name: str) -> Response:
     with desk.lock:
-        known = name if name in views.STEPS else "data"
+        known = name if name in app_views.STEPS else "data"
         return HTMLResponse(whole(desk, desks, known if desk.table is not None else "data"))
 
 
@@ -118,14 +337,18 @@ def written(desk: At, desks: All, body: Payload) -> Response:
     told = {name: body[name] for name in ("encoding", "separator", "decimal") if body.get(name)}
     texts = tuple(text.strip() for text in str(body.get("na", "")).split(",") if text.strip())
     desk.reread(Conventions(**told, na=texts))
-    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
+    return HTMLResponse(
+        whole(desk, desks, "data") + (app_views.problem(desk.problem) if desk.problem else "")
+    )
 
 
 @router.post("/desk/{desk}/reread")
 def reread(desk: At, desks: All) -> Response:
     """A file that has changed on disk is read again, with what is declared about it."""
     desk.reread()
-    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
+    return HTMLResponse(
+        whole(desk, desks, "data") + (app_views.problem(desk.problem) if desk.problem else "")
+    )
 
 
 @router.post("/desk/{desk}/rows")
@@ -171,16 +394,16 @@ def column(desk: At, number: int, body: Payload) -> Response:
             )
         desk.open_column = desk.column(number).name
         if what == "slide":
-            changing.slide(desk, number, str(body.get("name", "")), int(body.get("value", 0)))
+            weighing.slide(desk, number, str(body.get("name", "")), int(body.get("value", 0)))
             return HTMLResponse(column_views.column_slid(desk, number))
         if what == "look":
-            changing.look(desk, desk.column(number).name)
+            weighing.look(desk, desk.column(number).name)
         elif what == "recode":
-            changing.recode(desk, number, {name: str(value) for name, value in body.items()})
+            weighing.recode(desk, number, {name: str(value) for name, value in body.items()})
         elif what == "take back":
-            changing.take_back(desk, int(body.get("value", -1)))
+            weighing.take_back(desk, int(body.get("value", -1)))
         elif what == "taxonomy":
-            changing.give_taxonomy(desk, number, str(body.get("value", "")), str(body.get("name", "")))
+            weighing.give_taxonomy(desk, number, str(body.get("value", "")), str(body.get("name", "")))
         elif what == "release":
             weighing.release(desk, number, str(body.get("value", "")))
         elif what == "totals":
@@ -188,15 +411,15 @@ def column(desk: At, number: int, body: Payload) -> Response:
         elif what == "no totals":
             weighing.take_away(desk, number, str(body.get("column", "")))
         else:
-            changing.change(desk, number, what, body.get("value"))
+            weighing.change(desk, number, what, body.get("value"))
         return HTMLResponse(column_views.column_changed(desk, number, whole=what != "range"))
 
 
 @router.post("/desk/{desk}/look")
 def look(desk: At) -> Response:
     with desk.lock:
-        changing.look(desk, "*")
-        return HTMLResponse(views.step(desk, "columns"))
+        weighing.look(desk, "*")
+        return HTMLResponse(app_views.step_fragments(desk, "columns"))
 
 
 # 3 promise
@@ -222,15 +445,15 @@ def promise(desk: At, body: Payload) -> Response:
         elif what == "ledger":
             desk.ledger = str(body.get("ledger", "")).strip()
         elif what == "look":
-            changing.look(desk, value)
+            weighing.look(desk, value)
         elif what == "leave":
-            changing.change(desk, desk.recipe.schema.names.index(value), "publish", None)
+            weighing.change(desk, desk.recipe.schema.names.index(value), "publish", None)
         elif what in ("outside", "missing"):
             desk.set(what, value)
         else:
             desk.set(name, value)
         method = what in ("card", "method", "first", "undo", "leave", "setting", "outside", "missing")
-        return HTMLResponse(promise_views.promised(desk, method=method, moved=name, by=what))
+        return HTMLResponse(column_views.promised(desk, method=method, moved=name, by=what))
 
 
 @router.post("/desk/{desk}/expect")
@@ -238,7 +461,7 @@ def expect(desk: At) -> Response:
     """Asked once the page rests; the answer comes with the events."""
     with desk.lock:
         starting.expect(desk)
-        return HTMLResponse(promise_views.expected(desk))
+        return HTMLResponse(column_views.expected(desk))
 
 
 # runs
@@ -252,7 +475,7 @@ def run(desk: At, kind: str, body: Payload) -> Response:
         if kind in ("release", "buy"):
             cost = starting.cost(desk, kind, price)
             if body.get("confirmed") != asdict(cost):
-                return HTMLResponse(promise_views.ask_cost(cost, kind, price))
+                return HTMLResponse(column_views.ask_cost(cost, kind, price))
             starting.start(desk, kind, **({"price": price} if price else {}))
         elif kind == "compare":
             starting.compare(desk)
@@ -262,14 +485,14 @@ def run(desk: At, kind: str, body: Payload) -> Response:
             starting.start(desk, kind)
         else:
             raise OptionError("there-no-run-kind", kind=kind)
-        return HTMLResponse(fragment("#ask", "") + views.strip(desk))
+        return HTMLResponse(fragment("#ask", "") + app_views.strip(desk))
 
 
 @router.post("/desk/{desk}/cancel")
 def cancel(desk: At) -> Response:
     with desk.lock:
         desk.cancel()
-        return HTMLResponse(views.strip(desk))
+        return HTMLResponse(app_views.strip(desk))
 
 
 @router.get("/desk/{desk}/events")
@@ -297,7 +520,7 @@ def judge(desk: At, body: Payload) -> Response:
         what = str(body.get("what", ""))
         shown = desk.judge(str(body.get("run", "")))
         if shown is None:
-            return HTMLResponse(views.step(desk, "judge"))
+            return HTMLResponse(app_views.step_fragments(desk, "judge"))
         if what == "tab":
             part = judge_views.judge_part(
                 desk, shown, str(body.get("tab", "distributions")), str(body.get("column", ""))
@@ -312,8 +535,10 @@ def judge(desk: At, body: Payload) -> Response:
             desk.take(
                 json.loads(body.get("value", "{}")) if isinstance(body.get("value"), str) else body["value"]
             )
-            return HTMLResponse(views.step(desk, "promise"), headers={"x-shoal-step": "promise"})
-        return HTMLResponse(views.step(desk, "judge"))
+            return HTMLResponse(
+                app_views.step_fragments(desk, "promise"), headers={"x-shoal-step": "promise"}
+            )
+        return HTMLResponse(app_views.step_fragments(desk, "judge"))
 
 
 # 5 publish
@@ -326,7 +551,7 @@ def override(desk: At, body: Payload) -> Response:
         if chosen is None:
             raise OptionError("there-no-run-publish")
         publishing.overridden(chosen, str(body.get("reason", "")), str(body.get("name", "")))
-        return HTMLResponse(views.step(desk, "publish"))
+        return HTMLResponse(app_views.step_fragments(desk, "publish"))
 
 
 @router.get("/desk/{desk}/bundle.zip")
@@ -352,13 +577,13 @@ def recipe(desk: At) -> Response:
 def _news(desk: Desk, ended: bool) -> str:
     """What a page hears about runs; once one has ended, also what its end changes."""
     with desk.lock:
-        found = views.strip(desk)
+        found = app_views.strip(desk)
         if desk.table is not None and desk.expected:
-            found += promise_views.expected(desk)
+            found += column_views.expected(desk)
         if desk.table is not None and desk.releases and any(run.kind == "compare" for run in desk.runs):
             found += fragment("#frontier", judge_views.frontier(desk))
         if ended and desk.table is not None:
-            found += promise_views.promised(desk, method=True)
+            found += column_views.promised(desk, method=True)
             last = desk.runs[-1] if desk.runs else None
             # who looks at another run meanwhile goes on looking at it
             if (
@@ -370,3 +595,70 @@ def _news(desk: Desk, ended: bool) -> str:
                 part = judge_views.judge_part(desk, desk.run_of(desk.shown), "learning")
                 found += fragment("#part", part)
         return found
+
+
+def bound_socket(port: int) -> socket.socket:
+    """A socket that only this machine can reach; port 0 takes a free one."""
+    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind(("127.0.0.1", port))
+        # who comes before the server is up waits for it
+        opened.listen(128)
+    except OSError as error:
+        opened.close()
+        raise InputError(
+            "studio-cannot-listen-port", option="port", port=port, reason=error.strerror
+        ) from None
+    return opened
+
+
+def server(desks: Desks, access: Access) -> uvicorn.Server:
+    made = uvicorn.Server(
+        uvicorn.Config(
+            create_app(desks, access),
+            log_level="error",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_LAST_WORDS,
+            lifespan="on",
+            ws="none",
+        )
+    )
+    desks.leaving = lambda: made.should_exit
+    return made
+
+
+def serve(file: Path | None, port: int, *, browser: bool, ready: Callable[[str, bool], None]) -> None:
+    """Serve until somebody stops it.
+
+    Args:
+        file: opened where it lies; nothing of it is copied.
+        port: on this machine only; 0 takes a free one.
+        browser: open one; it gets a file that leads to the page, and no token on its command line.
+        ready: called with an address that works once, and whether it follows others that were used.
+    """
+    opened = bound_socket(port)
+    access = Access(opened.getsockname()[1], renewed=lambda address: ready(address, True))
+    # before the server listens to signals, and again once it has stopped, files are removed all the same
+    before = signal.signal(signal.SIGTERM, _leave)
+    desks = Desks(file)
+    given: Path | None = None
+    try:
+        given = hand_over(access, own_folder()) if browser else None
+        ready(access.new_address(), False)
+        if given is not None:
+            threading.Timer(0.5, webbrowser.open, (given.as_uri(),)).start()
+        server(desks, access).run(sockets=[opened])
+    except KeyboardInterrupt:
+        # the usual way to stop it
+        pass
+    finally:
+        if given is not None:
+            given.unlink(missing_ok=True)
+        desks.close()
+        signal.signal(signal.SIGTERM, before)
+
+
+def _leave(number: int, frame: object) -> None:
+    raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""Judge and Publish as HTML: runs and their facts come in, figures as shares of a drawing leave."""
+"""Views of measures and of the finished release."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from shoal.io import read
 from shoal.method.models import MODELS
 from shoal.report.compare import number_words
 from shoal.studio import publishing
-from shoal.studio.desk import PEOPLE, Desk
-from shoal.studio.person import Pairs, pairs
-from shoal.studio.person import person as one_person
-from shoal.studio.preview import command_text, script_text
-from shoal.studio.recipe import typed
-from shoal.studio.rendering import render
+from shoal.studio.facts import Pairs, pairs
+from shoal.studio.facts import person as one_person
+from shoal.studio.guarantee import typed
+from shoal.studio.preview import command_text, render, script_text
 from shoal.studio.runs import Run
+from shoal.studio.session import PEOPLE, Desk
 
 
 def judge(desk: Desk, letter: str = "", column: str = "", tab: str = "distributions", row: int = 17) -> str:

@@ -1,30 +1,46 @@
-"""What a release would state, before anything is run: its statement, problems, noise to expect and recipe."""
+"""Preview a release before it runs: statement, expected noise and time.
+
+A page asks once it rests. Who moves a setting meanwhile ends the trial; nothing is spent, and no record is looked at.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import secrets
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from shoal.columns.attribute import RECORDS, SOURCES
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described
+from shoal.columns.missing import POLICIES
 from shoal.errors import ShoalError
 from shoal.io import Table
 from shoal.journal import Match
+from shoal.method.parts import CANNOT_CHECK, NOTHING_RECORDED, three_parts
 from shoal.method.recipe import settled_text
-from shoal.method.verdict import MOST_RANGE_ERROR, PublicVerdict
+from shoal.method.verdict import DECISIONS, MOST_RANGE_ERROR, PublicVerdict
 from shoal.release.expected_noise import CALM, ExpectedNoise, drowned, noise_of
 from shoal.release.leaving import public_schema
 from shoal.release.protect import Angle, Preparation, look_at, prepare
 from shoal.release.uses import Uses
 from shoal.report.words import Explanation, explanation
-from shoal.studio.recipe import RAKED, Recipe, with_attribute
-from shoal.studio.rendering import capital
+from shoal.studio import runs
+from shoal.studio.edit import KINDS, ROLES, TYPES
+from shoal.studio.guarantee import OFF, ON, RAKED, Recipe, with_attribute
+from shoal.studio.runs import Run
 from shoal.text import Message
+from shoal.text import capital as begun
 
+HERE = Path(__file__).parent
+LIGHTS: Mapping[str, str] = {"green": "good", "amber": "warn", "red": "bad"}
 # 95 of 100 draws of Laplace noise are nearer than so many standard deviations, and about as many of other noise
 _WIDTH = math.log(20) / math.sqrt(2)
 _KEPT = 8
@@ -42,6 +58,48 @@ _ABOUT_VALUES = (
     "half-dates",
     "column-row-lies-none-bands-recoding",
 )
+_TRIALS_KEPT = 20
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["json"] = lambda value: json.dumps(value, ensure_ascii=False)
+    made.filters["cap"] = capital
+    made.filters["light"] = lambda level: LIGHTS[level]
+    made.filters["three_parts"] = three_parts
+    made.globals.update(
+        ROLES=ROLES, KINDS=KINDS, TYPES=TYPES, SOURCES=SOURCES, POLICIES=POLICIES, ON=ON, OFF=OFF
+    )
+    made.globals.update(DECISIONS=DECISIONS, RECORDS=RECORDS)
+    made.globals.update(CANNOT_CHECK=CANNOT_CHECK, NOTHING_RECORDED=NOTHING_RECORDED)
+    return made
+
+
+def capital(said: object) -> str:
+    """A sentence begins with a capital, unless it begins with the letter of a setting.
+
+    >>> capital("values move"), capital("k was chosen"), capital("a row")
+    ('Values move', 'k was chosen', 'A row')
+    """
+    text = str(said)
+    first = text.partition(" ")[0]
+    return text if len(first) == 1 and first in "klt" else begun(text)
+
+
+def render(template: str, **values: Any) -> str:
+    return _environment().get_template(template).render(**values)
+
+
+def fragment(into: str, html: str) -> str:
+    """A piece of a page and the place that it replaces."""
+    return f'<template data-into="{into}">{html}</template>'
 
 
 class Memory:
@@ -262,3 +320,49 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
             fixes.append(("Count missing as one more value", {"what": "missing", "value": "category"}))
         fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
     return Problem(error.message, error.column or "", tuple(fixes))
+
+
+class Expecting:
+    """What is known about the time that runs take, by their settings."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: dict[Any, str] = {}
+        self._trial: Run | None = None
+
+    def words(self, recipe: Recipe, rows: int) -> str | None:
+        """How long a run would take; None as long as nobody asked, empty where it cannot be told."""
+        return self._known.get(_key(recipe, rows))
+
+    def ask(self, recipe: Recipe, rows: int, job: Mapping[str, Any], told: Callable[[Run], None]) -> None:
+        """Begin to find out, unless it is known or on its way; what another trial was about is not wanted any more."""
+        key = _key(recipe, rows)
+        if key in self._known:
+            return
+        if self._trial is not None and self._trial.state == "running":
+            if _key(self._trial.recipe, rows) == key:
+                return
+            self.stop()
+        run = Run("", "expect", recipe, self._folder / f"expected-{secrets.token_hex(4)}")
+
+        def heard(trial: Run) -> None:
+            if trial.state in ("done", "failed"):
+                while len(self._known) >= _TRIALS_KEPT:
+                    del self._known[next(iter(self._known))]
+                self._known[key] = trial.expected
+                trial.remove()
+                told(trial)
+
+        self._trial = run
+        runs.start(run, job, heard)
+
+    def stop(self) -> None:
+        """The trial is not wanted any more, or its place in the machine is."""
+        if self._trial is not None:
+            self._trial.cancel()
+            self._trial.remove()
+            self._trial = None
+
+
+def _key(recipe: Recipe, rows: int) -> tuple[Any, ...]:
+    return recipe.method, tuple(sorted(recipe.settings.items())), recipe.schema, recipe.left_out, rows

@@ -1,4 +1,4 @@
-"""Publish: a run comes in; what was checked, the texts that go with the table, and the bundle to download leave.
+"""Publish a release: checks, texts and the bundle to download.
 
 What is checked follows from the public part of the verdict and from the files themselves. What was measured on the
 original records decides only where the promise is about the table itself, and never enters the bundle.

@@ -1,28 +1,314 @@
-"""Runs, each in a process of its own: where it stands, how it ended, and how to end it."""
+"""Runs in processes of their own: start, progress and cancellation.
+
+Everything it writes lies in the folder of the run, so that whoever ends it removes all of it with that folder. It ends
+by itself when the studio is gone: standard input is then closed.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import pickle
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from shoal.columns.declaration import read_declared
+from shoal.columns.schema import Schema
+from shoal.errors import InputError, ShoalError
+from shoal.io import Table
+from shoal.io.common import private_file, private_text
 from shoal.journal import PLACE
-from shoal.studio.recipe import Recipe
-from shoal.studio.worker import BUNDLE, FACTS, RELEASE
+from shoal.release.publish import CHARGING
+from shoal.studio.guarantee import Recipe
 from shoal.text import Message
 
+FACTS, RELEASE, BUNDLE = "facts.json", "release.pickle", "bundle"
+Tell = Callable[[Mapping[str, Any]], None]
+
+# a loss that every method has, whoever its rows belong to
+_LOSS_OF_NUMBERS, _LOSS_OF_NAMES = "wasserstein", "total_variation"
+_SEEDS = 2
+_NICENESS = 5
 State = Literal["running", "done", "failed", "cancelled"]
 _PATIENCE = 10.0
+
+
+def main() -> None:
+    """Read one job, do it, and say how it went."""
+    output = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    # whatever a library prints is no message of ours
+    os.dup2(2, 1)
+    lock = threading.Lock()
+
+    def tell(message: Mapping[str, Any]) -> None:
+        with lock:
+            output.write(json.dumps(message) + "\n")
+            output.flush()
+
+    job = json.loads(sys.stdin.readline())
+    threading.Thread(target=_end_with_the_studio, daemon=True).start()
+    with contextlib.suppress(OSError):
+        os.nice(_NICENESS)
+    try:
+        JOBS[job["kind"]](job, tell)
+    except ShoalError as error:
+        tell({"event": "problem", "problems": [str(one) for one in error.problems], "notes": _notes(error)})
+    except MemoryError as error:
+        words = (
+            "not enough memory for this table: publish fewer columns, or take a method of the ranking type."
+        )
+        tell({"event": "problem", "problems": [words], "notes": _notes(error)})
+    else:
+        tell({"event": "done"})
+
+
+def _notes(error: BaseException) -> list[str]:
+    return list(getattr(error, "__notes__", ()))
+
+
+def _end_with_the_studio() -> None:
+    """The studio keeps the other end open as long as it lives."""
+    sys.stdin.read()
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def _progress(tell: Tell) -> Callable[[str, int, int], None]:
+    def report(what: str, done: int, total: int) -> None:
+        if what == CHARGING and done == total:
+            tell({"event": "charged"})
+        tell({"event": "progress", "what": what, "done": done, "total": total})
+
+    return report
+
+
+def _request(job: Mapping[str, Any]) -> dict[str, Any]:
+    asked = dict(job["request"])
+    asked["schema"] = Schema.from_dict(asked["schema"])
+    return asked
+
+
+def _unchanged(job: Mapping[str, Any]) -> None:
+    """Refuse a table that is not the one that was shown; asked once it is read, and before anything is charged.
+
+    Raises:
+        InputError: the file has changed since it was opened.
+    """
+    from shoal.io.table import fingerprint
+
+    if fingerprint(Path(job["data"])) != job["mark"]:
+        raise InputError("changed", name=job["name"])
+
+
+def _table(job: Mapping[str, Any], schema: Schema) -> Table:
+    """The table that was shown."""
+    found = read_declared(Path(job["data"]), schema)
+    _unchanged(job)
+    return found
+
+
+def release(job: Mapping[str, Any], tell: Tell) -> None:
+    """Make, measure and write one release."""
+    from shoal.evaluation.verdict import verdict
+    from shoal.release.opening import Delivery
+    from shoal.release.publish import plan
+    from shoal.release.uses import domains_of, settings_of
+    from shoal.studio.facts import judged
+
+    folder = Path(job["folder"])
+    report = _progress(tell)
+    delivery = Delivery(
+        folder / BUNDLE,
+        evaluate=True,
+        engine="memory",
+        ledger=job.get("ledger") or None,
+        dataset=job.get("dataset") or None,
+        noted=False,
+    )
+    planned = plan(Path(job["data"]), delivery, progress=report, **_request(job))
+    # what was read is what was shown, and nothing is charged yet
+    _unchanged(job)
+    published = planned.carry_out(report)
+    report("measuring what changed", 0, 1)
+    # a table that is read column by column may have changed since
+    _unchanged(job)
+    original = planned.prepared.described.table
+    assert published.evaluation is not None
+    found = verdict(published.release, published.evaluation)
+    facts = judged(original, published.release, published.evaluation, found, job["quasi"])
+    facts["exposed"] = _exposed(original, published.release, job["quasi"])
+    facts["warnings"] = list(published.warnings)
+    facts["ledger"] = _standing(job)
+    stated = published.release.statement
+    charged = {} if published.charge is None else {"charge": published.charge.head}
+    facts["use"] = {"settings": settings_of(stated), "domains": domains_of(stated), **charged}
+    _keep(folder, facts, original.frame.to_native(), published.release)
+
+
+def rehearse(job: Mapping[str, Any], tell: Tell) -> None:
+    """The same on people whom it is not about."""
+    from shoal.release.rehearse import rehearse as rehearsed
+    from shoal.studio.facts import judged
+
+    report = _progress(tell)
+    asked = {name: value for name, value in _request(job).items() if not name.startswith("tuned")}
+    found = rehearsed(on=_another(job), people=job["people"], progress=report, **asked)
+    report("measuring what changed", 0, 1)
+    facts = judged(found.original, found.release, found.evaluation, found.verdict, job["quasi"])
+    facts["exposed"] = _exposed(found.original, found.release, job["quasi"])
+    facts["rehearsed"] = found.sentence
+    _keep(Path(job["folder"]), facts, found.original.frame.to_native(), found.release)
+
+
+def _another(job: Mapping[str, Any]) -> Path | None:
+    """Another table whose people are rehearsed on; made-up people without one."""
+    return Path(job["on"]) if job.get("on") else None
+
+
+def _exposed(original: Any, made: Any, quasi: Sequence[str]) -> dict[str, int] | None:
+    """The person whom a release hides least, for the intruder that the page shows."""
+    from shoal.method.models import MODELS
+    from shoal.studio.facts import exposed, pairs
+
+    found = pairs(original, made, quasi if MODELS[made.statement.model].of_the_table else ())
+    return None if found is None else exposed(found)
+
+
+def _standing(job: Mapping[str, Any]) -> str:
+    """What is spent of the budget, with this release; empty without a ledger."""
+    if not job.get("ledger"):
+        return ""
+    from shoal.ledger import open_ledger
+
+    with contextlib.closing(open_ledger(job["ledger"], create=False)) as opened:
+        return opened.standing(job["dataset"]).words
+
+
+def expect(job: Mapping[str, Any], tell: Tell) -> None:
+    """How long a run would take with its measures, from made-up rows; no record is looked at and nothing is spent."""
+    from shoal.release.opening import Delivery
+    from shoal.release.publish import plan
+
+    delivery = Delivery(Path(job["folder"]) / BUNDLE, evaluate=True, engine="memory")
+    found = plan(Path(job["data"]), delivery, estimated=True, **_request(job)).estimate
+    tell({"event": "expected", "words": str(found)})
+
+
+def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> None:
+    with private_file(folder / RELEASE).open("wb") as file:
+        pickle.dump({"original": original, "release": made}, file)
+    private_text(folder / FACTS, json.dumps(facts))
+
+
+def compare(job: Mapping[str, Any], tell: Tell) -> None:
+    """Run settings one by one, and tell each as soon as it is known; the frontier comes last."""
+    from shoal.release.rehearse import people_of
+    from shoal.tuning import tune
+    from shoal.tuning.grid import make_grid, with_frontier
+
+    report = _progress(tell)
+    asked = _request(job)
+    method, epsilon, k = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
+    schema: Schema = asked.pop("schema")
+    data, part = people_of(_another(job), schema, method, epsilon, k, job["people"], **asked)
+    schema = part or schema
+    shared = {name: asked[name] for name in ("columns", "missing", "outside")}
+    grid = make_grid(job["methods"], job["ks"], None, None, job["rows"])
+    ordered = all(schema[name].kind_facts.ordered for name in asked["columns"])
+    loss = _LOSS_OF_NUMBERS if ordered else _LOSS_OF_NAMES
+    rows: list[Any] = []
+    budget = epsilon or job["epsilon"]
+    for number, setting in enumerate(grid):
+        report("comparing settings", number, len(grid))
+        try:
+            found = tune(
+                data,
+                schema,
+                epsilon=budget,
+                methods=[setting.method],
+                ks=None if setting.k is None else [setting.k],
+                seeds=_SEEDS,
+                utility=loss,
+                workers=1,
+                **shared,
+            )
+        except ShoalError as error:
+            tell({"event": "refused", "words": f"{setting}: {error}"})
+            continue
+        rows += found.rows
+        tell({"event": "dots", "loss": loss, "dots": [_dot(row) for row in with_frontier(rows)]})
+
+
+def _dot(row: Any) -> dict[str, Any]:
+    found: dict[str, Any] = row.to_dict()
+    return {**found, "words": str(row.setting), "loss_words": str(row.loss), "risk_words": str(row.risk)}
+
+
+def buy(job: Mapping[str, Any], tell: Tell) -> None:
+    """A private choice of k: what it costs is in the statement of every release that uses it."""
+    from shoal.tuning import tune
+
+    _progress(tell)("choosing k privately", 0, 1)
+    asked = _request(job)
+    method, epsilon, _ = (asked.pop(name, None) for name in ("method", "epsilon", "k"))
+    for name in ("split", "noise"):
+        asked.pop(name, None)
+    found = tune(
+        _table(job, asked["schema"]),
+        epsilon=epsilon,
+        methods=[method],
+        private=job["price"],
+        ledger=job.get("ledger") or None,
+        dataset=job.get("dataset") or None,
+        **asked,
+    )
+    assert found.tuned is not None
+    assert found.best is not None
+    tell(
+        {
+            "event": "bought",
+            "k": found.best.k,
+            "why": found.why,
+            "bought": {
+                "tuned": list(found.tuned.what),
+                "tuned_epsilon": job["price"],
+                "tuned_choice": [choice.to_dict() for choice in found.tuned.choice],
+            },
+        }
+    )
+
+
+def learn(job: Mapping[str, Any], tell: Tell) -> None:
+    """How well a column can be learned from a release that was made."""
+    from shoal.evaluation import evaluate
+
+    folder = Path(job["folder"])
+    with open(Path(job["of"]) / RELEASE, "rb") as file:
+        kept = pickle.load(file)
+    report = _progress(tell)
+    measured = evaluate(kept["original"], kept["release"], target=job["target"], progress=report)
+    private_text(folder / FACTS, json.dumps(measured.to_dict()["learning"]))
+
+
+JOBS: Mapping[str, Callable[[Mapping[str, Any], Tell], None]] = {
+    "release": release,
+    "rehearse": rehearse,
+    "compare": compare,
+    "buy": buy,
+    "learn": learn,
+    "expect": expect,
+}
+
+if __name__ == "__main__":
+    main()
 
 
 @dataclass(eq=False)
@@ -150,7 +436,7 @@ def start(run: Run, job: Mapping[str, Any], told: Callable[[Run], None]) -> None
     """Start the process of a run; `told` is called whenever something about it changed."""
     run.folder.mkdir(parents=True, mode=0o700)
     run._process = subprocess.Popen(
-        [sys.executable, "-m", "shoal.studio.worker"],
+        [sys.executable, "-m", "shoal.studio.runs"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Starting runs: what a run costs, the process that does it, and what its messages change on the desk."""
+"""Start runs and apply their messages to a session."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from shoal.errors import OptionError
 from shoal.method.models import MODELS
 from shoal.method.registry import method_class
 from shoal.studio import runs
-from shoal.studio.desk import PEOPLE, Desk, Source
 from shoal.studio.runs import Run
+from shoal.studio.session import PEOPLE, Desk, Source
 from shoal.tuning.grid import default_sizes
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -1,4 +1,4 @@
-"""The routes of files: one is announced, sent and opened, as the table or for its people."""
+"""Downloads: releases and their files."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from shoal.errors import OptionError, ShoalError
 from shoal.io import find_format
 from shoal.io.common import private_file
 from shoal.io.formats import format_of
-from shoal.studio import column_views, promise_views, rehearsing
-from shoal.studio.routing import All, At, Payload, whole
+from shoal.studio import column_views, session
+from shoal.studio.app_views import All, At, Payload, whole
 from shoal.text import Message
 
 files = APIRouter()
@@ -35,7 +35,7 @@ def announce(desk: At, desks: All, body: Payload) -> Response:
         problem = column_views.too_large(name, size, desks.limit)
     if body.get("to") == "people":
         desk.another_problem = problem
-        page = promise_views.people(desk)
+        page = column_views.people(desk)
     else:
         desk.problem = problem
         page = whole(desk, desks, "data")
@@ -83,7 +83,7 @@ async def send_people(desk: At, desks: All, request: Request) -> Response:
     name, ending = sent_name(request)
     target = desk.folder / f"people-{secrets.token_hex(4)}{ending}"
     await received(request, target, name, desks.limit)
-    await run_in_threadpool(rehearsing.choose, desk, target, name)
+    await run_in_threadpool(session.choose, desk, target, name)
     # what that changes is asked for in its turn, after whatever was sent meanwhile
     return HTMLResponse("")
 
@@ -93,8 +93,8 @@ def people(desk: At, body: Payload) -> Response:
     """The path of such a file, which is read where it lies, or made-up people again."""
     what, path = str(body.get("what", "")), Path(os.path.expanduser(str(body.get("path", "")).strip()))
     if what == "path":
-        rehearsing.choose(desk, path, path.name)
+        session.choose(desk, path, path.name)
     elif what == "made up":
-        rehearsing.choose(desk)
+        session.choose(desk)
     with desk.lock:
-        return HTMLResponse(promise_views.people(desk) + promise_views.promised(desk))
+        return HTMLResponse(column_views.people(desk) + column_views.promised(desk))

@@ -1,42 +1,212 @@
-"""The session of one tab: its table, what is settled, what is shown, and the runs. Everything else is computed.
+"""Sessions: the state of one browser tab, and all tabs of a server.
 
-A desk changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.views`).
+A desk changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.app_views`).
+
+The folder goes when the studio ends. One that was killed leaves its folder behind; the next start sweeps it.
+
+All of it is private, and shown on request only, which the journal of use notes (`Desk.show`).
+
+Nothing of the table is shown by them. The journal notes that the other file was rehearsed on, so it is asked about when
+somebody opens that file as a table.
 """
 
 from __future__ import annotations
 
+import contextlib
+import copy
+import fcntl
+import os
+import re
+import secrets
 import shutil
+import tempfile
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from shoal.columns.attribute import RECORDS, Attribute
 from shoal.columns.declaration import read_declared
+from shoal.columns.draft import common_range
 from shoal.columns.schema import Schema
-from shoal.errors import OptionError, ShoalError
+from shoal.errors import OptionError, ProblemsError, ShoalError
 from shoal.io import Conventions, Table
 from shoal.io.table import content_digest, fingerprint
 from shoal.journal import Journal
 from shoal.release.protect import prepare
+from shoal.release.rehearse import people_of
 from shoal.release.uses import Uses, domains_of
-from shoal.studio import rehearsing
-from shoal.studio.choosing import with_promise, with_setting, with_settings_of
-from shoal.studio.editing import Draft
-from shoal.studio.expecting import Expecting
-from shoal.studio.named import named
-from shoal.studio.preview import Memory, Preview, preview
-from shoal.studio.promises import SLIDERS
-from shoal.studio.recipe import Recipe
-from shoal.studio.rehearsing import Another
+from shoal.studio import facts
+from shoal.studio.edit import Draft, with_promise, with_setting, with_settings_of
+from shoal.studio.guarantee import SLIDERS, Recipe, Scale, around
+from shoal.studio.preview import Expecting, Memory, Preview, preview
 from shoal.studio.runs import Run
-from shoal.studio.seen import Seen
 from shoal.text import Message
 from shoal.tuning.private import METHOD
 
 SURVEY = "survey.csv"
 PEOPLE = 5_000
+_PREFIX = "shoal-studio-"
+_LOCK = ".lock"
+_NAME = re.compile(r"[A-Za-z0-9_-]{8,64}")
+LIMIT = 2 * 10**9
+
+
+def named(error: ShoalError, path: Path | None, name: str) -> ShoalError:
+    """The error about the same file under another name.
+
+    >>> from shoal.errors import InputError
+    >>> str(named(InputError("there-no-file", file=Path("copies/1.csv")), Path("copies/1.csv"), "people.csv"))
+    "there is no file 'people.csv'."
+    """
+    if path is None:
+        return error
+    if len(error.problems) > 1:
+        return ProblemsError([named(problem, path, name) for problem in error.problems])
+    found = copy.copy(error)
+    found.facts = _renamed(error.facts, path, name)
+    return found
+
+
+def _renamed(facts: Mapping[str, Any], path: Path, name: str) -> dict[str, Any]:
+    return {fact: _fact(value, path, name) for fact, value in facts.items()}
+
+
+def _fact(value: Any, path: Path, name: str) -> Any:
+    if isinstance(value, ShoalError):
+        return named(value, path, name)
+    if isinstance(value, Message):
+        return Message(value.code, _renamed(value.facts, path, name))
+    # what other libraries and the system say may have it inside
+    return str(value).replace(str(path), name) if isinstance(value, (str, Path, Exception)) else value
+
+
+class Another:
+    """Another table with the same columns, whose people are rehearsed on.
+
+    Attributes:
+        mark: digest of its records.
+        rows: how many people it has.
+    """
+
+    def __init__(self, path: Path, name: str, mark: str, rows: int) -> None:
+        self.path, self.name, self.mark, self.rows = path, name, mark, rows
+        self._memory = Memory()
+        self._read: tuple[object, tuple[Table, Schema | None]] | None = None
+        self._known: tuple[Recipe, tuple[Message, ...]] | None = None
+
+    def problems(self, recipe: Recipe) -> tuple[Message, ...]:
+        """What keeps a rehearsal with these settings from using it; asked often, computed once."""
+        if self._known is None or self._known[0] != recipe:
+            self._known = recipe, self._problems(recipe)
+        return self._known[1]
+
+    def _problems(self, recipe: Recipe) -> tuple[Message, ...]:
+        asked = recipe.request
+        key = recipe.schema, asked["columns"]
+        try:
+            if self._read is None or self._read[0] != key:
+                found = people_of(self.path, recipe.schema, recipe.method, None, None, 0, columns=key[1])
+                self._read = key, found
+            table, schema = self._read[1]
+            prepare(table, look=self._memory.look, **{**asked, "schema": schema})
+        except ShoalError as error:
+            wrong = (named(one, self.path, self.name) for one in error.problems)
+            return tuple(Message.of("in-another-table", name=self.name, reason=one) for one in wrong)
+        return ()
+
+
+def choose(desk: Desk, path: Path | None = None, name: str = "") -> None:
+    """Rehearse on the people of a file, or on made-up ones without it.
+
+    One that cannot be used leaves the choice as it was, and the desk says why.
+    """
+    try:
+        found = None if path is None else _opened(desk, path, name)
+        with desk.lock:
+            if desk.running is not None:
+                # it may be reading what would be removed
+                raise OptionError("a-run-is-on-its-way")
+            made_up(desk)
+            desk.another = found
+    except ShoalError as error:
+        desk.another_problem = named(error, path, name)
+        _remove_copy(desk, path)
+
+
+def _opened(desk: Desk, path: Path, name: str) -> Another:
+    table = read_declared(path, file=desk.recipe.schema.file)
+    mark = content_digest(table)
+    if mark == desk.content:
+        raise OptionError("holds-records-table-itself", name=name)
+    return Another(path, name, mark, table.n)
+
+
+def made_up(desk: Desk) -> None:
+    """Rehearse on people who do not exist; a copy of another file is removed."""
+    if desk.another is not None:
+        _remove_copy(desk, desk.another.path)
+    desk.another = desk.another_problem = None
+
+
+def _remove_copy(desk: Desk, path: Path | None) -> None:
+    if path is not None and desk.folder in path.parents:
+        path.unlink(missing_ok=True)
+
+
+class Seen:
+    """The columns of one table.
+
+    Attributes:
+        looked: the columns whose values somebody asked to see.
+    """
+
+    def __init__(self, table: Table, looked: AbstractSet[str]) -> None:
+        self.table, self.looked = table, looked
+        self._gaps: dict[str, int] = {}
+        self._listed: dict[Attribute, dict[str, Any]] = {}
+        self._pictures: dict[Any, dict[str, Any]] = {}
+        self._scales: dict[str, tuple[bool, Scale]] = {}
+
+    def gaps(self, attribute: Attribute) -> int:
+        """How many cells of a column are missing."""
+        if attribute.name not in self._gaps:
+            self._gaps[attribute.name] = facts.gaps(self.table, attribute)
+        return self._gaps[attribute.name]
+
+    def listed(self, attribute: Attribute) -> dict[str, Any]:
+        """The values of a column of names."""
+        if attribute not in self._listed:
+            self._listed[attribute] = facts.listed(self.table, attribute)
+        return self._listed[attribute]
+
+    def picture(self, attribute: Attribute) -> dict[str, Any]:
+        """The values of a column with a range, drawn on its scale."""
+        key = attribute, self.scale(attribute)
+        if key not in self._pictures:
+            self._pictures[key] = facts.histogram(self.table, *key)
+        return self._pictures[key]
+
+    def scale(self, attribute: Attribute) -> Scale | None:
+        """The scale of a column with a range; it stays as it is while something is moved on it."""
+        looked = attribute.name in self.looked
+        declared = attribute.lo is not None and attribute.hi is not None
+        ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
+        kept, scale = self._scales.get(attribute.name, (None, None))
+        if scale is not None and kept == looked and (ends is None or scale.holds(*ends)):
+            return scale
+        known = (
+            [ends, facts.reach(self.table, attribute)] if looked else [ends or common_range(attribute.name)]
+        )
+        found = [float(end) for pair in known if pair is not None for end in pair]
+        if not found:
+            return None
+        days, whole = attribute.kind_facts.days, attribute.type == "integer"
+        made = around((min(found), max(found)), shown=looked, whole=whole, days=days)
+        self._scales[attribute.name] = looked, made
+        return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +273,7 @@ class Desk:
         with self.lock:
             if self.source is not None and self.source.path != path:
                 self._remove_copy()
-                rehearsing.made_up(self)
+                made_up(self)
             if self.mark != mark:
                 self._remove_runs()
                 self.viewed, self.rows_shown = set(), False
@@ -145,7 +315,7 @@ class Desk:
         with self.lock:
             self._remove_runs()
             self._remove_copy()
-            rehearsing.made_up(self)
+            made_up(self)
             self.source, self.table, self._history, self._place = None, None, [], -1
             self.problem, self.told = None, ""
 
@@ -392,3 +562,79 @@ def _without_domains(schema: Schema) -> Schema:
         for a in schema.attributes
     )
     return replace(schema, attributes=made)
+
+
+class Desks:
+    """The desks of a running studio.
+
+    Attributes:
+        file: the file that was named on the command line: every new desk begins with it, where it lies.
+        limit: the most bytes of a file that is copied.
+        leaving: whether the studio is about to end; streams of events never end by themselves.
+    """
+
+    leaving: Callable[[], bool]
+
+    def __init__(self, file: Path | None = None, limit: int = LIMIT, place: Path | None = None) -> None:
+        self.file, self.limit = file, limit
+        self.leaving = lambda: False
+        parent = Path(tempfile.gettempdir()) if place is None else place
+        sweep(parent)
+        self.folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+        # held as long as the process lives, however it ends
+        self._held = os.open(self.folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._held, fcntl.LOCK_EX)
+        self._desks: dict[str, Desk] = {}
+        self._lock = threading.Lock()
+
+    def new(self) -> Desk:
+        name = secrets.token_urlsafe(12)
+        folder = self.folder / name
+        folder.mkdir(mode=0o700)
+        desk = Desk(name, folder)
+        with self._lock:
+            self._desks[name] = desk
+        if self.file is not None:
+            desk.open(self.file, self.file.name)
+        return desk
+
+    def find(self, name: str) -> Desk:
+        """A desk by its name.
+
+        Raises:
+            OptionError: there is none: the studio was started anew.
+        """
+        found = self._desks.get(name) if _NAME.fullmatch(name) else None
+        if found is None:
+            raise OptionError("gone")
+        return found
+
+    def close(self) -> None:
+        """End all runs and remove all files."""
+        with self._lock:
+            for desk in self._desks.values():
+                desk.remove()
+            self._desks = {}
+        shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            os.close(self._held)
+
+
+def sweep(parent: Path) -> list[Path]:
+    """Remove the folders of studios that were killed; those of living ones are locked."""
+    gone = []
+    for folder in parent.glob(f"{_PREFIX}*"):
+        try:
+            held = os.open(folder / _LOCK, os.O_RDWR)
+        except OSError:
+            continue
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            continue
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+            gone.append(folder)
+        finally:
+            os.close(held)
+    return gone

@@ -1,4 +1,4 @@
-"""From a desk to HTML: what a template shows is computed here, and nothing is decided.
+"""Find the session of a request, and render what it changed.
 
 An answer is a list of fragments, each with the place on the page that it replaces. What somebody is just typing into is
 never replaced by what it caused.
@@ -7,10 +7,13 @@ never replaced by what it caused.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
-from shoal.studio import column_views, judge_views, promise_views
-from shoal.studio.desk import Desk
-from shoal.studio.rendering import fragment, render
+from fastapi import Body, Depends, Request
+
+from shoal.studio import column_views, judge_views
+from shoal.studio.preview import fragment, render
+from shoal.studio.session import Desk, Desks
 from shoal.text import Message
 
 STEPS: Mapping[str, str] = {
@@ -20,13 +23,14 @@ STEPS: Mapping[str, str] = {
     "judge": "Judge",
     "publish": "Publish",
 }
+Payload = Annotated[dict[str, Any], Body(default_factory=dict)]
 
 
 def page() -> str:
     return render("page.html", steps=STEPS)
 
 
-def step(desk: Desk, name: str, limit: int = 0) -> str:
+def step_fragments(desk: Desk, name: str, limit: int = 0) -> str:
     """A whole step, with everything around it."""
     main = column_views.data(desk, limit) if name == "data" else _STEPS[name](desk)
     return fragment("#main", main) + around(desk, name)
@@ -56,7 +60,27 @@ def problem(said: Message | Exception) -> str:
 
 _STEPS: Mapping[str, Callable[[Desk], str]] = {
     "columns": column_views.columns,
-    "promise": promise_views.promise,
+    "promise": column_views.promise,
     "judge": judge_views.judge,
     "publish": judge_views.publish,
 }
+
+
+def all_desks(request: Request) -> Desks:
+    found: Desks = request.app.state.desks
+    return found
+
+
+All = Annotated[Desks, Depends(all_desks)]
+
+
+def one_desk(desk: str, desks: All) -> Desk:
+    return desks.find(desk)
+
+
+At = Annotated[Desk, Depends(one_desk)]
+
+
+def whole(desk: Desk, desks: Desks, step: str) -> str:
+    """A step with everything around it; without a table there is only the first."""
+    return step_fragments(desk, step, desks.limit)

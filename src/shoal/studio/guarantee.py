@@ -1,21 +1,36 @@
-"""The cards of the promise page: what a custodian can promise, in the order of the page, and which methods keep it.
+"""Guarantees on offer, the recipe being edited, and the scales of ranges.
 
 The words here are the choice that is offered; what a release then promises is said by its statement. A card names
 models of privacy and no method: every method whose claim is one of them appears on it by itself.
+
+A recipe holds what was typed. What it means is read by the library, when it is previewed and when it is run.
+
+Nothing is read off the records before somebody asked to see them: until then a scale surrounds what was declared.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from shoal.columns.attribute import Attribute
+from shoal.columns.kinds import day_text
+from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text
 from shoal.method.method import Method
 from shoal.method.models import MODELS, Model
-from shoal.method.registry import method_class, names
+from shoal.method.parameters import Parameter
+from shoal.method.registry import DEFAULT_METHOD, method_class, names
+
+# how a switch is written in a form
+ON, OFF = "on", "off"
+RAKED = "raked"
+PLACES = 1000
+# room beside the ends, as a share of the width: next to values that are shown, and to a range alone
+_BESIDE_VALUES, _BESIDE_RANGE = 0.08, 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,3 +265,193 @@ SLIDERS: Mapping[str, Slider] = {
     "l": Slider("Different answers in a crowd, l", "more exact", "more private", (2, 20), whole=True),
     "t": Slider("Factor of the odds, t", "more private", "more exact", (2, 20), whole=True),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """Everything that is settled.
+
+    Attributes:
+        schema: what is declared about every column of the table.
+        left_out: columns that are not to be published although their role would allow it.
+        card: the promise, by its name.
+        settings: of methods, as they were typed; a method takes those that it has.
+        missing, outside: what becomes of odd values.
+        raking: a weight that is to be raked and has no public totals yet; empty for none.
+        bought: a private choice that was paid for: `tuned`, `tuned_epsilon` and `tuned_choice` as a recipe holds them.
+    """
+
+    schema: Schema
+    left_out: frozenset[str] = frozenset()
+    card: str = "dp"
+    method: str = DEFAULT_METHOD
+    settings: Mapping[str, str] = field(default_factory=lambda: {"epsilon": "1"})
+    missing: str = "error"
+    outside: str = "error"
+    raking: str = ""
+    bought: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def promise(self) -> Card:
+        return BY_NAME[self.card]
+
+    def publishes(self, attribute: Attribute) -> bool:
+        return attribute.name not in self.left_out and not attribute.dropped
+
+    @property
+    def wanted(self) -> tuple[Attribute, ...]:
+        """The columns to be published, as they are after recoding, whether or not the method takes them."""
+        return tuple(attribute for attribute in self.schema.stepped.attributes if self.publishes(attribute))
+
+    @property
+    def taken(self) -> tuple[Attribute, ...]:
+        """Those of them that the method takes."""
+        kinds = method_class(self.method).kinds
+        return tuple(attribute for attribute in self.wanted if attribute.kind in kinds)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The settings of the method, as `shoal.protect` takes them."""
+        return {
+            name: value_of(own, self.settings[name])
+            for name, own in method_class(self.method).parameters().items()
+            if self.settings.get(name, "") != ""
+        }
+
+    @property
+    def fixed_beforehand(self) -> bool:
+        """Whether the claim rests on settings that do not depend on the records."""
+        return any(
+            MODELS[model].guarantee and not MODELS[model].of_the_table for model in self.promise.models
+        )
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The arguments of `shoal.protect`."""
+        found: dict[str, Any] = {
+            "schema": self.schema,
+            "method": self.method,
+            **self.asked,
+            "columns": [attribute.name for attribute in self.taken],
+            "missing": self.missing,
+            "outside": self.outside,
+        }
+        return found | dict(self.bought)
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values, for another process."""
+        return {**self.request, "schema": plain(self.schema.to_dict())}
+
+
+def with_attribute(schema: Schema, old: Attribute, new: Attribute) -> Schema:
+    """The schema with a column declared anew; totals of the population go with the last weight.
+
+    Raises:
+        ShoalError: the others do not allow it.
+    """
+    attributes = tuple(new if attribute is old else attribute for attribute in schema.attributes)
+    weighted = any(attribute.role == "weight" for attribute in attributes)
+    return replace(schema, attributes=attributes, margins=schema.margins if weighted else ())
+
+
+def value_of(setting: Parameter, text: str) -> Any:
+    """What was typed for a setting; what it cannot be is complained about by whoever reads it."""
+    if setting.form.typed is bool:
+        return text == ON
+    if setting.form.typed is int:
+        stripped = text.replace(",", "").strip()
+        return int(stripped) if stripped.lstrip("-").isdigit() else text
+    return setting.parse(text)
+
+
+def typed(value: Any) -> str:
+    """A value as a form shows it; the reverse of `value_of` for values that one field can hold."""
+    from fractions import Fraction
+
+    from shoal.decimals import decimal_text
+
+    if isinstance(value, bool):
+        return ON if value else OFF
+    if isinstance(value, Fraction):
+        return decimal_text(value)
+    return "" if value is None else str(value)
+
+
+def plain(value: Any) -> Any:
+    """Fractions as decimal text, so that JSON can hold a schema and nothing is lost."""
+    from fractions import Fraction
+
+    from shoal.decimals import decimal_text
+
+    if isinstance(value, Fraction):
+        return decimal_text(value)
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A line with round numbers on it.
+
+    Attributes:
+        step: the smallest difference that a place makes.
+        days: values are days, written as dates.
+    """
+
+    low: float
+    high: float
+    step: Fraction
+    days: bool = False
+
+    def place(self, value: float) -> int:
+        """Where a value stands on a scale of a thousand.
+
+        >>> around((0, 100), whole=True, room=0).place(25)
+        250
+        """
+        share = (value - self.low) / (self.high - self.low)
+        return round(PLACES * min(max(share, 0.0), 1.0))
+
+    def text(self, place: int) -> str:
+        """The round value at a place, as a form writes it.
+
+        >>> around((0, 100_000), whole=True, room=0).text(333), around((0, 1), room=0).text(333)
+        ('33000', '0.33')
+        """
+        value = self.low + (self.high - self.low) * min(max(place, 0), PLACES) / PLACES
+        rounded = round(Fraction(value) / self.step) * self.step
+        return day_text(int(rounded)) if self.days else decimal_text(rounded)
+
+    def holds(self, low: float, high: float) -> bool:
+        return self.low <= low and high <= self.high
+
+
+def around(
+    ends: tuple[float, float],
+    *,
+    shown: bool = False,
+    whole: bool = False,
+    days: bool = False,
+    room: float | None = None,
+) -> Scale:
+    """A scale with some room beside the ends; what is never negative stays so.
+
+    Args:
+        shown: values are drawn on it.
+        whole: values are whole numbers.
+
+    >>> around((18, 90), shown=True, whole=True)
+    Scale(low=12.0, high=96.0, step=Fraction(1, 1), days=False)
+    """
+    low, high = sorted(ends)
+    width = (high - low) or max(abs(high), 1.0)
+    beside = (_BESIDE_VALUES if shown else _BESIDE_RANGE) if room is None else room
+    step = Fraction(10) ** math.floor(math.log10(width / 50))
+    if whole or days:
+        step = max(step, Fraction(1)) if not days else Fraction(1)
+    lowest = math.floor((low - beside * width) / float(step)) * step
+    highest = math.ceil((high + beside * width) / float(step)) * step
+    if low >= 0 and not days:
+        lowest = max(lowest, Fraction(0))
+    return Scale(float(lowest), float(highest), step, days)
