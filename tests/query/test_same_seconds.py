@@ -93,8 +93,12 @@ MARGIN = 0.25
 @pytest.mark.parametrize("name", QUESTIONS)
 @pytest.mark.parametrize("other", ["in order", "all the same", "missing"])
 def test_tables_made_to_differ_take_the_same_seconds(name: str, other: str) -> None:
-    query = parse(QUESTIONS[name] | {"epsilon": "0.5"}, TABLES["any"].facts)
-    works = [lambda found=TABLES[key]: answer(query, found) for key in ("any", other)]
+    def work(found: QueryTable) -> Callable[[], Any]:
+        # with the facts of its own table, as a server has it: equal ones take longer to compare than the same
+        query = parse(QUESTIONS[name] | {"epsilon": "0.5"}, found.facts)
+        return lambda: answer(query, found)
+
+    works = [work(TABLES[key]) for key in ("any", other)]
     assert abs(told_apart(*works) - 0.5) < MARGIN
 
 
