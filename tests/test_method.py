@@ -6,8 +6,10 @@ import inspect
 import pickle
 from dataclasses import FrozenInstanceError, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import shoal
@@ -177,3 +179,43 @@ def test_clusters_of_one_never_involve_another_record() -> None:
     assert configured("mdav-dp", epsilon=1, k=1, partition="given").stability == "caller"
     assert configured("ranking-dp", epsilon=1, k=2).stability == "rank"
     assert configured("laplace", epsilon=1).stability == "record"
+
+
+DOMAINS = {"a": (0, 9), "b": (0, 9)}
+
+
+def small() -> pa.Table:
+    return pa.table({"a": [row % 10 for row in range(40)], "b": [row % 7 for row in range(40)]})
+
+
+def test_a_configured_method_is_taken_wherever_a_name_is(tmp_path: Path) -> None:
+    table, method = small(), shoal.MdavDP(epsilon="1", k=5)
+    named: dict[str, Any] = {"method": "mdav-dp", "epsilon": "1", "k": 5, "domains": DOMAINS}
+    one = shoal.protect(table, None, method, seed=3, domains=DOMAINS)
+    assert one.data.equals(shoal.protect(table, seed=3, **named).data)
+    assert one.method == method
+    shoal.publish(table, None, method, seed=3, out=tmp_path / "one", domains=DOMAINS)
+    shoal.publish(table, seed=3, out=tmp_path / "two", **named)
+    for file in ("statement.json", "method.toml"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    assert shoal.expected_noise(None, method, n=40, domains=DOMAINS) == shoal.expected_noise(n=40, **named)
+    assert shoal.rehearse(None, method, people=40, domains=DOMAINS).release.method == method
+    column, laplace = {"domains": {"a": (0, 9)}, "columns": ["a"]}, shoal.Laplace(epsilon=1)
+    found = shoal.audit(table, None, laplace, runs=200, seed=1, workers=1, **column)
+    again = shoal.audit(table, None, "laplace", 1, runs=200, seed=1, workers=1, **column)
+    assert found.bound == again.bound
+
+
+def test_options_beside_a_configured_method_are_those_that_it_has() -> None:
+    method = shoal.MdavDP(epsilon="1", k=5)
+    assert shoal.protect(small(), None, method, k=5, domains=DOMAINS, seed=1).method == method
+    with pytest.raises(OptionError) as refused:
+        shoal.protect(small(), None, method, k=6, domains=DOMAINS, seed=1)
+    assert refused.value.code == "method-configured-before"
+    assert refused.value.option == "k"
+    assert "MdavDP(k=...)" in str(refused.value)
+
+
+def test_the_docstring_of_a_method_says_what_its_parameters_are() -> None:
+    said = shoal.PairsDP.__doc__ or ""
+    assert all(f"{name}: " in said for name in shoal.PairsDP.parameters())

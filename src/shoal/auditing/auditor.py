@@ -32,7 +32,8 @@ from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, closest
-from shoal.method.registry import DEFAULT_METHOD, method_class
+from shoal.method.method import Method
+from shoal.method.registry import DEFAULT_METHOD, class_of
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
@@ -181,7 +182,7 @@ def confidence_words(confidence: float) -> str:
 def audit(
     data: Any,
     schema: Schema | None = None,
-    method: str = DEFAULT_METHOD,
+    method: str | Method = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     view: str = "original",
@@ -232,7 +233,7 @@ def audit(
     if options.get("partition") == "given" or options.get("labels") is not None:
         raise OptionError("audit-makes-own-clusters")
     table = read_as_asked(data, {"schema": schema, **options})
-    budget = epsilon if "epsilon" in method_class(method).parameters() else None
+    budget = epsilon if "epsilon" in class_of(method).parameters() else None
     prepared = prepare(table, schema, method, budget, k, **options)
     return audit_prepared(prepared, view, runs, confidence, seed, workers, progress, yardstick=epsilon)
 

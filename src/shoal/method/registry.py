@@ -75,15 +75,28 @@ def class_of(method: str | Method) -> type[Method]:
     return type(method) if isinstance(method, Method) else method_class(method)
 
 
-def configured(name: str, **options: Any) -> Method:
-    """A method with its parameters; None means: not given.
+def configured(name: str | Method, **options: Any) -> Method:
+    """A method by its name with its parameters, or one that was configured before; None means: not given.
 
     Raises:
-        OptionError: there is no such method, or it cannot have these parameters.
+        OptionError: there is no such method, it cannot have these parameters, or they come on top of other values
+            that it has.
 
     >>> configured("xm-6", epsilon=1, partition="tree").name
     'tree-dp'
     """
+    if isinstance(name, Method):
+        has = name.settings()
+        for option, value in options.items():
+            if value is not None and has.get(option) != value:
+                raise OptionError(
+                    "method-configured-before",
+                    option=option,
+                    name=option,
+                    method=name.name,
+                    cls=type(name).__name__,
+                )
+        return name
     cls = method_class(name)
     own = cls.parameters()
     for option, value in options.items():

@@ -79,7 +79,7 @@ class ExpectedNoise:
 
 def expected_noise(
     schema: Schema | None = None,
-    method: str = DEFAULT_METHOD,
+    method: str | Method = DEFAULT_METHOD,
     epsilon: Any = None,
     k: int | None = None,
     *,

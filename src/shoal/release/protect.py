@@ -336,7 +336,7 @@ def prepare(
     settled = method if isinstance(method, Method) else method_class(method).example()
     right = False
     with problems.collected():
-        settled = asked_method(method, epsilon=epsilon, k=k, **asked)
+        settled = configured(method, epsilon=epsilon, k=k, **asked)
         right = True
     with problems.collected():
         chosen = tuned_settings(*bought)
@@ -362,27 +362,6 @@ def prepare(
     if _raked(described):
         check_raking(described.schema, described.columns)
     return Preparation(settled, declared, described, plan, source, statement, labels)
-
-
-def asked_method(method: str | Method, **options: Any) -> Method:
-    """A method by its name and options, or one that was configured before.
-
-    Raises:
-        OptionError: the options do not fit, or come on top of those that the method already has.
-    """
-    if not isinstance(method, Method):
-        return configured(method, **options)
-    own = method.settings()
-    given = [name for name, value in options.items() if value is not None and own.get(name) != value]
-    if given:
-        raise OptionError(
-            "method-configured-before",
-            option=given[0],
-            name=given[0],
-            method=method.name,
-            cls=type(method).__name__,
-        )
-    return method
 
 
 def _raked(described: Described) -> bool:

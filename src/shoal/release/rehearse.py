@@ -24,10 +24,10 @@ from shoal.evaluation import Evaluation, evaluate
 from shoal.evaluation.verdict import Verdict, verdict
 from shoal.io import Table, read
 from shoal.method.method import Method
-from shoal.method.registry import DEFAULT_METHOD, class_of
+from shoal.method.registry import DEFAULT_METHOD, class_of, configured
 from shoal.progress import Progress, silent
 from shoal.release.expected_noise import public_description
-from shoal.release.protect import Release, asked_method, carry_out, prepare
+from shoal.release.protect import Release, carry_out, prepare
 from shoal.release.request import Declared
 from shoal.release.uses import note_use
 
@@ -166,7 +166,7 @@ def made_up_people(
     if isinstance(people, bool) or not isinstance(people, int) or people < 1:
         raise OptionError("people-whole-number-least-1", option="people", found=people)
     own = {name: value for name, value in options.items() if name not in _DECLARED}
-    settled = asked_method(method, epsilon=epsilon, k=k, **own)
+    settled = configured(method, epsilon=epsilon, k=k, **own)
     columns, domains, types = (options.get(name) for name in ("columns", "domains", "types"))
     described = public_description(settled, schema, columns, domains, people, types)
     return drawn(described.attributes, described.lattices, people, schema)
