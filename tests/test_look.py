@@ -59,7 +59,7 @@ def test_words_stand_out_from_every_surface_and_lines_of_controls_too(theme: int
 def test_pages_take_their_colours_from_the_tokens() -> None:
     sheets = {
         "report": (PACKAGE / "templates" / "style.css.j2").read_text("utf-8"),
-        "server": (PACKAGE / "query" / "server" / "page.py").read_text("utf-8"),
+        "server": (PACKAGE / "query" / "server" / "app.py").read_text("utf-8"),
     }
     for name, sheet in sheets.items():
         used = set(re.findall(r"var\((--[a-z0-9-]+)\)", sheet))

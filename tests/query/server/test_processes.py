@@ -11,15 +11,15 @@ import pytest
 
 CODE = """
 import os, sys, time
-from shoal.query.server import processes
+from shoal.query.server import run
 
 def piece():
     os.write(1, b"%d\\n" % os.getpid())
     time.sleep(600)
 
 try:
-    processes.run_together([piece, piece])
-except processes.ProcessEndedError:
+    run.run_together([piece, piece])
+except run.ProcessEndedError:
     sys.exit(2)
 """
 
