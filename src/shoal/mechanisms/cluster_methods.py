@@ -14,6 +14,7 @@ from shoal.method import forms
 from shoal.method.claims import BY_STABILITY, Case, Claim, MethodTerms
 from shoal.method.method import Expected, Method, Output
 from shoal.method.parameters import Exact, parameter, shared
+from shoal.method.stages import check_stage
 from shoal.noise.families import NOISES
 from shoal.noise.staircase import OPTIMISE
 from shoal.origin import Outside
@@ -60,7 +61,7 @@ class PartitionMethod(Method):
     generalise = False
 
     def check(self) -> None:
-        self._check_partition()
+        check_stage(self.partition, type(self).partition, self.partitions)
         if self.groups is not None and self.stage.columnwise:
             # groups of attributes need a partition of several attributes
             object.__setattr__(self, "partition", "mdav")
@@ -87,18 +88,6 @@ class PartitionMethod(Method):
             )
         if self.noise in shaped and self.optimise is None:
             object.__setattr__(self, "optimise", OPTIMISE[0])
-
-    def _check_partition(self) -> None:
-        # a recipe names the method's own partition too
-        known = tuple(dict.fromkeys((type(self).partition, *self.partitions)))
-        if self.partition not in known:
-            raise OptionError(
-                "unknown-partition",
-                option="partition",
-                name=self.partition,
-                allowed=known,
-                hint=closest(self.partition, known),
-            )
 
     @property
     def calibration(self) -> Calibration:

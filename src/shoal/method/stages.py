@@ -18,7 +18,7 @@ from shoal import partition as algorithms
 from shoal.columns.kinds import Lattice
 from shoal.columns.missing import patterns
 from shoal.display import internal
-from shoal.errors import OptionError
+from shoal.errors import OptionError, closest
 from shoal.origin import Outside
 from shoal.partition import Partition
 from shoal.partition.insensitive_groups import insensitive_mixed
@@ -261,6 +261,23 @@ _PARTITIONS: dict[str, PartitionStage] = {
     ),
 }
 PARTITIONS: Mapping[str, PartitionStage] = _PARTITIONS
+
+
+def check_stage(chosen: str, own: str, offered: Sequence[str]) -> None:
+    """Refuse a partition stage that a method does not offer.
+
+    Args:
+        own: that of the method by default; a recipe names it, too.
+    """
+    known = tuple(dict.fromkeys((own, *offered)))
+    if chosen not in known:
+        raise OptionError(
+            "unknown-partition",
+            option="partition",
+            name=chosen,
+            allowed=known,
+            hint=closest(chosen, known),
+        )
 
 
 def partition_group(group: Group, method: Method) -> Partition:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 
 from shoal.columns.kinds import KINDS
-from shoal.errors import OptionError, closest
+from shoal.errors import OptionError
 from shoal.method import forms
 from shoal.method.claims import Case, Claim, MethodTerms
 from shoal.method.method import Method, Output
 from shoal.method.parameters import SHARED, Exact, parameter, shared
+from shoal.method.stages import check_stage
 from shoal.text import Message
 
 
@@ -30,16 +31,7 @@ class GroupMethod(Method):
     generalise = False
 
     def check(self) -> None:
-        # a recipe names the method's own partition too
-        known = tuple(dict.fromkeys((type(self).partition, *self.partitions)))
-        if self.partition not in known:
-            raise OptionError(
-                "unknown-partition",
-                option="partition",
-                name=self.partition,
-                allowed=known,
-                hint=closest(self.partition, known),
-            )
+        check_stage(self.partition, type(self).partition, self.partitions)
 
     @property
     def output(self) -> Output:
