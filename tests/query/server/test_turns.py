@@ -19,6 +19,7 @@ import pytest
 from shoal.query.server import run
 from shoal.query.server.guard import Limits
 from shoal.query.server.state import Config
+from shoal.studio import app as studio
 
 from .conftest import Place
 
@@ -65,7 +66,14 @@ def test_a_hundred_turns_fit_into_half_a_pace_while_the_server_runs(
     assert sys.getswitchinterval() == usual
 
 
-def test_an_answer_does_not_wait_until_the_packet_before_it_was_acknowledged() -> None:
+@pytest.mark.parametrize(
+    "bound",
+    [lambda: run.bound_socket("127.0.0.1", 0), lambda: studio.bound_socket(0)],
+    ids=["server", "studio"],
+)
+def test_an_answer_does_not_wait_until_the_packet_before_it_was_acknowledged(
+    bound: Callable[[], socket.socket],
+) -> None:
     at_once: list[bool] = []
 
     class Taken(asyncio.Protocol):
@@ -75,7 +83,7 @@ def test_an_answer_does_not_wait_until_the_packet_before_it_was_acknowledged() -
             transport.close()
 
     async def connect() -> None:
-        listening = run.bound_socket("127.0.0.1", 0)
+        listening = bound()
         server = await asyncio.get_running_loop().create_server(Taken, sock=listening)
         reader, writer = await asyncio.open_connection(*listening.getsockname())
         assert await reader.read() == b""
