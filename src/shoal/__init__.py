@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from shoal._moved import keep_old_paths
 from shoal._version import __version__
 
 if TYPE_CHECKING:
@@ -185,6 +186,8 @@ __all__ = [
     "tune",
     "verdict",
 ]
+
+keep_old_paths()
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,75 @@
+"""Old paths of documented modules: what they held is found where it is now, with one line that says where."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from importlib import import_module
+
+import pytest
+
+import shoal.columns.kinds
+from shoal._moved import MOVED
+
+# what docs/reference.md documented under a path that has moved
+NAMES = (
+    "shoal.columns.bands.breaks_of",
+    "shoal.columns.lattice.Lattice",
+    "shoal.evaluation.attacks.risk.Risk",
+    "shoal.evaluation.disclosure.diversity.Diversity",
+    "shoal.evaluation.disclosure.figures.RiskFigures",
+    "shoal.evaluation.disclosure.loglinear.PopulationUniques",
+    "shoal.evaluation.population.Estimate",
+    "shoal.evaluation.risk_lines.RiskLine",
+    "shoal.io.conventions.Conventions",
+    "shoal.mechanisms.promises.MethodInfo",
+    "shoal.noise.box_shape.Region",
+    "shoal.noise.categorical.categorical_centroids",
+    "shoal.query.composition.charge",
+    "shoal.query.composition.total",
+    "shoal.report.sections.Page",
+    "shoal.report.sections.Section",
+    "shoal.tuning.choose.Row",
+)
+
+
+@pytest.fixture(autouse=True)
+def _forgotten() -> None:
+    for name in MOVED:
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_a_documented_name_is_found_under_its_old_path(path: str) -> None:
+    module, _, name = path.rpartition(".")
+    with pytest.warns(DeprecationWarning, match=f"{module} has moved to {MOVED[module]}"):
+        old = import_module(module)
+    assert getattr(old, name) is getattr(import_module(MOVED[module]), name)
+
+
+def test_every_moved_module_has_a_documented_name() -> None:
+    assert {path.rpartition(".")[0] for path in NAMES} == set(MOVED)
+
+
+def test_a_new_path_gives_no_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        import_module("shoal.columns.kinds")
+
+
+def test_the_old_path_can_be_imported_from_in_a_new_process() -> None:
+    code = "from shoal.columns.lattice import Lattice; print(Lattice.__module__)"
+    done = subprocess.run(
+        [sys.executable, "-W", "always::DeprecationWarning", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == shoal.columns.kinds.Lattice.__module__
+    assert done.stderr.count("shoal.columns.lattice has moved") == 1
+
+
+def test_a_module_that_never_was_is_not_found() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        import_module("shoal.columns.nothing")
