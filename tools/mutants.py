@@ -82,7 +82,12 @@ ROOMS: Mapping[str, Room] = {
             f"{PACKAGE}/method/claims.py",
             f"{PACKAGE}/method/method.py",
         ),
-        ("tests/test_statement.py", "tests/test_noise_rule.py", "tests/test_conformance.py"),
+        (
+            "tests/test_statement.py",
+            "tests/test_three_parts.py",
+            "tests/test_noise_rule.py",
+            "tests/test_conformance.py",
+        ),
     ),
     "ledger": Room((f"{PACKAGE}/ledger",), ("tests/query/ledger",)),
     "reading": Room((f"{PACKAGE}/io",), ("tests/test_io.py", "tests/test_statfiles.py")),
