@@ -42,6 +42,7 @@ from shoal.method import forms, stages
 from shoal.method.claims import Case, Claim
 from shoal.method.method import Method
 from shoal.method.recipe import load_recipe, recipe_text
+from shoal.method.registry import method_class
 from shoal.noise import Source, discrete_laplace, families
 from shoal.noise.families import NoiseFamily, laplace_scale
 from shoal.partition import Partition
@@ -448,3 +449,20 @@ def test_the_conformance_suite_passes_for_a_method_from_outside(
 
 def test_the_suite_was_found() -> None:
     assert len(SUITE) >= 10
+
+
+@pytest.mark.parametrize(
+    ("base", "said"),
+    [
+        ("idp-ls", {"sensitivity": "none"}),
+        ("idp-ls", {"sensitivity": "global"}),
+        ("mdav-dp", {"stability": "private"}),
+        ("mdav-dp", {"claims": method_class("laplace").claims}),
+        ("xm-2", {"form": "eigen"}),
+    ],
+)
+def test_what_a_claim_follows_from_is_not_for_a_subclass_to_say(base: str, said: dict[str, Any]) -> None:
+    name = f"{base}-of-mine"
+    cls = type("Mine", (method_class(base),), {"name": name, "__annotations__": {}, **said})
+    found = register_method(cls, who="somebody")
+    assert found.example().model(2) == found.example().model(1) == "none"

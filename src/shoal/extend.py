@@ -74,8 +74,8 @@ class Pair:
 
 
 _MethodClass = TypeVar("_MethodClass", bound=type[Method])
-# what a method says about itself that its claim rests on
-_SAID = {"claims", "work", "mechanism", "freezes", "synthetic", "statistics", "likelihood"}
+# what a subclass may say besides defaults of parameters and keep the claim of its base, which follows from its stage
+_NAMED = {"name", "about", "paper", "partition"}
 # options of calls and commands, which no parameter of a method can be called
 _WORDS = """
 all conf config confidence data dataset date_format decimal dry_run encoding engine evaluate everything file format
@@ -177,12 +177,18 @@ def _check_default(method: str, known: Parameter) -> None:
 def _only_values(cls: type[Method]) -> bool:
     """Whether a class says nothing of its own about what it does and claims, so that those of its base hold."""
     base, *_ = cls.__bases__
+    if not issubclass(base, Method) or base is Method:
+        return False
     computed = (property, classmethod, staticmethod, FunctionType)
-    own = {name: value for name, value in vars(cls).items() if not name.startswith("__")}
+    # whose it is, is settled by who registers it
+    own = {
+        name: value for name, value in vars(cls).items() if name != "outside" and not name.startswith("__")
+    }
     return (
         base.__module__.startswith(f"{__package__}.")
         and len(cls.__bases__) == 1
-        and not own.keys() & _SAID
+        # whatever else a claim follows from is not for a subclass to say
+        and own.keys() <= {*_NAMED, *base.parameters()}
         and not any(isinstance(value, computed) for value in own.values())
     )
 

@@ -1,4 +1,4 @@
-"""The budget of a tree by purpose: a layout comes in, what a plan reserves leaves, and spends against it."""
+"""The budget of a tree: which purposes a layout reserves for, and the spends against them."""
 
 from __future__ import annotations
 
