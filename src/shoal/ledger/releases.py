@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.decimals import decimal_text
 from shoal.errors import ClaimError, ShoalError
@@ -23,8 +23,10 @@ from shoal.ledger.ledger import Ledger, open_ledger
 from shoal.ledger.units import account_of
 from shoal.method.models import MODELS
 from shoal.method.statement import PrivacyStatement
-from shoal.method.tuned import Tuned
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.method.tuned import Tuned
 
 Values = Mapping[str, int | str]
 

@@ -13,8 +13,8 @@ from shoal.errors import ClaimError, OptionError
 from shoal.ledger.account import Standing, Terms
 from shoal.ledger.entry import Currency, LedgerError, Register
 from shoal.ledger.ledger import Ledger
-from shoal.method.parameters import SHARED
 from shoal.noise import parse_delta, parse_epsilon, rho_from
+from shoal.privacy import Adjacency
 
 
 def named_dataset(ledger: object, dataset: str | None) -> str | None:
@@ -48,7 +48,6 @@ def opened_budget(
     >>> float(opened_budget("people", "add-remove", "1", "1e-6", None).ceiling)
     0.0243559703595
     """
-    setting = SHARED["neighbours"]
     if (epsilon is None) == (rho is None):
         raise OptionError("budget-opened-epsilon-rho")
     if unit is None and max_rows is not None:
@@ -63,7 +62,7 @@ def opened_budget(
         most = parse_epsilon(epsilon or "")
         most = rho_from(most, failure) if failure else most
     currency: Currency = "rho" if rho is not None or failure else "epsilon"
-    return Register(dataset, setting.choose(neighbours), most, failure, unit=words, currency=currency)
+    return Register(dataset, Adjacency.named(neighbours), most, failure, unit=words, currency=currency)
 
 
 def account_of(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from shoal.columns.describe import Described
+    from shoal.evaluation.measured import Check
     from shoal.io import Table
     from shoal.mechanisms.base import Rebuilt
     from shoal.method.budget import Plan
@@ -415,10 +416,20 @@ class Method:
         function = self._function("publish")
         return None if function is None else function(self, described, rebuilt, source)
 
-    def verify(self, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
-        """Raise where tables that were read back do not hold what the statement says."""
+    def verify(
+        self,
+        described: Described,
+        table: Table,
+        linked: Mapping[str, Table],
+        check: Callable[..., Check],
+    ) -> None:
+        """Raise where tables that were read back do not hold what the statement says.
+
+        Args:
+            check: measures levels of anonymity of any table, as `shoal check` does.
+        """
         if self._function("verify") is not None:
-            self._do("verify", described, table, linked)
+            self._do("verify", described, table, linked, check)
 
     @property
     def verifies(self) -> bool:

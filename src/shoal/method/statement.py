@@ -10,7 +10,7 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.method.budget import Plan
 from shoal.method.claims import MethodTerms, Promise, StatementTerms
-from shoal.method.method import Method
 from shoal.method.models import MODELS, Model, ModelFacts
 from shoal.method.parts import CANNOT_CHECK, three_parts
 from shoal.method.verdict import (
@@ -38,6 +37,9 @@ from shoal.method.verdict import (
 from shoal.noise import epsilon_from
 from shoal.privacy import Adjacency
 from shoal.text import Message, capital
+
+if TYPE_CHECKING:
+    from shoal.method.method import Method
 
 # of what `to_dict` writes; the first had no number
 FORMAT = 2

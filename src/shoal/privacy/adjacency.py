@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from shoal.errors import OptionError, closest
 from shoal.text import Message
 
 
@@ -12,6 +13,24 @@ class Adjacency(StrEnum):
 
     REPLACE_ONE = "replace-one"
     ADD_REMOVE = "add-remove"
+
+    @classmethod
+    def named(cls, value: str) -> Adjacency:
+        """The relation of this name.
+
+        Raises:
+            OptionError: there is none.
+        """
+        known = tuple(str(one) for one in cls)
+        if value not in known:
+            raise OptionError(
+                "unknown-option",
+                option="neighbours",
+                found=value,
+                allowed=known,
+                hint=closest(str(value), known),
+            )
+        return cls(value)
 
     @property
     def words(self) -> str:

@@ -20,6 +20,7 @@ from shoal.columns.kinds import KIND_FACTS
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, Problems, ShoalError
+from shoal.evaluation.checks import check
 from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.stratum_facts import by_stratum
@@ -306,7 +307,9 @@ class Preparation:
             conventions=described.table.conventions,
             statistics=statistics,
             linked=linked or {},
-            verify=partial(self.method.verify, described.without_records()) if self.method.verifies else None,
+            verify=partial(self.method.verify, described.without_records(), check=check)
+            if self.method.verifies
+            else None,
         )
 
 

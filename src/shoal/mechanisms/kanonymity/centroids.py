@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
@@ -28,6 +29,9 @@ from shoal.mechanisms.strata import strata_of, strata_terms
 from shoal.method.budget import Plan
 from shoal.privacy import Accountant
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.evaluation.measured import Check
 
 
 def averaged(method: KAnonymity, described: Described) -> tuple[str, ...]:
@@ -101,10 +105,17 @@ def run(
     )
 
 
-def verify(method: KAnonymity, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+def verify(
+    method: KAnonymity,
+    described: Described,
+    table: Table,
+    linked: Mapping[str, Table],
+    check: Callable[..., Check],
+) -> None:
     """Measure what was written."""
     strata = [name for name in method.strata or () if name in table.names]
     reached(
+        check,
         table,
         list(dict.fromkeys([*quasi_identifiers(described), *strata])),
         with_role(described, "confidential"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -35,6 +35,9 @@ from shoal.partition import Partition, ranking
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.evaluation.measured import Check
 
 # name of the second table
 CONFIDENTIAL = "confidential"
@@ -135,7 +138,13 @@ def _frame(described: Described, columns: Mapping[str, NDArray[Any]], kept: tupl
     return frame.select(*columns).to_native()
 
 
-def verify(method: Anatomy, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+def verify(
+    method: Anatomy,
+    described: Described,
+    table: Table,
+    linked: Mapping[str, Table],
+    check: Callable[..., Check],
+) -> None:
     """Measure the two tables that were written."""
     linked_tables_hold(
         table, linked[CONFIDENTIAL], confidential_columns(method, described), method.size, method.l, method.t

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,12 @@ from shoal.mechanisms.strata import Stratum
 from shoal.partition import Partition
 from shoal.text import Message
 
+if TYPE_CHECKING:
+    from shoal.evaluation.measured import Check
+
 
 def reached(
+    check: Callable[..., Check],
     table: Table,
     quasi: Sequence[str],
     confidential: Sequence[str],
@@ -41,8 +45,6 @@ def reached(
     Raises:
         ClaimError: a level is not reached; the table must not be published.
     """
-    from shoal.evaluation.checks import check
-
     found = check(
         table,
         quasi,

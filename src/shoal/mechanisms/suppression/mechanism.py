@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,9 @@ from shoal.method.budget import Plan
 from shoal.method.forms import columns_of_combination
 from shoal.privacy import Accountant
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.evaluation.measured import Check
 
 _SLACK = 1e-9
 
@@ -270,7 +273,13 @@ class _Work:
         return found
 
 
-def verify(method: Suppress, described: Described, table: Table, linked: Mapping[str, Table]) -> None:
+def verify(
+    method: Suppress,
+    described: Described,
+    table: Table,
+    linked: Mapping[str, Table],
+    check: Callable[..., Check],
+) -> None:
     """Measure what was written: every combination, with the strata that are there."""
     quasi = keys_of(method, described)
     strata = [name for name in method.strata or () if name in table.names]
@@ -279,7 +288,7 @@ def verify(method: Suppress, described: Described, table: Table, linked: Mapping
         if method.missing_as == "wildcard":
             _compatible(method, table, names, strata, wish.k)
         else:
-            reached(table, [*names, *strata], [], described, k=wish.k)
+            reached(check, table, [*names, *strata], [], described, k=wish.k)
 
 
 def _compatible(method: Suppress, table: Table, names: list[str], strata: list[str], k: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.columns.schema import Schema
 from shoal.errors import CancelledError, InputError, ShoalError
@@ -23,10 +23,12 @@ from shoal.release.measuring.evaluate import evaluate_in_parts
 from shoal.release.measuring.groups import Grouping, count_groups
 from shoal.release.measuring.side import Reading, Side
 from shoal.release.measuring.sources import Shown, shown
-from shoal.release.protect import Release
 from shoal.report.findings import Findings, Subject, attacked, disclosed, of_release
 from shoal.report.pages import bundle_page, check_original, comparison
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.release.protect import Release
 
 _NO_LEVELS: dict[str, float | None] = {"k": None, "l": None, "t_emd": None, "t_ratio": None}
 
