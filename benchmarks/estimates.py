@@ -22,7 +22,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.io import read
 from shoal.progress import silent
 from shoal.release.bundle import save_bundle

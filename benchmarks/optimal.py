@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from pyarrow import csv
 
 import shoal
-from shoal.method.budget import split_budget
 from shoal.partition import best_k, expected_error, optimal, ranking
+from shoal.privacy.budget import split_budget
 from tools.public_data import data_folder
 
 DATA = data_folder()

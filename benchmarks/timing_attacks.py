@@ -35,7 +35,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.noise import source
 from shoal.query import protocols, rank

@@ -18,7 +18,8 @@ from pyarrow import csv
 import shoal
 from shoal.io import read
 from shoal.noise import Seeded
-from shoal.release.protect import prepare, silent
+from shoal.progress import silent
+from shoal.release.protect import prepare
 from shoal.tuning.grid import Row, Setting
 from shoal.workers import machine_words as machine
 from tools.public_data import data_folder

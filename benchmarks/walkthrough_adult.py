@@ -19,8 +19,8 @@ from pyarrow import csv
 
 import shoal
 from shoal import Schema
-from shoal.evaluation.anonymity import column_codes, count_groups, distinct_values, row_groups
 from shoal.io import read
+from shoal.partition.groups import column_codes, count_groups, distinct_values, row_groups
 from tools.public_data import data_folder
 
 DATA = data_folder()

@@ -8,13 +8,13 @@ from typing import Any
 
 from shoal.evaluation import measures
 from shoal.io import FORMATS
-from shoal.method import registry, stages
+from shoal.mechanisms import partition_stage, registry
 from shoal.noise import families
 from shoal.report import pages
 
 TABLES: tuple[dict[str, Any], ...] = (
     families._NOISES,
-    stages._PARTITIONS,
+    partition_stage._PARTITIONS,
     registry._registered,
     measures._MEASURES,
     pages._SECTIONS,

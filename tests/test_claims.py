@@ -11,11 +11,10 @@ import pytest
 import shoal
 from shoal.mechanisms.cluster_methods import IdpLS, Laplace, MdavDP
 from shoal.mechanisms.kanonymity.methods import Anatomy
-from shoal.method.claims import Case, Claim
-from shoal.method.method import Method
-from shoal.method.models import MODELS, Model
-from shoal.method.registry import method_class, names
-from shoal.method.stages import PARTITIONS
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.partition_stage import PARTITIONS
+from shoal.mechanisms.registry import method_class, names
+from shoal.privacy.claims import MODELS, Case, Claim, Model
 
 ROOT = Path(__file__).parents[1]
 CLASSES = {name: method_class(name) for name in names()}

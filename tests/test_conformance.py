@@ -29,8 +29,8 @@ from samples import (
 )
 
 import shoal
-from shoal.method.models import MODELS
-from shoal.method.recipe import load_recipe, recipe_text
+from shoal.mechanisms.recipe import load_recipe, recipe_text
+from shoal.privacy.claims import MODELS
 from shoal.text import catalogue
 
 K = 5

@@ -298,8 +298,8 @@ def test_an_error_about_an_option_names_its_flag_once() -> None:
 def test_every_flag_that_is_named_exists() -> None:
     """All names that are translated are options of some command."""
     from shoal.cli import app
-    from shoal.method.parameters import DECLARATIONS
-    from shoal.method.registry import parameters
+    from shoal.mechanisms.parameters import DECLARATIONS
+    from shoal.mechanisms.registry import parameters
 
     commands = [command.cls for command in app.registered_commands if hasattr(command.cls, "flags")]
     known = {spelled for command in commands for one in command.flags() for spelled in one.spellings}

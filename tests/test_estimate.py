@@ -16,8 +16,9 @@ from pyarrow import parquet
 
 from shoal.cli import run
 from shoal.columns.describe import Described
+from shoal.evaluation.excerpt import MOST_ROWS
 from shoal.io import read, write
-from shoal.method.method import ShareNoise
+from shoal.mechanisms.method import ShareNoise
 from shoal.partition.multivariate import _choice
 from shoal.progress import silent
 from shoal.release import estimate as estimating
@@ -36,7 +37,6 @@ from shoal.release.estimate import (
 from shoal.release.opening import Delivery
 from shoal.release.protect import Preparation, prepare
 from shoal.release.publish import Planned, plan
-from shoal.report.findings import MOST_ROWS
 from shoal.survey import survey, survey_schema
 from tests.conftest import slow_ones
 

@@ -14,9 +14,9 @@ import pytest
 from scipy.special import ndtr
 
 import shoal
-from shoal.columns.schema import Attribute
+from shoal.columns.attribute import Attribute
 from shoal.io import read
-from shoal.method.registry import configured
+from shoal.mechanisms.registry import configured
 from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.expected_noise import drowned, noise_of, public_description

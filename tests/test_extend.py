@@ -25,28 +25,19 @@ from shoal.cli import options, protect
 from shoal.cli.command import sorted_words
 from shoal.errors import ClaimError, OptionError
 from shoal.evaluation import measures
-from shoal.extend import (
-    Measure,
-    Pair,
-    Section,
-    pairs,
-    parameter,
-    register_measure,
-    register_method,
-    register_noise,
-    register_partition,
-    register_section,
-    shared,
-)
-from shoal.method import forms, stages
-from shoal.method.claims import Case, Claim
-from shoal.method.method import Method
-from shoal.method.recipe import load_recipe, recipe_text
-from shoal.method.registry import method_class
+from shoal.evaluation.measures import Measure, register_measure
+from shoal.extend import Pair, pairs, register_method, register_noise, register_partition
+from shoal.mechanisms import forms, partition_stage
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.parameters import parameter, shared
+from shoal.mechanisms.recipe import load_recipe, recipe_text
+from shoal.mechanisms.registry import method_class
 from shoal.noise import Source, discrete_laplace, families
 from shoal.noise.families import NoiseFamily, laplace_scale
 from shoal.partition import Partition
+from shoal.privacy.claims import Case, Claim
 from shoal.report import bundle_report
+from shoal.report.pages import Section, register_section
 
 WHO = "the tests"
 EXAMPLE = Path(__file__).parents[1] / "docs" / "extending.md"
@@ -169,7 +160,7 @@ def test_names_are_taken_once() -> None:
     for again in (
         lambda: register_noise("laplace", DOUBLE, who=WHO),
         lambda: register_noise("double", DOUBLE, who=WHO),
-        lambda: register_partition("mdav", stages.PARTITIONS["mdav"], who=WHO),
+        lambda: register_partition("mdav", partition_stage.PARTITIONS["mdav"], who=WHO),
         lambda: register_method(toy(), who=WHO),
         lambda: register_method(toy("pairs-dp"), who=WHO),
         lambda: register_measure(replace(measures.MEASURES["sse"], compute=lambda columns, matched: 1.0)),
@@ -196,7 +187,7 @@ def test_a_partition_from_outside() -> None:
     def halves(group: Any, method: Any) -> Partition:
         return Partition.from_labels((np.arange(group.n) >= group.n // 2).astype(np.int64))
 
-    stage = stages.PartitionStage("data", "two halves", halves, columnwise=True)
+    stage = partition_stage.PartitionStage("data", "two halves", halves, columnwise=True)
     register_partition("halves", stage, who=WHO)
     register_method(toy("halves-dp", partition="halves"), who=WHO)
     assert released("halves-dp").statement.model == "none"

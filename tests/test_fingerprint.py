@@ -16,7 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from shoal.columns.schema import Attribute, Schema, Step
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
+from shoal.columns.steps import Step
 from shoal.io import read, write
 from shoal.io.binary_files import frozen
 from shoal.io.table import content_digest

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal.columns.schema import Attribute
+from shoal.columns.attribute import Attribute
 from shoal.errors import ClaimError, OptionError
-from shoal.partition import Partition, ranking
-from shoal.sensitivity.local import (
+from shoal.mechanisms.sensitivity import (
     CALIBRATIONS,
     changes_of_inner_sums,
     changes_of_sums,
@@ -22,6 +21,7 @@ from shoal.sensitivity.local import (
     clusterwise_maximum,
     inner_sums,
 )
+from shoal.partition import Partition, ranking
 
 TOP = 12
 

@@ -15,9 +15,9 @@ import pytest
 import shoal
 from shoal.errors import OptionError
 from shoal.mechanisms.cluster_methods import MdavDP, RankingDP
-from shoal.method.method import Method
-from shoal.method.registry import class_of, configured, method_class, names
-from shoal.method.stages import PARTITIONS
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.partition_stage import PARTITIONS
+from shoal.mechanisms.registry import class_of, configured, method_class, names
 
 CLASSES = {name: method_class(name) for name in names()}
 every_method = pytest.mark.parametrize("cls", CLASSES.values(), ids=CLASSES)

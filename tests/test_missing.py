@@ -42,9 +42,9 @@ from shoal.columns.kinds import Lattice
 from shoal.columns.missing import patterns, settle_gaps
 from shoal.errors import ClaimError, InputError, OptionError, Problems
 from shoal.io import read
-from shoal.method.recipe import load_recipe, recipe_text
-from shoal.method.registry import configured
-from shoal.method.stages import Group, partition_group
+from shoal.mechanisms.partition_stage import Group, partition_group
+from shoal.mechanisms.recipe import load_recipe, recipe_text
+from shoal.mechanisms.registry import configured
 
 every_method = pytest.mark.parametrize("method", METHODS)
 every_library = pytest.mark.parametrize("library", LIBRARIES)

@@ -41,7 +41,7 @@ from shoal.cli import app
 from shoal.cli.options import recipe_arguments
 from shoal.errors import InputError, OptionError
 from shoal.io import read
-from shoal.method.recipe import load_recipe, recipe_text
+from shoal.mechanisms.recipe import load_recipe, recipe_text
 from shoal.release.protect import prepare
 from tests.conftest import slow_ones
 

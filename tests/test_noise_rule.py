@@ -17,7 +17,7 @@ import shoal
 from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.method.registry import configured, method_class
+from shoal.mechanisms.registry import configured, method_class
 from shoal.noise import LatticeBox, LatticeStaircase
 from shoal.release.protect import prepare
 

@@ -24,7 +24,7 @@ from shoal.cli import run
 from shoal.columns.declaration import Declaration
 from shoal.evaluation.attacks import attack
 from shoal.ledger import open_ledger
-from shoal.method.registry import parameters
+from shoal.mechanisms.registry import parameters
 from shoal.progress import watched
 from shoal.release.opening import Delivery, opened
 from shoal.release.publish import CHARGING, plan
@@ -188,7 +188,7 @@ def test_other_errors_say_that_the_charge_stays(tmp_path: Path, monkeypatch: pyt
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shoal.release.bundle.os.rename", refuse)
+    monkeypatch.setattr("shoal.io.folders.os.rename", refuse)
     with pytest.raises(
         shoal.OutputError, match=r"No space left on device\. What was charged .* stays charged"
     ):

@@ -15,9 +15,10 @@ import pytest
 from samples import LIBRARIES, frame
 
 import shoal
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.io import read
-from shoal.method.reading import fraction
+from shoal.privacy.statement_v1 import fraction
 from shoal.report.compare import compare
 from shoal.report.findings import of_release
 from shoal.text import Message

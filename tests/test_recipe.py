@@ -12,7 +12,7 @@ from samples import ODD_NAMES
 
 import shoal
 from shoal.errors import InputError, OptionError
-from shoal.method.recipe import load_recipe, recipe_text
+from shoal.mechanisms.recipe import load_recipe, recipe_text
 
 N = 40
 DOMAINS = {ODD_NAMES[1]: ("0", "100.125"), "b": ("-0.1", "50")}

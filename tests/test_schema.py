@@ -18,7 +18,8 @@ from samples import LIBRARIES, ODD_NAMES, frame
 
 import shoal
 from shoal.cli.declared import parse_domains
-from shoal.columns.schema import Attribute, Schema, draft_text
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema, draft_text
 from shoal.errors import InputError, OptionError
 
 

@@ -14,10 +14,10 @@ import pytest
 import shoal
 import shoal.mechanisms.mask
 import shoal.noise.families
-from shoal.method.budget import split_budget
+from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import round_up_scale
 from shoal.partition import Partition, mdav, ranking
-from shoal.sensitivity.sums import cluster_sum_scale
+from shoal.privacy.budget import split_budget
 
 Data = tuple[int, ...]
 REMAINDERS = ("middle", "last", "first")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal.method.registry import claim_words, method_class, names
+from shoal.mechanisms.registry import claim_words, method_class, names
 
 DOMAINS: dict[str, tuple[float, float]] = {"a": (0.0, 100.0), "b": (0.0, 50.0)}
 

@@ -17,10 +17,10 @@ from shoal.cli import run
 from shoal.columns.circumstances import Recorded
 from shoal.columns.publication import Publication
 from shoal.io import read
-from shoal.method.parts import declaration, recorded_words, three_parts
-from shoal.method.registry import method_class, names
-from shoal.method.verdict import DECISION_CODES, DECISIONS, RULES, Reason, rules_table
+from shoal.mechanisms.registry import method_class, names
 from shoal.privacy import Adjacency
+from shoal.privacy.statement import declaration, recorded_words, three_parts
+from shoal.privacy.verdict import DECISION_CODES, DECISIONS, RULES, Reason, rules_table
 from shoal.release.protect import prepare
 from shoal.release.uses import Uses
 from shoal.report import internal_report, public_report

@@ -156,7 +156,7 @@ class Cost:
 def costs() -> tuple[Cost, ...]:
     from shoal.columns.kinds import KINDS
     from shoal.evaluation.measures import ranked_by
-    from shoal.method.registry import method_class, names
+    from shoal.mechanisms.registry import method_class, names
     from shoal.noise.families import NOISES
     from shoal.report.pages import SECTIONS
 

@@ -13,9 +13,9 @@ from typing import Any
 from shoal.auditing.auditor import Audit, audit_prepared
 from shoal.auditing.trial import Released, World, release
 from shoal.io import read
-from shoal.mechanisms.base import Progress
-from shoal.method.registry import method_class
+from shoal.mechanisms.registry import method_class
 from shoal.noise import Source
+from shoal.progress import Progress
 from shoal.release.protect import Preparation, prepare
 from tools.broken_mechanisms import FLAWS
 

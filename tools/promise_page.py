@@ -20,9 +20,9 @@ from pathlib import Path
 
 from shoal._version import __version__
 from shoal.auditing.auditor import Attack, Audit
-from shoal.method.method import Method
-from shoal.method.models import MODELS
-from shoal.method.statement import PrivacyStatement
+from shoal.mechanisms.method import Method
+from shoal.privacy.claims import MODELS
+from shoal.privacy.statement import PrivacyStatement
 from shoal.workers import machine_words
 from tools.audit_table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shoal.method.parameters import DECLARATIONS, Parameter
-from shoal.method.registry import method_class, names, parameters, taken_by
+from shoal.mechanisms.parameters import DECLARATIONS, Parameter
+from shoal.mechanisms.registry import method_class, names, parameters, taken_by
 
 PAGE = Path(__file__).parents[1] / "docs" / "methods.md"
 BEGIN, END = "<!-- written by python -m tools.settings_page -->", "<!-- end of what is written -->"

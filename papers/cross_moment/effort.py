@@ -17,7 +17,7 @@ from papers.desk import Desk, Task, read_table
 from papers.study import Section
 from papers.texts import wording
 from shoal.io import read
-from shoal.method.registry import names
+from shoal.mechanisms.registry import names
 from shoal.progress import silent
 from shoal.release.protect import Preparation, prepare
 

@@ -12,8 +12,13 @@ from numpy.typing import NDArray
 from papers.desk import read_table
 from papers.idp.expectation import clusters
 from papers.idp.settings import DATA_SETS, NARROW, WIDE
+from shoal.mechanisms.sensitivity import (
+    changes_of_inner_sums,
+    changes_of_sums,
+    clusterwise_maximum,
+    inner_sums,
+)
 from shoal.partition import ranking
-from shoal.sensitivity.local import changes_of_inner_sums, changes_of_sums, clusterwise_maximum, inner_sums
 
 Whole = NDArray[np.int64]
 

@@ -28,7 +28,8 @@ from papers.thesis.chapter5_worlds import (
     squared_error,
     two_persons,
 )
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.query.facts import Facts
 from shoal.query.price import Charge, protocol_1_total, total
 from shoal.query.refinement import Factors, Labels, combined, joint, movable, nominal, refine

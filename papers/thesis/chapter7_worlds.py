@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from papers.desk import read_table
-from shoal.evaluation.anonymity import count_groups, ratio_distances
 from shoal.mechanisms.kanonymity.algorithms import allot, close_groups, ordered_buckets, permute_within
 from shoal.mechanisms.kanonymity.algorithms.allotment import bounds, group_sizes
 from shoal.noise import Seeded, discrete_laplace
 from shoal.partition import Partition, mdav, normalise, optimal, ranking
+from shoal.partition.groups import count_groups, ratio_distances
 
 Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]

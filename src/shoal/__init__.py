@@ -8,7 +8,10 @@ from shoal._version import __version__
 if TYPE_CHECKING:
     from shoal import noise, partition
     from shoal.auditing import Audit, audit
-    from shoal.columns.schema import Attribute, Margin, Publication, Schema, Step
+    from shoal.columns.attribute import Attribute
+    from shoal.columns.publication import Publication
+    from shoal.columns.schema import Margin, Schema
+    from shoal.columns.steps import Step
     from shoal.errors import (
         CancelledError,
         ClaimError,
@@ -33,14 +36,14 @@ if TYPE_CHECKING:
         RankingDP,
     )
     from shoal.mechanisms.kanonymity.methods import Anatomy, KAnonymity, SwapMdav, SwapRanking, TCloseness
+    from shoal.mechanisms.method import Method
     from shoal.mechanisms.moments.methods import CrossMoment
     from shoal.mechanisms.pairs.method import PairsDP
+    from shoal.mechanisms.registry import methods
     from shoal.mechanisms.suppression.method import Suppress
     from shoal.mechanisms.tree.method import TreeDP
-    from shoal.method.method import Method
-    from shoal.method.registry import methods
-    from shoal.method.statement import PrivacyStatement
     from shoal.partition import Partition
+    from shoal.privacy.statement import PrivacyStatement
     from shoal.release.expected_noise import ExpectedNoise, expected_noise
     from shoal.release.measuring.calls import attack, check, evaluate, risk
     from shoal.release.one_call import protect
@@ -67,7 +70,7 @@ _PLACES = {
     "OptionError": "shoal.errors",
     "OutputError": "shoal.errors",
     "Partition": "shoal.partition",
-    "PrivacyStatement": "shoal.method.statement",
+    "PrivacyStatement": "shoal.privacy.statement",
     "Publication": "shoal.columns.schema",
     "RegistryRecord": "shoal.release.registry",
     "registry_record": "shoal.release.registry",
@@ -96,11 +99,11 @@ _PLACES = {
     "check": "shoal.release.measuring.calls",
     "estimates": "shoal.evaluation",
     "evaluate": "shoal.release.measuring.calls",
-    "methods": "shoal.method.registry",
+    "methods": "shoal.mechanisms.registry",
     "protect": "shoal.release.one_call",
     "tune": "shoal.tuning",
     # a method is a class
-    "Method": "shoal.method.method",
+    "Method": "shoal.mechanisms.method",
     "Anatomy": "shoal.mechanisms.kanonymity.methods",
     "CrossMoment": "shoal.mechanisms.moments.methods",
     "IdpCBLS": "shoal.mechanisms.cluster_methods",

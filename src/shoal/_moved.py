@@ -21,7 +21,7 @@ MOVED = {
     "shoal.evaluation.population": "shoal.evaluation.survey",
     "shoal.evaluation.risk_lines": "shoal.evaluation.verdict",
     "shoal.io.conventions": "shoal.io.text_files",
-    "shoal.mechanisms.promises": "shoal.method.registry",
+    "shoal.mechanisms.promises": "shoal.mechanisms.registry",
     "shoal.noise.box_shape": "shoal.noise.box",
     "shoal.noise.categorical": "shoal.noise.choice",
     "shoal.query.composition": "shoal.query.price",

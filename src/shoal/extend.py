@@ -19,10 +19,10 @@ from typing import TypeVar
 from shoal.errors import ClaimError, OptionError
 from shoal.evaluation.measures import Measure, register_measure
 from shoal.io import Format, register_format
-from shoal.method.method import Method
-from shoal.method.parameters import DECLARATIONS, Parameter, parameter, shared
-from shoal.method.registry import names, register
-from shoal.method.stages import _PARTITIONS, PARTITIONS, PartitionStage
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.parameters import DECLARATIONS, Parameter, parameter, shared
+from shoal.mechanisms.partition_stage import _PARTITIONS, PARTITIONS, PartitionStage
+from shoal.mechanisms.registry import names, register
 from shoal.noise.families import _NOISES, NOISES, NoiseFamily
 from shoal.origin import Outside
 from shoal.report.pages import Section, register_section

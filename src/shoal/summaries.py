@@ -11,12 +11,15 @@ from shoal.display import Summary, counted, internal_summary, names_in_words
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
-    from shoal.columns.schema import Attribute, Margin, Publication, Schema, Step
+    from shoal.columns.attribute import Attribute
+    from shoal.columns.publication import Publication
+    from shoal.columns.schema import Margin, Schema
+    from shoal.columns.steps import Step
     from shoal.evaluation import Evaluation
     from shoal.evaluation.survey import Estimates
     from shoal.evaluation.verdict import Verdict
-    from shoal.method.method import Method
-    from shoal.method.statement import PrivacyStatement
+    from shoal.mechanisms.method import Method
+    from shoal.privacy.statement import PrivacyStatement
     from shoal.release.expected_noise import ExpectedNoise
     from shoal.release.protect import Preparation, Release
     from shoal.release.publish import Planned, Published

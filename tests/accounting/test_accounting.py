@@ -12,8 +12,8 @@ import pytest
 
 import shoal
 from shoal.errors import OptionError
-from shoal.method.method import Method
-from shoal.method.registry import configured, method_class, names
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.registry import configured, method_class, names
 from tests.conftest import amount
 
 from .accounting import Account, accounts, concentrated, total

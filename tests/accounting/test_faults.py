@@ -25,14 +25,14 @@ import shoal.query.answers
 import shoal.query.protocols
 import shoal.query.rank
 import shoal.query.spec
-from shoal.columns.schema import Attribute
+from shoal.columns.attribute import Attribute
 from shoal.mechanisms.cluster_methods import PartitionMethod
+from shoal.mechanisms.method import Method
 from shoal.mechanisms.tree.layout import Layout
-from shoal.method.budget import Plan
-from shoal.method.method import Method
 from shoal.noise import choice
 from shoal.noise.scale import round_up_scale
 from shoal.privacy import OverspendError
+from shoal.privacy.budget import Plan
 from shoal.query.answers import Blur, Linear
 from shoal.query.facts import Neighbours
 from shoal.query.facts import prepare as prepare_queries

@@ -9,8 +9,8 @@ import pytest
 import shoal
 from shoal.errors import InputError, OptionError
 from shoal.io import read
+from shoal.mechanisms.registry import names
 from shoal.mechanisms.tree.intervals import ends_of
-from shoal.method.registry import names
 from shoal.noise import Seeded
 from shoal.release.protect import prepare
 

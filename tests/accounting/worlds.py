@@ -13,8 +13,8 @@ import shoal
 import shoal.release.protect
 from shoal.errors import ShoalError
 from shoal.io import read
-from shoal.method.method import Method
-from shoal.method.registry import method_class, parameters
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.registry import method_class, parameters
 from shoal.noise import Source
 from shoal.progress import silent
 from shoal.release.protect import Preparation, carry_out, finished, prepare

@@ -17,7 +17,7 @@ from shoal.auditing import auditor
 from shoal.auditing.auditor import CAVEAT, Attack, Audit, plot_svg
 from shoal.auditing.trial import Released
 from shoal.errors import OptionError
-from shoal.method.registry import method_class
+from shoal.mechanisms.registry import method_class
 from shoal.workers import pool
 from tests.conftest import THOROUGH, amount
 from tools.audit_table import EXAMPLES, ROWS, Row, run_row

@@ -19,7 +19,7 @@ from samples import ODD_NAMES
 import shoal
 from shoal.cli import run
 from shoal.cli.command import Flag, sorted_words
-from shoal.method.registry import claim_words, method_class, parameters
+from shoal.mechanisms.registry import claim_words, method_class, parameters
 
 BUNDLE = {"statement.json", "method.toml", "log.toml", "report.html"}
 

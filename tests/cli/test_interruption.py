@@ -18,7 +18,7 @@ OUT = ["--out", "deep/out", "--internal", "other/internal.html"]
 # a stage of the work each; the last two are in the middle of writing
 PLACES = [
     "shoal.io.text_files.read_delimited",
-    "shoal.method.stages.PartitionStage.run",
+    "shoal.mechanisms.partition_stage.PartitionStage.run",
     "shoal.noise.families.discrete_laplace",
     "shoal.release.bundle.write",
     "shoal.report.internal_report",
@@ -94,7 +94,7 @@ def test_failure_after_the_internal_report_takes_it_back(
     def refuse(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("shoal.release.bundle.os.rename", refuse)
+    monkeypatch.setattr("shoal.io.folders.os.rename", refuse)
     assert run([*WORDS, *OUT]) == 2
     assert last_line(capsys.readouterr().err) == "shoal: cannot write 'deep/out': Input/output error.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]

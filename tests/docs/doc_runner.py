@@ -29,8 +29,8 @@ from doc_shell import Shell
 import shoal
 from shoal.io import read
 from shoal.io.common import load
-from shoal.method.recipe import load_recipe
-from shoal.method.registry import PLUGINS, method_class
+from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import PLUGINS, method_class
 from shoal.query.server.folder import Settings
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE

@@ -15,12 +15,12 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
-from shoal.columns.schema import Attribute
+from shoal.columns.attribute import Attribute
 from shoal.io import Table, format_of, read, table_name
 from shoal.io.cell_types import arrow_type
 from shoal.mechanisms.pairs.mechanism import told
 from shoal.mechanisms.pairs.method import PairsDP
-from shoal.method.recipe import load_recipe
+from shoal.mechanisms.recipe import load_recipe
 from shoal.release.bundle import write_documents
 from shoal.release.protect import prepare
 

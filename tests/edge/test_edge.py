@@ -27,7 +27,7 @@ from shoal.errors import JournalWarning
 from shoal.io import read
 from shoal.io.table import content_digest
 from shoal.journal import PLACE, Journal
-from shoal.method.registry import methods
+from shoal.mechanisms.registry import methods
 
 from . import neighbours
 from .neighbours import FORMATS, NAMES, NOMINAL, schema

@@ -10,7 +10,7 @@ from accounting.transcript import recording, replaying
 
 import shoal
 from shoal.evaluation import verdict as verdicts
-from shoal.method.verdict import Level, Reason
+from shoal.privacy.verdict import Level, Reason
 from shoal.survey import survey, survey_schema
 
 from .test_edge import files_of

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.evaluation.anonymity import ActualK, actual_k, row_groups
 from shoal.io import read
+from shoal.partition.groups import ActualK, actual_k, row_groups
 
 ROWS = st.lists(
     st.tuples(

@@ -20,7 +20,7 @@ from mixed_oracle import semantic_distance
 from mixed_oracle import total_variation as slow_total_variation
 
 import shoal
-from shoal.columns.schema import Attribute
+from shoal.columns.attribute import Attribute
 from shoal.errors import InputError
 from shoal.evaluation import evaluate, utility
 from shoal.evaluation.pair import FLAT_DISTANCE, MISSING, Nominal, Ordered

@@ -20,19 +20,16 @@ from scipy.integrate import quad
 import shoal
 from shoal import InputError, OptionError, OutputError, Schema
 from shoal.evaluation.disclosure._kernels import minimal_uniques
-from shoal.evaluation.disclosure.keys import MISSING, patterns
 from shoal.evaluation.disclosure.record_risk import (
-    approximate,
-    as_wildcard,
     diversity,
-    exact,
-    frequencies_one_by_one,
     household_risks,
     main_effects,
     risk_threshold,
     with_margins,
 )
 from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
+from shoal.partition.frequencies import approximate, as_wildcard, exact, frequencies_one_by_one
+from shoal.partition.patterns import MISSING, patterns
 
 
 @st.composite

@@ -10,9 +10,10 @@ import pytest
 from office_figures import KEYS, figures, people, records
 
 import shoal
-from shoal.evaluation.disclosure.keys import coded, patterns
-from shoal.evaluation.disclosure.record_risk import approximate, exact, main_effects, population_uniques
+from shoal.evaluation.disclosure.record_risk import main_effects, population_uniques
 from shoal.io import read
+from shoal.partition.frequencies import approximate, exact
+from shoal.partition.patterns import coded, patterns
 
 # float32 inside the reference
 DIS = 3e-7

@@ -19,7 +19,7 @@ from samples import LIBRARIES, frame
 
 import shoal
 from shoal import InputError, OptionError, Schema
-from shoal.columns.schema import Attribute
+from shoal.columns.attribute import Attribute
 from shoal.columns.steps import Step
 from tests.conftest import examples
 

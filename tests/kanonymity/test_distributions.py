@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from shoal.evaluation.anonymity import (
+from shoal.partition.groups import (
     count_groups,
     distinct_values,
     entropies,

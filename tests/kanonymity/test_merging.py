@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal import InputError, OptionError, Partition
-from shoal.evaluation.anonymity import count_groups, equal_distances, ordered_distances
 from shoal.mechanisms.kanonymity.algorithms import bring_close, dissect, diversify
 from shoal.mechanisms.kanonymity.algorithms.merging import squared_error
 from shoal.noise import Seeded
 from shoal.partition import mdav
+from shoal.partition.groups import count_groups, equal_distances, ordered_distances
 
 
 def distinct(partition: Partition, values: np.ndarray) -> list[int]:

@@ -22,7 +22,12 @@ from pyarrow import parquet
 import shoal
 from shoal import Attribute, OptionError, Schema
 from shoal.cli import run
-from shoal.evaluation.anonymity import (
+from shoal.evaluation.disclosure._kernels import minimal_uniques
+from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
+from shoal.mechanisms.suppression.several import Combination, emptied_for_all
+from shoal.mechanisms.suppression.wildcard import Wish, emptied
+from shoal.partition.frequencies import as_category, as_wildcard
+from shoal.partition.groups import (
     count_groups,
     distinct_for_units,
     equal_distances,
@@ -32,12 +37,7 @@ from shoal.evaluation.anonymity import (
     ratio_distances,
     units_of_groups,
 )
-from shoal.evaluation.disclosure._kernels import minimal_uniques
-from shoal.evaluation.disclosure.keys import patterns
-from shoal.evaluation.disclosure.record_risk import as_category, as_wildcard
-from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
-from shoal.mechanisms.suppression.several import Combination, emptied_for_all
-from shoal.mechanisms.suppression.wildcard import Wish, emptied
+from shoal.partition.patterns import patterns
 
 Ints = NDArray[np.int64]
 

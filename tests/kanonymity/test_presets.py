@@ -16,10 +16,10 @@ from pyarrow import parquet
 import shoal
 from shoal import ClaimError, OptionError, Schema, Taxonomy
 from shoal.cli import run
-from shoal.evaluation.anonymity import count_groups, ratio_distances
 from shoal.io import read
 from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
 from shoal.partition import mdav, ranking
+from shoal.partition.groups import count_groups, ratio_distances
 from shoal.partition.multivariate import mdav_mixed
 from shoal.privacy import OverspendError
 from shoal.progress import silent

@@ -14,7 +14,7 @@ from conftest import data_file, offices_file
 import shoal
 from shoal import Attribute, OptionError, Schema
 from shoal.evaluation.measures import il1s
-from shoal.method.registry import configured
+from shoal.mechanisms.registry import configured
 from shoal.release.engines.run import refusal
 from shoal.report import internal_report
 from tools.offices import census

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal import OptionError
-from shoal.evaluation.anonymity import count_groups, ratio_distances
 from shoal.mechanisms.kanonymity.algorithms import (
     allot,
     close_groups,
@@ -20,6 +19,7 @@ from shoal.mechanisms.kanonymity.algorithms import (
 )
 from shoal.mechanisms.kanonymity.algorithms.allotment import bounds, group_sizes
 from shoal.mechanisms.kanonymity.algorithms.tcloseness import bucket_distance
+from shoal.partition.groups import count_groups, ratio_distances
 from tests.conftest import examples
 
 

@@ -20,9 +20,9 @@ import shoal.mechanisms.moments.spectra as spectra
 from shoal.errors import ShoalError
 from shoal.io import read
 from shoal.io.binary_files import frozen
+from shoal.mechanisms.method import Method
 from shoal.mechanisms.moments.statistics.eigen import Spectrum
-from shoal.method.method import Method
-from shoal.method.registry import method_class, names
+from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, OverspendError, Parallel
 from shoal.progress import silent

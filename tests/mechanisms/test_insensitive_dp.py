@@ -22,10 +22,10 @@ from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.mechanisms.insensitive.published import noisy_rows
 from shoal.mechanisms.insensitive.size import default_size, paying_clusters
+from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import LatticeStaircase, Seeded
 from shoal.partition import Partition, insensitive
 from shoal.release.protect import carry_out, prepare
-from shoal.sensitivity.sums import cluster_sum_scale
 
 DOMAINS = {"a": (0, 100), "b": (0, 1000)}
 

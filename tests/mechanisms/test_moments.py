@@ -21,7 +21,7 @@ from shoal.io import read
 from shoal.mechanisms.moments import masking
 from shoal.mechanisms.moments.budget import MomentPlan
 from shoal.mechanisms.moments.spectra import Spectra, lattice_step
-from shoal.method.registry import method_class, names
+from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded, round_up_scale
 from shoal.release.protect import Preparation, prepare
 from shoal.report.findings import of_bundle

@@ -20,7 +20,7 @@ from shoal.io import read
 from shoal.mechanisms.moments.statistics import coefficients
 from shoal.mechanisms.moments.statistics import sensitivity as bounds
 from shoal.mechanisms.moments.statistics.eigen import Spectrum
-from shoal.method.registry import method_class, names
+from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.release.protect import Preparation, prepare
 from tests.conftest import examples, slow_ones

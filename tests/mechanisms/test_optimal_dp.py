@@ -17,9 +17,9 @@ from pyarrow import csv, parquet
 import shoal
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.method.budget import split_budget
 from shoal.noise import source as noise_source
 from shoal.partition import best_k, expected_error, optimal, ranking
+from shoal.privacy.budget import split_budget
 from shoal.release.protect import carry_out, prepare
 from tests.conftest import data_file
 

@@ -30,7 +30,7 @@ from shoal.mechanisms.pairs.triples import (
     predicted,
     to_follow,
 )
-from shoal.method.registry import method_class, names
+from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.noise.gaussian import rho_from
 from shoal.privacy import Accountant

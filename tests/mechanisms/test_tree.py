@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import shoal
 from shoal.errors import ClaimError, OptionError
 from shoal.io import read
-from shoal.method.recipe import load_recipe
+from shoal.mechanisms.recipe import load_recipe
 from shoal.noise import Seeded
 from shoal.release.protect import carry_out, prepare
 

@@ -39,7 +39,7 @@ from papers.cross_moment.measure import (
 )
 from papers.cross_moment.printed import K_MIN
 from shoal.mechanisms.moments.statistics.repair import variance_caps
-from shoal.method.registry import names
+from shoal.mechanisms.registry import names
 from tests.conftest import data_file
 from tests.papers.quick import only
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.noise import Source
 from shoal.query.facts import Neighbours, QueryTable, prepare
 from shoal.query.parsing import Offer

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from query_worlds import GROUPS, rows_of, schema, table
 
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.query.answers import cells_of, counting, summing
 from shoal.query.facts import Facts, Neighbours

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.query.facts import QueryTable, prepare
 from shoal.query.price import effort
 from shoal.query.refinement import Factors, Labels, refine, uniform

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.noise import Seeded
 from shoal.query.facts import QueryTable, prepare
 from shoal.query.spec import answer, parse

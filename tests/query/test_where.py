@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.query.facts import Facts, QueryTable, prepare
 from shoal.query.where import COMPARISONS, matching, parse_where

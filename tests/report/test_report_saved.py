@@ -17,11 +17,11 @@ from samples import LIBRARIES, frame
 
 import shoal
 from shoal.cli import run
+from shoal.evaluation.excerpt import excerpt, released_rows, some_rows
 from shoal.evaluation.verdict import verdict
 from shoal.io import Table, read, write
 from shoal.release.measuring import sources
 from shoal.report import findings, internal_report
-from shoal.report.excerpt import excerpt, released_rows, some_rows
 
 COMPARED = (
     "Quantiles, released against original",

@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 from shoal.columns.circumstances import MOST_EPSILON
 from shoal.evaluation.learning import wilson
 from shoal.evaluation.verdict import MATTERS, MOST_LINKED, RiskLine, verdict
-from shoal.method.models import MODELS
-from shoal.method.odds import belief_words, budget_words, factor_words
-from shoal.method.verdict import DECISIONS, LEVELS, STRONG_EPSILON, Level, too_much
+from shoal.privacy.claims import MODELS
+from shoal.privacy.verdict import (
+    DECISIONS,
+    LEVELS,
+    STRONG_EPSILON,
+    Level,
+    belief_words,
+    budget_words,
+    factor_words,
+    too_much,
+)
 from shoal.report.words import epsilon_words, explanation, k_words
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from shoal.cli import run as command
 from shoal.io import write
-from shoal.method.recipe import load_recipe
+from shoal.mechanisms.recipe import load_recipe
 from shoal.survey import survey
 from tests.browser import axe_source
 from tools.served_studio import Studio

@@ -16,12 +16,13 @@ from registries import forgotten_afterwards
 
 import shoal
 from shoal.evaluation.verdict import verdict
-from shoal.extend import register_method, shared
+from shoal.extend import register_method
 from shoal.io import read
 from shoal.journal import Journal
-from shoal.method.models import MODELS
-from shoal.method.recipe import load_recipe
-from shoal.method.registry import names
+from shoal.mechanisms.parameters import shared
+from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import names
+from shoal.privacy.claims import MODELS
 from shoal.studio.facts import exposed, pairs, person
 from shoal.studio.guarantee import BY_NAME, CARDS, offers
 from shoal.studio.runs import Run, buy, compare

@@ -15,8 +15,8 @@ import pytest
 
 import shoal
 from shoal.errors import ClaimError, InputError, OptionError, OutputError
-from shoal.method.recipe import load_recipe
-from shoal.method.registry import DEFAULT_METHOD
+from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import DEFAULT_METHOD
 from shoal.survey import survey, survey_schema
 from shoal.text import Message
 from shoal.tuning import expected, work

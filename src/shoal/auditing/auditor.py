@@ -32,8 +32,8 @@ from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, closest
-from shoal.method.method import Method
-from shoal.method.registry import DEFAULT_METHOD, class_of
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.registry import DEFAULT_METHOD, class_of
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from shoal.auditing.trial import Outputs, Point, World
 from shoal.display import internal
 from shoal.mechanisms.cluster_methods import ClusterMethod
+from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.progress import silent
-from shoal.sensitivity.sums import cluster_sum_scale
 from shoal.text import Message
 
 Matrix = NDArray[np.float64]

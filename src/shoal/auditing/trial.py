@@ -20,11 +20,11 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms.base import Rebuilt
-from shoal.method.budget import Plan
-from shoal.method.method import Method
+from shoal.mechanisms.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
 from shoal.progress import silent
 from shoal.release.leaving import published_columns
 from shoal.text import Message

@@ -300,8 +300,8 @@ def flag(option: str) -> str | None:
     >>> flag("spreadsheet_safe"), flag("domains"), flag("work")
     ('--spreadsheet-safe', '--domain', None)
     """
-    from shoal.method.parameters import DECLARATIONS
-    from shoal.method.registry import parameters
+    from shoal.mechanisms.parameters import DECLARATIONS
+    from shoal.mechanisms.registry import parameters
 
     if option in _SPELLED_ALIKE:
         return None

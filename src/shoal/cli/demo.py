@@ -35,7 +35,7 @@ def demo(
     from shoal.evaluation import evaluate
     from shoal.evaluation.verdict import verdict
     from shoal.io import write
-    from shoal.release.bundle import check_output, staged
+    from shoal.io.folders import check_output, staged
     from shoal.release.one_call import protect
     from shoal.survey import survey, survey_schema
 

@@ -22,7 +22,7 @@ def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda:
     A sort or a compiled kernel does not look for signals while it runs, and a table of millions of rows keeps it
     busy for long. Python delivers the signal to the main thread, which has nothing else to do here.
     """
-    from shoal.release.bundle import remove_unfinished
+    from shoal.io.folders import remove_unfinished
 
     results: list[Result] = []
     errors: list[BaseException] = []

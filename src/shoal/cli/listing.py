@@ -17,8 +17,8 @@ def methods(
 
     Example: shoal methods ranking-dp
     """
-    from shoal.method.registry import method_class
-    from shoal.method.registry import methods as known
+    from shoal.mechanisms.registry import method_class
+    from shoal.mechanisms.registry import methods as known
 
     if name is not None:
         method_class(name)

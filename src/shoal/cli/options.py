@@ -18,7 +18,7 @@ from shoal.text import Message, capital
 if TYPE_CHECKING:
     from shoal.io import Table
     from shoal.journal import Kind
-    from shoal.method.parameters import Parameter
+    from shoal.mechanisms.parameters import Parameter
     from shoal.release.engines.stages import Runner
     from shoal.release.measuring.opened import Where
 
@@ -163,7 +163,7 @@ def data(name: str = "data") -> Flag:
 
 def about_the_table() -> tuple[Flag, ...]:
     """What a caller says about a table."""
-    from shoal.method.parameters import DECLARATIONS
+    from shoal.mechanisms.parameters import DECLARATIONS
 
     found = {name: _of_declaration(known) for name, known in DECLARATIONS.items()}
     # what a private choice cost and bought stands in a recipe only
@@ -174,14 +174,14 @@ def about_the_table() -> tuple[Flag, ...]:
 
 def about_the_verdict() -> tuple[Flag, ...]:
     """What a caller says about whether a release may be published."""
-    from shoal.method.parameters import DECLARATIONS
+    from shoal.mechanisms.parameters import DECLARATIONS
 
     return tuple(_of_declaration(DECLARATIONS[name]) for name in VERDICT)
 
 
 def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
     """The parameters of all methods."""
-    from shoal.method.registry import parameters, taken_by
+    from shoal.mechanisms.registry import parameters, taken_by
 
     found = []
     for name, known in parameters().items():
@@ -199,8 +199,8 @@ def as_named_method_has_them(
 
     The name is noted for the help text.
     """
-    from shoal.method.recipe import load_recipe
-    from shoal.method.registry import DEFAULT_METHOD, method_class
+    from shoal.mechanisms.recipe import load_recipe
+    from shoal.mechanisms.registry import DEFAULT_METHOD, method_class
 
     name = _word_after("--method", words)
     if name is not None:
@@ -235,7 +235,7 @@ def of_method(flags: Sequence[Flag], name: str) -> tuple[Flag, ...]:
     Raises:
         OptionError: there is no such method.
     """
-    from shoal.method.registry import method_class
+    from shoal.mechanisms.registry import method_class
 
     own = method_class(name).parameters()
     return tuple(
@@ -251,7 +251,7 @@ def about_method(name: str) -> Message:
     Raises:
         OptionError: there is no such method.
     """
-    from shoal.method.registry import claim_words, method_class
+    from shoal.mechanisms.registry import claim_words, method_class
 
     cls = method_class(name)
     return Message.of("about-method", name=name, about=cls.about, claim=claim_words(cls))
@@ -299,9 +299,9 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `shoal.protect` from what was typed: the recipe first, then the rest."""
     from shoal.cli.declared import parse_domains, parse_types
     from shoal.columns.schema import Schema
-    from shoal.method.forms import names_in
-    from shoal.method.recipe import load_recipe
-    from shoal.method.registry import DEFAULT_METHOD, method_class, names, parameters
+    from shoal.mechanisms.forms import names_in
+    from shoal.mechanisms.recipe import load_recipe
+    from shoal.mechanisms.registry import DEFAULT_METHOD, method_class, names, parameters
 
     recipe = typed.get("config")
     arguments: dict[str, Any] = load_recipe(recipe) if recipe is not None else {}
@@ -399,7 +399,7 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
 def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     """Each text is one column name, or several with commas between."""
     from shoal.columns.schema import column_range
-    from shoal.method.forms import names_in
+    from shoal.mechanisms.forms import names_in
 
     named = [name for text in texts for name in ([text] if text in known else names_in(text))]
     return [name for text in named for name in ((text,) if text in known else column_range(text))]

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from shoal.errors import Coded
     from shoal.evaluation import Evaluation
     from shoal.evaluation.verdict import Verdict
-    from shoal.mechanisms.base import Progress
-    from shoal.method.statement import PrivacyStatement
-    from shoal.method.verdict import PublicVerdict
+    from shoal.privacy.statement import PrivacyStatement
+    from shoal.privacy.verdict import PublicVerdict
+    from shoal.progress import Progress
     from shoal.text import Message
 
 

@@ -27,7 +27,7 @@ from shoal.errors import OptionError
 from shoal.text import counted
 
 if TYPE_CHECKING:
-    from shoal.method.method import Method
+    from shoal.mechanisms.method import Method
     from shoal.release.expected_noise import ExpectedNoise
     from shoal.release.publish import Planned, Published
 
@@ -147,7 +147,7 @@ def flags() -> tuple[Flag, ...]:
 
 def protect(typed: Mapping[str, Any]) -> None:
     from shoal.io import known_format
-    from shoal.release.bundle import place
+    from shoal.io.folders import place
     from shoal.release.opening import Delivery, opened
     from shoal.release.publish import plan
 

@@ -43,7 +43,7 @@ def redo(typed: Mapping[str, Any]) -> None:
 
       shoal redo release people-2027.csv --out release-2027 --ledger budget.db --dataset people-2027
     """
-    from shoal.method.log import log_path
+    from shoal.mechanisms.recipe import log_path
 
     everything = {flag.name: flag.default for flag in protect.flags()}
     protect.protect({**everything, **typed, "config": log_path(typed["log"])})

@@ -91,7 +91,7 @@ def rehearse_typed(typed: Mapping[str, Any]) -> None:
 
 def _public_rows(typed: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | None:
     """The number of rows of the table that is to be released, where the promise takes it as public."""
-    from shoal.method.registry import method_class
+    from shoal.mechanisms.registry import method_class
 
     neighbours = arguments.get("neighbours") or method_class(arguments["method"]).neighbours
     if typed.get("data") is None or neighbours != "replace-one":

@@ -60,7 +60,7 @@ def report(
       shoal report release --original people.csv --target 'income>30000' --out internal.html
     """
     from shoal.columns.declaration import read_declared
-    from shoal.method.verdict import public_verdict
+    from shoal.privacy.verdict import public_verdict
     from shoal.release.measuring.calls import in_memory_because
     from shoal.release.measuring.pages import report_in_parts
     from shoal.report import bundle_report

@@ -65,8 +65,8 @@ _NAMED = (
 def flags() -> tuple[Flag, ...]:
     """The options of `shoal tune`: what is compared, and the settings that all compared methods share."""
     from shoal.evaluation.measures import ranked_by
-    from shoal.method.models import MODELS
-    from shoal.method.parameters import SHARED
+    from shoal.mechanisms.parameters import SHARED
+    from shoal.privacy.claims import MODELS
 
     splits, noises = (", ".join(SHARED[name].choices) for name in ("split", "noise"))
     return (
@@ -120,7 +120,7 @@ def flags() -> tuple[Flag, ...]:
 
 
 def tune(typed: Mapping[str, Any]) -> None:
-    from shoal.method.forms import names_in
+    from shoal.mechanisms.forms import names_in
     from shoal.tuning import tune as run
     from shoal.tuning.private import account
 

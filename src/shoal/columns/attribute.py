@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from decimal import Decimal
@@ -35,22 +35,27 @@ from shoal.text import Message
 
 # what a missing value is called where it counts as a value
 MISSING_VALUE = "(missing)"
-
 Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
+
 # Where a fact about a column is known from; the last one is no source that a promise could rest on.
 SOURCES = ("questionnaire", "law", "common knowledge", "an earlier release", "these records")
 RECORDS = SOURCES[-1]
+
 # The facts about a column that have a source.
 FACTS = ("kind", "type", "domain", "step", "max_rows")
+
 # Roles whose columns never leave the house, unless something else is declared about a weight.
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
+
 # What may become of a survey weight.
 WEIGHT_RELEASES = ("dropped", "masked", "raked")
 
 # more do not fit into a float64
 MOST_DECIMALS = 15
+
 # what a file's cells are read as numbers for; 007 may be a code
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+
 # bounds of decimal numbers that do not say how many decimals
 ANY = -1
 
@@ -543,3 +548,18 @@ def _listed(name: str, domain: Any) -> list[object]:
     if isinstance(domain, str) or not isinstance(domain, Iterable):
         raise OptionError("domain-nominal-column-list-values", column=name, found=domain)
     return list(domain)
+
+
+_THRESHOLD = re.compile(
+    r"(?P<column>.+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)\s*", re.I
+)
+
+
+def target_column(text: str, columns: Collection[str]) -> str:
+    """The column that a target is about, with or without a threshold.
+
+    >>> target_column("income > 30000", ["age", "income"]), target_column("a>1", ["a>1"])
+    ('income', 'a>1')
+    """
+    known = None if text in columns else _THRESHOLD.fullmatch(text)
+    return known["column"] if known else text

@@ -54,7 +54,7 @@ def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> 
 
     >>> import pyarrow as pa
     >>> from shoal.io import read
-    >>> from shoal.columns.schema import Attribute
+    >>> from shoal.columns.attribute import Attribute
     >>> stored_labels(read(pa.table({"code": [11, 12]})), Attribute("code", "nominal"), ["12", "14"]).tolist()
     [12, 14]
     """

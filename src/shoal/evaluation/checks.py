@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.anonymity import (
+from shoal.evaluation.disclosure import risk
+from shoal.evaluation.disclosure.measure import units_of
+from shoal.evaluation.disclosure.record_risk import diversity
+from shoal.evaluation.disclosure.result import RiskFigures
+from shoal.evaluation.measured import Check, Closeness, Persons, Requirement
+from shoal.io import Table, read
+from shoal.partition.groups import (
     EMD,
     column_codes,
     count_groups,
@@ -21,13 +27,7 @@ from shoal.evaluation.anonymity import (
     units_of_groups,
     within,
 )
-from shoal.evaluation.disclosure import risk
-from shoal.evaluation.disclosure.keys import coded
-from shoal.evaluation.disclosure.measure import units_of
-from shoal.evaluation.disclosure.record_risk import diversity
-from shoal.evaluation.disclosure.result import RiskFigures
-from shoal.evaluation.measured import Check, Closeness, Persons, Requirement
-from shoal.io import Table, read
+from shoal.partition.patterns import coded
 from shoal.progress import Progress, silent
 from shoal.text import Message
 

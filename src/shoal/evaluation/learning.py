@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any, Literal
@@ -13,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.schema import Attribute
+from shoal.columns.attribute import _THRESHOLD, Attribute
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest, needs_extra
 from shoal.evaluation.pair import Features, Pair, make_features, make_pair
@@ -24,18 +23,14 @@ from shoal.progress import Progress, silent
 from shoal.text import Message
 
 Interval = tuple[float, float]
-
 CONFIDENCE = 0.95
 Codes = NDArray[np.int64]
-
 MOST_CLASSES = 50
 NO_CLASS = -1
-_THRESHOLD = re.compile(
-    r"(?P<column>.+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)\s*", re.I
-)
 _OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 Protocol = Literal["k-fold", "first-66%"]
 PROTOCOLS = ("k-fold", "first-66%")
+
 # of the rows, in file order, as the iDP paper splits them
 _FIRST_PERCENT = 66
 _HOW = {
@@ -114,16 +109,6 @@ class Target:
     def _of_labels(self, labels: list[str | None]) -> Codes:
         place: dict[str | None, int] = {name: code for code, name in enumerate(self.classes)}
         return np.array([place.get(label, NO_CLASS) for label in labels], dtype=np.int64)
-
-
-def target_column(text: str, columns: Collection[str]) -> str:
-    """The column that a target is about, with or without a threshold.
-
-    >>> target_column("income > 30000", ["age", "income"]), target_column("a>1", ["a>1"])
-    ('income', 'a>1')
-    """
-    known = None if text in columns else _THRESHOLD.fullmatch(text)
-    return known["column"] if known else text
 
 
 def parse_target(text: str, table: Table) -> Target:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.evaluation.anonymity import row_groups
 from shoal.evaluation.learning import Interval, wilson
 from shoal.evaluation.pair import Codes, Column, Nominal, Ordered
+from shoal.partition.groups import row_groups
 
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation import utility
-from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.learning import CONFIDENCE, Protocol, Settings, check_learner, learn_pairs
 from shoal.evaluation.linkage import Linkage, record_linkage
 from shoal.evaluation.measures import computed, mean_sse
@@ -36,6 +35,7 @@ from shoal.evaluation.utility import (
     semantic_sse,
     total_variation,
 )
+from shoal.partition.groups import actual_k
 from shoal.progress import Progress, silent
 from shoal.text import Message
 

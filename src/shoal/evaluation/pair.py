@@ -11,16 +11,15 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import MISSING_VALUE
+from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.column import numbers
 from shoal.columns.declaration import read_declared
 from shoal.columns.draft import stored_kind
 from shoal.columns.kinds import KIND_FACTS, Kind
-from shoal.columns.schema import Attribute
 from shoal.display import internal
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.anonymity import as_arrow
 from shoal.io import Table, read
+from shoal.partition.groups import as_arrow
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

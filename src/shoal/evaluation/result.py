@@ -13,7 +13,7 @@ from shoal import summaries
 from shoal.columns.kinds import KIND_FACTS
 from shoal.display import displayed
 from shoal.evaluation.measures import MEASURES
-from shoal.method.verdict import LEVELS, Level
+from shoal.privacy.verdict import LEVELS, Level
 from shoal.text import Message, capital
 
 if TYPE_CHECKING:

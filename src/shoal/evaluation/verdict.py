@@ -1,6 +1,6 @@
 """The verdict on a release: the statement decides, measured risks advise.
 
-The public part decides (`shoal.method.verdict`). The private part is what was measured on the original records. For a
+The public part decides (`shoal.privacy.verdict`). The private part is what was measured on the original records. For a
 promise with an ε it is advice only: to withhold or to repeat a release because of it would be a choice that looked at
 the records. The k-anonymity family promises nothing that such a choice could spoil; there it counts as well.
 """
@@ -14,12 +14,12 @@ from typing import Any
 
 from shoal import summaries
 from shoal.display import displayed, internal
-from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.learning import Interval
 from shoal.evaluation.result import Finding, usefulness
 from shoal.io import Table
-from shoal.method.models import MODELS
-from shoal.method.verdict import (
+from shoal.partition.groups import actual_k
+from shoal.privacy.claims import MODELS
+from shoal.privacy.verdict import (
     DECISION_CODES,
     DECISIONS,
     LEVELS,
@@ -275,7 +275,7 @@ def _plain(value: Any) -> Mapping[str, Any]:
     found: Mapping[str, Any] = value if isinstance(value, Mapping) else value.to_dict()
     if "model" in found and "obstacles" not in found:
         # of the first format, which has sentences instead
-        from shoal.method.statement import PrivacyStatement
+        from shoal.privacy.statement import PrivacyStatement
 
         return PrivacyStatement.from_dict(found).to_dict()
     return found

@@ -21,12 +21,12 @@ from shoal.errors import ClaimError, ShoalError
 from shoal.ledger.entry import SYMBOLS, Charge, Currency, Deposit, Entry, canonical, fraction_text
 from shoal.ledger.ledger import Ledger, open_ledger
 from shoal.ledger.units import account_of
-from shoal.method.models import MODELS
-from shoal.method.statement import PrivacyStatement
+from shoal.privacy.claims import MODELS
+from shoal.privacy.statement import PrivacyStatement
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.method.tuned import Tuned
+    from shoal.mechanisms.tuned import Tuned
 
 Values = Mapping[str, int | str]
 

@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from shoal.columns.kinds import KINDS, ORDERED_KINDS
 from shoal.errors import OptionError, closest
-from shoal.method import forms
-from shoal.method.claims import BY_STABILITY, Case, Claim, MethodTerms
-from shoal.method.method import Expected, Method, Output
-from shoal.method.parameters import Exact, parameter, shared
-from shoal.method.stages import check_stage
+from shoal.mechanisms import forms
+from shoal.mechanisms.method import Expected, Method, Output
+from shoal.mechanisms.parameters import Exact, parameter, shared
+from shoal.mechanisms.partition_stage import check_stage
+from shoal.mechanisms.sensitivity import CALIBRATIONS, Calibration
 from shoal.noise.families import NOISES
 from shoal.noise.staircase import OPTIMISE
 from shoal.origin import Outside
 from shoal.partition.insensitive_groups import CORNER_RULES, ORDERS
-from shoal.sensitivity.local import CALIBRATIONS, Calibration
+from shoal.privacy.claims import BY_STABILITY, Case, Claim, MethodTerms
 from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.describe import Described
-    from shoal.method.budget import Plan
+    from shoal.privacy.budget import Plan
 
 
 class PartitionMethod(Method):
@@ -34,7 +34,7 @@ class PartitionMethod(Method):
 
     Attributes:
         partitions: the stages that a caller may choose from, where `partition` is a parameter.
-        sensitivity: what noise is calibrated to, of `shoal.sensitivity.local.CALIBRATIONS`: `global` (the public
+        sensitivity: what noise is calibrated to, of `shoal.mechanisms.sensitivity.CALIBRATIONS`: `global` (the public
             width), `local` (the change that one record of the actual table can make), `cluster` (the same, for means
             without their extremes), `none` (no noise at all).
         moments: how many central moments of a cluster are kept besides its mean.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.mask import (
     Clusters,
@@ -23,15 +23,16 @@ from shoal.mechanisms.mask import (
     mask_group,
     sums_of,
 )
+from shoal.mechanisms.partition_stage import Group, check_group, partition_group
 from shoal.mechanisms.rebuild import centroids
 from shoal.mechanisms.strata import check_strata, strata_of, strata_terms
-from shoal.method.budget import Plan, split_budget
-from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise.choice import check_response, randomised_response, reversal_probability
 from shoal.noise.families import NOISES
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan, split_budget
+from shoal.progress import Progress
 from shoal.text import Message
 
 # of a column's ε, for whether its value is missing

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.cluster_methods import PartitionMethod
-from shoal.method.stages import Group
+from shoal.mechanisms.partition_stage import Group
+from shoal.mechanisms.sensitivity import cluster_scales
 from shoal.noise import discrete_laplace, round_up_scale
 from shoal.noise.choice import categorical_centroids
 from shoal.noise.families import NOISES
 from shoal.partition import Partition
 from shoal.privacy import Accountant, Spend
-from shoal.sensitivity.local import cluster_scales
 
 
 def sums_of(columns: Sequence[str], *, together: bool = False) -> str:
@@ -162,7 +162,8 @@ def mask_group(
 
     Guarantee:
         Laplace noise: attribute j's sums are `shares[j]`-DP with respect to whatever change keeps their L1 distance
-        within the attribute's width (see `shoal.sensitivity.sums.cluster_sum_scale`); over the group the shares add up.
+        within the attribute's width (see `shoal.mechanisms.sensitivity.cluster_sum_scale`); over the group the
+        shares add up.
         Staircase noise: the same, for changes of one cluster only. Box noise: all sums of the group together are
         DP with their common share, for changes of one cluster only (`PartitionMethod.allow_noise`). Scales of
         `calibrate`: the sums of the group together are individually DP with the sum of the shares. Concepts:

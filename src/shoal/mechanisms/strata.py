@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.evaluation.anonymity import column_codes, most_rows_of_a_unit, places, row_groups, units_of_groups
-from shoal.method.method import Method
+from shoal.mechanisms.method import Method
+from shoal.partition.groups import column_codes, most_rows_of_a_unit, places, row_groups, units_of_groups
 from shoal.text import Message
 
 

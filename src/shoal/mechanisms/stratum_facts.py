@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
 from shoal.mechanisms.base import Rebuilt
+from shoal.mechanisms.method import Method
 from shoal.mechanisms.strata import strata_of
-from shoal.method.method import Method
 
 
 def by_stratum(method: Method, described: Described, rebuilt: Rebuilt) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.kinds import Lattice
-from shoal.columns.schema import Attribute
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
 from shoal.noise import LatticeStaircase, discrete_laplace, discrete_staircase, round_up_scale

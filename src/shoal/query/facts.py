@@ -16,11 +16,12 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.column import labels_of, numbers, public_facts
 from shoal.columns.declaration import read_declared
 from shoal.columns.kinds import Lattice
 from shoal.columns.provenance import as_declared, without_guessed_type
-from shoal.columns.schema import Attribute, Schema, unit_words
+from shoal.columns.schema import Schema, unit_words
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, closest

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.kinds import Lattice
-from shoal.columns.schema import Attribute
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError
 from shoal.privacy import Accountant, Adjacency

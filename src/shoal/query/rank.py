@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.kinds import Lattice, day_text, is_day
-from shoal.columns.schema import Attribute
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import OptionError, closest

@@ -13,10 +13,10 @@ from typing import Any
 
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
-from shoal.method.verdict import Reason
 from shoal.noise import Source
 from shoal.noise import source as source_for
 from shoal.noise.scale import LARGEST, shown
+from shoal.privacy.verdict import Reason
 from shoal.query.answers import cells_of, count, histogram, mean, total
 from shoal.query.facts import Facts, QueryTable
 from shoal.query.parsing import (
@@ -107,7 +107,8 @@ def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
     Raises:
         OptionError: something is missing, unknown or out of range.
 
-    >>> from shoal.columns.schema import Attribute, Schema
+    >>> from shoal.columns.attribute import Attribute
+    >>> from shoal.columns.schema import Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
     >>> facts = Facts(schema, rows=1000)
     >>> query = parse({"kind": "mean", "column": "age", "epsilon": 0.5}, facts)
@@ -209,7 +210,8 @@ def answer(query: Query, table: QueryTable, source: Source | None = None) -> Ans
 
     >>> import pyarrow as pa
     >>> from shoal.query.facts import prepare
-    >>> from shoal.columns.schema import Attribute, Schema
+    >>> from shoal.columns.attribute import Attribute
+    >>> from shoal.columns.schema import Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120)),))
     >>> table = prepare(pa.table({"age": [30, 41, 52]}), schema)
     >>> answer(parse({"kind": "count", "epsilon": 1}, table.facts), table).value

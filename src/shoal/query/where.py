@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.kinds import Lattice, day_number
-from shoal.columns.schema import Attribute
 from shoal.decimals import exact
 from shoal.errors import OptionError, closest
 from shoal.noise.scale import shown

@@ -11,8 +11,8 @@ from shoal.columns.column import releasable
 from shoal.columns.describe import Described
 from shoal.decimals import decimal_text
 from shoal.io.text_files import first_formula
-from shoal.method.budget import Plan
-from shoal.method.method import Method
+from shoal.mechanisms.method import Method
+from shoal.privacy.budget import Plan
 from shoal.text import Message
 
 _FEW_ROWS = 10

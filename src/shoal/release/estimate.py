@@ -21,16 +21,16 @@ import numpy as np
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.describe import Described
+from shoal.evaluation.excerpt import MOST_ROWS
 from shoal.io import Table, read
 from shoal.io.binary_files import frozen
+from shoal.mechanisms.method import Method
 from shoal.mechanisms.strata import strata_of
-from shoal.method.method import Method
 from shoal.noise import Seeded
 from shoal.partition.base import standing_for
 from shoal.progress import silent
 from shoal.release.bundle import save_bundle
 from shoal.release.engines.local import LocalRunner
-from shoal.report.findings import MOST_ROWS
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:

@@ -14,17 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import summaries
+from shoal.columns.attribute import Attribute
 from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
 from shoal.columns.describe import Described
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.schema import Schema
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
 from shoal.io import read
-from shoal.method.budget import Plan
-from shoal.method.method import Method, ShareNoise
-from shoal.method.registry import DEFAULT_METHOD, configured
-from shoal.method.verdict import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE
+from shoal.mechanisms.method import Method, ShareNoise
+from shoal.mechanisms.registry import DEFAULT_METHOD, configured
 from shoal.partition.base import check_k
+from shoal.privacy.budget import Plan
+from shoal.privacy.verdict import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE
 from shoal.text import Message
 
 # the share of the range that noise should be brought to

@@ -18,7 +18,7 @@ from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.mechanisms.base import Rebuilt
-from shoal.method.method import Method
+from shoal.mechanisms.method import Method
 from shoal.noise import Source
 
 

@@ -12,8 +12,8 @@ from shoal.columns.declaration import read_as_asked
 from shoal.columns.schema import Schema
 from shoal.errors import LeftOutWarning, OptionError
 from shoal.io import is_spark_frame
-from shoal.method.method import Method
-from shoal.method.registry import DEFAULT_METHOD
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.registry import DEFAULT_METHOD
 from shoal.progress import Progress, silent
 from shoal.release.protect import Release, carry_out, prepare
 from shoal.release.uses import Uses, declared_name, warn

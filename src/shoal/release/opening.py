@@ -12,15 +12,15 @@ from shoal.display import internal
 from shoal.errors import OptionError, ShoalError
 from shoal.io import Table, is_parquet, is_spark_frame, known_format
 from shoal.io.binary_files import frozen
+from shoal.io.folders import check_internal, check_output, not_an_address
 from shoal.ledger.units import named_dataset
-from shoal.method.registry import DEFAULT_METHOD, configured, method_class
-from shoal.release.bundle import check_internal, check_output, not_an_address
+from shoal.mechanisms.registry import DEFAULT_METHOD, configured, method_class
 from shoal.release.engines.local import LocalRunner
 from shoal.release.engines.run import COLLECTED, IN_MEMORY, refusal, table_elsewhere
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.method.method import Method
+    from shoal.mechanisms.method import Method
     from shoal.release.engines.stages import Runner
 
 # `memory` holds the whole table, `local` works through Parquet files in parts, `spark` has a cluster do that
@@ -35,7 +35,7 @@ class Delivery:
     """What becomes of a release; `publish` says what each of it means.
 
     Attributes:
-        out: a folder, or an address as text; see `shoal.release.bundle.place`.
+        out: a folder, or an address as text; see `shoal.io.folders.place`.
     """
 
     out: Path | str | None = None

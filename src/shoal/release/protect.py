@@ -23,18 +23,18 @@ from shoal.errors import OptionError, Problems, ShoalError
 from shoal.evaluation.checks import check
 from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms.base import Rebuilt
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.registry import DEFAULT_METHOD, configured, method_class
 from shoal.mechanisms.stratum_facts import by_stratum
-from shoal.method.budget import Plan
-from shoal.method.method import Method
-from shoal.method.models import MODELS
-from shoal.method.registry import DEFAULT_METHOD, configured, method_class
-from shoal.method.statement import PrivacyStatement, state
-from shoal.method.tuned import tuned_settings, with_tuning
+from shoal.mechanisms.tuned import tuned_settings, with_tuning
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.privacy.claims import MODELS
+from shoal.privacy.statement import PrivacyStatement, state
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
 from shoal.release.expected_noise import expected_error
@@ -167,8 +167,9 @@ class Release:
     ) -> Path:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
+        from shoal.io.folders import not_an_address, place
         from shoal.journal import Journal
-        from shoal.release.bundle import not_an_address, place, save_bundle
+        from shoal.release.bundle import save_bundle
 
         kind = format or self.format
         saved = save_bundle(

@@ -18,11 +18,12 @@ from shoal.display import displayed
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.io import check_writable
+from shoal.io.folders import not_an_address, place
 from shoal.io.table import fingerprint
-from shoal.method.method import Method
-from shoal.method.registry import DEFAULT_METHOD, class_of
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.registry import DEFAULT_METHOD, class_of
 from shoal.progress import Cancel, Progress, silent, watched
-from shoal.release.bundle import not_an_address, place, save_bundle
+from shoal.release.bundle import save_bundle
 from shoal.release.engines.run import (
     carry_out_on_engine,
     check_engine,

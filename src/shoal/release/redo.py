@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from shoal.method.log import load_log
+from shoal.mechanisms.recipe import load_log
 from shoal.progress import Cancel, Progress
 from shoal.release.opening import Engine
 from shoal.release.publish import Published, publish

@@ -15,9 +15,14 @@ from typing import Any
 from shoal import summaries
 from shoal.display import displayed
 from shoal.errors import ClaimError
-from shoal.method.models import MODELS
-from shoal.method.parts import computed_values, declaration, recorded_words
-from shoal.method.statement import PrivacyStatement, domain_words
+from shoal.privacy.claims import MODELS
+from shoal.privacy.statement import (
+    PrivacyStatement,
+    computed_values,
+    declaration,
+    domain_words,
+    recorded_words,
+)
 from shoal.release.saved import Bundle
 from shoal.text import Message, capital
 

@@ -23,8 +23,8 @@ from shoal.errors import OptionError
 from shoal.evaluation import Evaluation, evaluate
 from shoal.evaluation.verdict import Verdict, verdict
 from shoal.io import Table, read
-from shoal.method.method import Method
-from shoal.method.registry import DEFAULT_METHOD, class_of, configured
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.registry import DEFAULT_METHOD, class_of, configured
 from shoal.progress import Progress, silent
 from shoal.release.expected_noise import public_description
 from shoal.release.protect import Release, carry_out, prepare

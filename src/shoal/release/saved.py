@@ -11,10 +11,10 @@ from shoal import summaries
 from shoal.columns.schema import Schema
 from shoal.display import displayed
 from shoal.errors import InputError
-from shoal.method.method import Method
-from shoal.method.recipe import load_recipe
-from shoal.method.registry import configured, parameters
-from shoal.method.statement import PrivacyStatement
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import configured, parameters
+from shoal.privacy.statement import PrivacyStatement
 from shoal.report.findings import of_bundle
 
 

@@ -19,7 +19,7 @@ from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
-    from shoal.method.statement import PrivacyStatement
+    from shoal.privacy.statement import PrivacyStatement
     from shoal.release.engines.stages import Runner
     from shoal.release.protect import Preparation
 

@@ -19,9 +19,9 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.column import labels_of, numbers
 from shoal.columns.kinds import Kind, day_text
 from shoal.display import internal
-from shoal.evaluation.anonymity import actual_k
 from shoal.evaluation.utility import Moments
 from shoal.io import Table
+from shoal.partition.groups import actual_k
 from shoal.report.findings import Subject
 from shoal.report.source import Counted, Ends, Marginal, source_of
 

@@ -16,7 +16,7 @@ from shoal.columns.kinds import KIND_FACTS, day_text
 from shoal.evaluation.learning import Interval
 from shoal.evaluation.verdict import RiskLine
 from shoal.io import Table
-from shoal.method.statement import domain_words
+from shoal.privacy.statement import domain_words
 from shoal.report.compare import (
     MOST_KEPT,
     Axis,

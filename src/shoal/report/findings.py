@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.circumstances import TAKEN_FROM_DATA
 from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import CancelledError, InputError, OptionError, ShoalError
 from shoal.evaluation.attacks import AttackReport
 from shoal.evaluation.attacks.run import ONE_COLUMN, SEVERAL_COLUMNS
 from shoal.evaluation.disclosure import RiskFigures, risk
+from shoal.evaluation.excerpt import MOST_ROWS, SAMPLE, Rows, excerpt, released_rows, some_rows
 from shoal.evaluation.verdict import ATTEMPTS, BEYOND, RiskLine, linkage_line
 from shoal.io import Table, read, read_columnwise, table_name
 from shoal.io.binary_files import parquet_files
-from shoal.method.log import LOG, done_in, log_entries
-from shoal.method.recipe import load_recipe, recipe_text
-from shoal.method.statement import PrivacyStatement
+from shoal.mechanisms.recipe import LOG, done_in, load_recipe, log_entries, recipe_text
+from shoal.privacy.statement import PrivacyStatement
 from shoal.progress import Progress, silent
-from shoal.report.excerpt import Rows, excerpt, released_rows, some_rows
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -39,11 +39,9 @@ if TYPE_CHECKING:
 
 # a table, its keys, what is declared about it, and its sensitive columns
 Measure = Callable[[Table, Sequence[str], Schema, Sequence[str]], RiskFigures]
-# attacks compare attempts with rows: of larger tables a sample is attacked
-MOST_ROWS = 50_000
-SAMPLE = 20_000
 _FEWEST_ROWS = 10
 _SEED = 1
+
 # a sample has groups of its own
 _OF_ALL_ROWS = ("actual_k", "groups", "unique_share", "actual_k_per_attribute")
 

@@ -22,7 +22,7 @@ from shoal.evaluation.result import most_moved
 from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, RiskLine, verdict
 from shoal.io import Table
 from shoal.look import tokens
-from shoal.method.parts import CANNOT_CHECK, three_parts
+from shoal.privacy.statement import CANNOT_CHECK, three_parts
 from shoal.progress import Progress, silent
 from shoal.report.compare import different_rows, percent_words
 from shoal.report.figures import (

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.column import labels_of, numbers
 from shoal.display import internal
+from shoal.evaluation.excerpt import excerpt
 from shoal.evaluation.utility import Distribution, Moments, correlations
 from shoal.io import Table
-from shoal.report.excerpt import excerpt
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from shoal.evaluation.verdict import RiskLine
-from shoal.method.models import MODELS, ModelFacts
-from shoal.method.odds import belief_words, budget_words, factor_words
 from shoal.privacy import Adjacency
+from shoal.privacy.claims import MODELS, ModelFacts
+from shoal.privacy.verdict import belief_words, budget_words, factor_words
 from shoal.text import percent
 
 # said of a number that a promise does not have

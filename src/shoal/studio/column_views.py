@@ -15,9 +15,9 @@ from shoal.columns.kinds import KIND_FACTS
 from shoal.columns.steps import preview as step_lines
 from shoal.errors import OptionError, ShoalError
 from shoal.io import FORMATS, titles
-from shoal.method.parameters import DECLARATIONS, Parameter
-from shoal.method.registry import method_class
-from shoal.method.verdict import DATA_DEPENDENT
+from shoal.mechanisms.parameters import DECLARATIONS, Parameter
+from shoal.mechanisms.registry import method_class
+from shoal.privacy.verdict import DATA_DEPENDENT
 from shoal.studio import facts, weighing
 from shoal.studio.edit import TYPES, range_words, source_of
 from shoal.studio.guarantee import CARDS, PLACES, RAKED, SLIDERS, offers, typed

@@ -14,7 +14,7 @@ from shoal.columns.steps import Step
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 from shoal.io import ColumnType
-from shoal.method.registry import method_class, names
+from shoal.mechanisms.registry import method_class, names
 from shoal.studio.guarantee import BY_NAME, Recipe, offered, typed
 from shoal.taxonomy import Taxonomy
 

@@ -26,7 +26,7 @@ from shoal.evaluation.checks import check
 from shoal.evaluation.result import five
 from shoal.evaluation.verdict import Verdict
 from shoal.io import Table, read
-from shoal.method.models import MODELS
+from shoal.privacy.claims import MODELS
 from shoal.release.protect import Release
 from shoal.report.compare import bin_edges, compare, correlate, number_words
 from shoal.report.findings import of_release

@@ -20,10 +20,10 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.kinds import day_text
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text
-from shoal.method.method import Method
-from shoal.method.models import MODELS, Model
-from shoal.method.parameters import Parameter
-from shoal.method.registry import DEFAULT_METHOD, method_class, names
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.parameters import Parameter
+from shoal.mechanisms.registry import DEFAULT_METHOD, method_class, names
+from shoal.privacy.claims import MODELS, Model
 
 # how a switch is written in a form
 ON, OFF = "on", "off"

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from shoal.columns.kinds import KIND_FACTS, day_text
 from shoal.io import read
-from shoal.method.models import MODELS
+from shoal.privacy.claims import MODELS
 from shoal.report.compare import number_words
 from shoal.studio import publishing
 from shoal.studio.facts import Pairs, pairs

@@ -24,9 +24,9 @@ from shoal.columns.missing import POLICIES
 from shoal.errors import ShoalError
 from shoal.io import Table
 from shoal.journal import Match
-from shoal.method.parts import CANNOT_CHECK, NOTHING_RECORDED, three_parts
-from shoal.method.recipe import settled_text
-from shoal.method.verdict import DECISIONS, MOST_RANGE_ERROR, PublicVerdict
+from shoal.mechanisms.recipe import settled_text
+from shoal.privacy.statement import CANNOT_CHECK, NOTHING_RECORDED, three_parts
+from shoal.privacy.verdict import DECISIONS, MOST_RANGE_ERROR, PublicVerdict
 from shoal.release.expected_noise import CALM, ExpectedNoise, drowned, noise_of
 from shoal.release.leaving import public_schema
 from shoal.release.protect import Angle, Preparation, look_at, prepare
@@ -267,7 +267,7 @@ def script_text(name: str, dataset: str) -> str:
     asked = f'**load_recipe("method.toml"), dataset={json.dumps(dataset, ensure_ascii=False)}, out="release"'
     return (
         "import shoal\n"
-        "from shoal.method.recipe import load_recipe\n\n"
+        "from shoal.mechanisms.recipe import load_recipe\n\n"
         f"shoal.publish({json.dumps(name, ensure_ascii=False)}, {asked})\n"
     )
 

@@ -22,9 +22,9 @@ from shoal.columns.schema import weight_words
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation.checks import check
 from shoal.io.common import private_text
-from shoal.method.models import MODELS
-from shoal.method.parts import three_parts
-from shoal.method.verdict import DATA_DEPENDENT, Reason
+from shoal.privacy.claims import MODELS
+from shoal.privacy.statement import three_parts
+from shoal.privacy.verdict import DATA_DEPENDENT, Reason
 from shoal.release.bundle import write_documents
 from shoal.release.saved import Bundle
 from shoal.studio.runs import Run

@@ -175,7 +175,7 @@ def _another(job: Mapping[str, Any]) -> Path | None:
 
 def _exposed(original: Any, made: Any, quasi: Sequence[str]) -> dict[str, int] | None:
     """The person whom a release hides least, for the intruder that the page shows."""
-    from shoal.method.models import MODELS
+    from shoal.privacy.claims import MODELS
     from shoal.studio.facts import exposed, pairs
 
     found = pairs(original, made, quasi if MODELS[made.statement.model].of_the_table else ())

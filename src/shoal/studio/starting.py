@@ -9,8 +9,8 @@ from typing import Any
 
 from shoal.decimals import decimal_text, exact
 from shoal.errors import OptionError
-from shoal.method.models import MODELS
-from shoal.method.registry import method_class
+from shoal.mechanisms.registry import method_class
+from shoal.privacy.claims import MODELS
 from shoal.studio import runs
 from shoal.studio.runs import Run
 from shoal.studio.session import PEOPLE, Desk, Source

@@ -25,11 +25,11 @@ from shoal.evaluation import Settings, evaluate, learn
 from shoal.evaluation.measures import kept
 from shoal.mechanisms.cluster_methods import ClusterMethod
 from shoal.mechanisms.mask import Clusters
+from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import Seeded
 from shoal.noise.families import NOISES
 from shoal.progress import silent
 from shoal.release.protect import Preparation, Release, carry_out
-from shoal.sensitivity.sums import cluster_sum_scale
 from shoal.text import Message
 
 Floats = NDArray[np.float64]

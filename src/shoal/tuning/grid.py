@@ -14,12 +14,12 @@ from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, ShoalError, closest
 from shoal.evaluation.measures import most, needs_rows, ranked_by
 from shoal.io import Table
-from shoal.method.models import Model
-from shoal.method.recipe import settled_text
-from shoal.method.registry import method_class
-from shoal.method.tuned import Tuned, together, tuned_settings
+from shoal.mechanisms.recipe import settled_text
+from shoal.mechanisms.registry import method_class
+from shoal.mechanisms.tuned import Tuned, together, tuned_settings
 from shoal.noise.gaussian import parse_delta
 from shoal.partition.base import check_k
+from shoal.privacy.claims import Model
 from shoal.release.leaving import public_schema
 from shoal.release.protect import Preparation, prepare
 from shoal.text import Message

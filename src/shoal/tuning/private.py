@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from shoal.errors import ClaimError, OptionError, OutputError, closest
 from shoal.io import Table
 from shoal.mechanisms.cluster_methods import RankingDP
-from shoal.method.models import Model
-from shoal.method.registry import known_parameter, method_class
-from shoal.method.tuned import Choice, Tuned
+from shoal.mechanisms.registry import known_parameter, method_class
+from shoal.mechanisms.tuned import Choice, Tuned
 from shoal.noise import parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.noise.choice import exponential_choice
@@ -29,6 +28,7 @@ from shoal.noise.families import NOISES
 from shoal.partition.base import check_k
 from shoal.partition.rank_groups import group_sizes
 from shoal.privacy import Accountant, Spend
+from shoal.privacy.claims import Model
 from shoal.release.protect import Preparation
 from shoal.text import Message
 from shoal.tuning.expected import anywhere_square

@@ -18,9 +18,9 @@ from shoal.errors import OutputError
 from shoal.evaluation.measures import needs_rows, ranked_by
 from shoal.evaluation.result import plain
 from shoal.io.common import private_folder, private_text
-from shoal.method.models import MODELS
-from shoal.method.registry import method_class
-from shoal.method.tuned import Tuned
+from shoal.mechanisms.registry import method_class
+from shoal.mechanisms.tuned import Tuned
+from shoal.privacy.claims import MODELS
 from shoal.text import Message
 from shoal.tuning.grid import Row, chance
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from shoal.method.verdict import PublicVerdict
+    from shoal.privacy.verdict import PublicVerdict
     from shoal.tuning.grid import Setting
 
 

@@ -10,11 +10,10 @@ from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io import Conventions
-from shoal.mechanisms.base import Progress
-from shoal.method.models import MODELS, Model
-from shoal.method.tuned import Tuned
+from shoal.mechanisms.tuned import Tuned
 from shoal.noise import parse_epsilon
-from shoal.progress import silent
+from shoal.privacy.claims import MODELS, Model
+from shoal.progress import Progress, silent
 from shoal.release.protect import Preparation
 from shoal.release.uses import note_use
 from shoal.text import Message

@@ -16,8 +16,8 @@ from typing import Any
 from shoal.errors import OutputError
 from shoal.io import Table
 from shoal.io.common import private_file, private_folder, private_text
-from shoal.mechanisms.base import Progress
 from shoal.noise import Seeded
+from shoal.progress import Progress
 from shoal.release.protect import Preparation
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message

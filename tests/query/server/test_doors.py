@@ -29,7 +29,8 @@ import pytest
 
 from shoal.cli import run
 from shoal.cli.serve import _is_loopback
-from shoal.columns.schema import Attribute, Schema
+from shoal.columns.attribute import Attribute
+from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError, OutputError
 from shoal.io.common import dumps
 from shoal.ledger import Charge, LedgerError

@@ -16,9 +16,9 @@ from shoal.columns.draft import stored_kind
 from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
-from shoal.evaluation.anonymity import row_groups
 from shoal.evaluation.learning import Interval, wilson
 from shoal.io import Table, first_row
+from shoal.partition.groups import row_groups
 from shoal.text import Message
 
 # columns of a predicate on several columns

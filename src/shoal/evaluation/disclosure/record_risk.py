@@ -19,84 +19,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.evaluation.anonymity import Counts, count_groups, distinct_for_units, places, row_groups
-from shoal.evaluation.disclosure.keys import MISSING, Codes, Floats, Patterns
+from shoal.partition.frequencies import approximate, exact
+from shoal.partition.groups import Counts, count_groups, distinct_for_units, places, row_groups
+from shoal.partition.patterns import MISSING, Codes, Floats, Patterns
 
-Form = Literal["approximate", "exact"]
-
-# closer to 1 than this, the closed forms lose digits that the series keeps
-_NEARLY_ALL = 1e-3
-# from this f on, the last term added is below 1e-17 of the first: 1 / C(f + terms, terms)
-_SERIES_FROM, _SERIES_TERMS = 20, 60
 # records above this are shown as endangered, if they also stand out
 HIGH_RISK = 0.1
 _MAD_TO_SD = 1.4826
+
 # cells of the full table, which only a model with interactions needs
 MOST_CELLS = 20_000_000
 _ROUNDS, _CLOSE = 200, 1e-10
-MissingRule = Literal["wildcard", "category"]
-Frequencies = tuple[Floats, Floats]
-
-
-def exact(fk: Floats, population: Floats) -> Floats:
-    """The mean of 1/F: p^f/f 2F1(f, f; f+1; 1-p), p = f/F the estimated sampling fraction of the cell.
-
-    Evaluated as p/f 2F1(1, 1; f+1; 1-p), which is the same by Euler's transformation and lies inside 0 and 1 for every
-    f; the other one multiplies a number that is too small by one that is too large. For large f, where the library has
-    no value, the few terms of its series that count are added.
-
-    Reference:
-        Benedetti and Franconi (1998); Rinott (2003).
-
-    >>> exact(np.array([1.0, 500.0]), np.array([4.0, 100_000.0])).round(6).tolist()
-    [0.462098, 1e-05]
-    """
-    from scipy.special import hyp2f1
-
-    p = _fraction(fk, population)
-    series = np.ones_like(p)
-    many = fk >= _SERIES_FROM
-    term = np.ones(int(many.sum()))
-    for place in range(_SERIES_TERMS):
-        term = term * (place + 1.0) / (fk[many] + 1.0 + place) * (1.0 - p[many])
-        series[many] += term
-    series[~many] = hyp2f1(1.0, 1.0, fk[~many] + 1.0, 1.0 - p[~many])
-    return np.asarray(p / fk * series)
-
-
-def approximate(fk: Floats, population: Floats) -> Floats:
-    """Closed forms for f of 1 and 2, p/(f - (1-p)) above; the mean of 1/F itself where none of them holds.
-
-    >>> approximate(np.array([1.0, 2.0, 3.0]), np.array([4.0, 22.0, 21.5])).round(6).tolist()
-    [0.462098, 0.076021, 0.065217]
-    """
-    p = _fraction(fk, population)
-    found = p / (fk - (1.0 - p))
-    # between two whole numbers, as wildcards that count in part make them, there is no closed form
-    rest = (fk < 2.0) | ((fk == 2.0) & (1.0 - p < _NEARLY_ALL))
-    one, two = (fk == 1.0) & (1.0 - p >= _NEARLY_ALL), (fk == 2.0) & ~rest
-    odds = p / np.where(p < 1.0, 1.0 - p, 1.0)
-    found = np.where(one, odds * -np.log(p), found)
-    found = np.where(two, odds - odds**2 * -np.log(p), found)
-    rest &= ~one
-    if rest.any():
-        found[rest] = exact(fk[rest], population[rest])
-    return found
-
-
 FORMS: Mapping[str, Callable[[Floats, Floats], Floats]] = {"approximate": approximate, "exact": exact}
-
-
-def _fraction(fk: Floats, population: Floats) -> Floats:
-    """Sampling fraction of a cell; weights below 1 would make it more than all."""
-    return np.minimum(fk / population, 1.0)
 
 
 def household_risks(risks: Floats, households: Codes, units: Codes | None = None) -> Floats:
@@ -277,100 +218,6 @@ def with_margins(found: Patterns, levels: Sequence[int], margins: Sequence[Seque
         if largest < _CLOSE * sample.sum():
             break
     return np.asarray(fitted[places])
-
-
-def as_category(found: Patterns, alpha: float = 1.0) -> Frequencies:
-    """fk and Fk of each pattern where a missing value is one more value."""
-    return found.counts.astype(np.float64), found.weights
-
-
-def as_wildcard(found: Patterns, alpha: float = 1.0) -> Frequencies:
-    """fk and Fk of each pattern where a missing value fits any value.
-
-    Two records are compatible if they agree in every key that neither of them misses. A compatible record counts 1 if
-    it misses nothing or is equal to the record asked about, gaps included, and `alpha` otherwise.
-
-    A person counts as much as the one of their compatible records that counts most.
-
-    A record that misses all of several keys shows nothing: it is one of all records, whatever alpha, and does not count
-    for those that miss nothing, else a few of them would make everybody look safe.
-
-    Cost:
-        For every set of missing keys that occurs, one pass over the patterns; at most 2^keys of them. Where persons are
-        counted, every pattern with a gap is compared with all others.
-
-    >>> from shoal.evaluation.disclosure.keys import patterns
-    >>> found = patterns([np.array([0, 0, 1, MISSING])])
-    >>> as_wildcard(found)[0][found.labels].tolist()
-    [3.0, 3.0, 2.0, 4.0]
-    """
-    if found.complete.all():
-        return as_category(found)
-    if found.people is not None:
-        people = found.people
-        from shoal.evaluation.disclosure._kernels import people_who_fit
-
-        return people_who_fit(found.codes, people.starts, people.members, people.weights, alpha)
-    gone = _missing_sets(found)
-    sets = np.unique(gone)
-    fk, population = np.zeros(found.counts.size), np.zeros(found.counts.size)
-    share = np.where(gone == 0, 1.0, alpha)
-    counts, weights = found.counts * share, found.weights * share
-    for union in np.unique(sets[:, None] | sets[None, :]):
-        # patterns that can be compared in the keys outside of `union`, and in no more
-        inside = np.flatnonzero((gone | union) == union)
-        left = [key for key in range(len(found.codes)) if not union >> key & 1]
-        labels = (
-            row_groups(found.codes[key, inside] for key in left).labels if left else np.zeros_like(inside)
-        )
-        for asked in sets[(sets | union) == union]:
-            if asked == 0 and not left and len(found.codes) > 1:
-                continue
-            met = (gone[inside] | asked) == union
-            if not met.any():
-                continue
-            own = gone[inside] == asked
-            size = int(labels.max()) + 1
-            for total, values in ((fk, counts), (population, weights)):
-                sums = np.bincount(labels[met], values[inside[met]], minlength=size)
-                total[inside[own]] += sums[labels[own]]
-    # records with the same gaps count in full
-    partly = gone != 0
-    fk[partly] += (1.0 - alpha) * found.counts[partly]
-    population[partly] += (1.0 - alpha) * found.weights[partly]
-    empty = (found.codes == MISSING).all(axis=0)
-    fk[empty], population[empty] = found.counts.sum(), found.weights.sum()
-    return fk, population
-
-
-def _missing_sets(found: Patterns) -> NDArray[np.int64]:
-    """Which keys each pattern misses, one bit each."""
-    bits = np.int64(1) << np.arange(len(found.codes), dtype=np.int64)
-    return np.asarray(bits @ (found.codes == MISSING).astype(np.int64))
-
-
-RULES: Mapping[str, Callable[[Patterns, float], Frequencies]] = {
-    "wildcard": as_wildcard,
-    "category": as_category,
-}
-
-
-def frequencies_one_by_one(found: Patterns, alpha: float = 1.0) -> Frequencies:
-    """The slow reference of `as_wildcard`: every pattern is compared with every other."""
-    size = found.counts.size
-    fk, population = np.zeros(size), np.zeros(size)
-    complete, empty = found.complete, (found.codes == MISSING).all(axis=0)
-    for i in range(size):
-        own = found.codes[:, i]
-        for j in range(size):
-            other = found.codes[:, j]
-            if ((own == other) | (own == MISSING) | (other == MISSING)).all():
-                share = 1.0 if complete[j] or empty[i] or i == j else alpha
-                if complete[i] and empty[j] and len(own) > 1:
-                    share = 0.0
-                fk[i] += share * found.counts[j]
-                population[i] += share * found.weights[j]
-    return fk, population
 
 
 @internal()

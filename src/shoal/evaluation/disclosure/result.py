@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OutputError
-from shoal.evaluation.disclosure.keys import Coded, Codes, Floats
 from shoal.evaluation.disclosure.record_risk import (
     HIGH_RISK,
     Diversity,
@@ -23,6 +22,7 @@ from shoal.evaluation.disclosure.record_risk import (
 )
 from shoal.evaluation.disclosure.suda import Suda
 from shoal.evaluation.result import plain
+from shoal.partition.patterns import Coded, Codes, Floats
 from shoal.text import Message
 
 if TYPE_CHECKING:

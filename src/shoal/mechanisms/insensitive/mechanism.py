@@ -11,15 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms import clusters
-from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.cluster_methods import InsensitiveDP
 from shoal.mechanisms.insensitive.published import drawn_rows, noisy_rows
 from shoal.mechanisms.insensitive.size import default_size, paying_clusters, size_note
 from shoal.mechanisms.mask import Clusters
-from shoal.method.budget import Plan
 from shoal.noise import Source
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 from shoal.text import Message
 
 # why noise is drawn for nothing where composition is parallel

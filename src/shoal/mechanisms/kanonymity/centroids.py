@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from shoal.columns.describe import Described
 from shoal.errors import InputError, OptionError
 from shoal.io import Table
-from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.columns import (
     columns_of,
@@ -26,8 +26,9 @@ from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
 from shoal.mechanisms.kanonymity.methods import KAnonymity
 from shoal.mechanisms.kanonymity.verify import persons_hold, reached
 from shoal.mechanisms.strata import strata_of, strata_terms
-from shoal.method.budget import Plan
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
-from shoal.evaluation.anonymity import count_groups, ratio_distances, units_of_groups
-from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity.algorithms import (
     close_groups,
     compound_buckets,
@@ -31,9 +30,11 @@ from shoal.mechanisms.kanonymity.grouping import internal_facts
 from shoal.mechanisms.kanonymity.methods import Anatomy, TCloseness
 from shoal.mechanisms.kanonymity.verify import groups_hold
 from shoal.mechanisms.strata import check_persons
-from shoal.method.budget import Plan
 from shoal.partition import Partition
+from shoal.partition.groups import count_groups, ratio_distances, units_of_groups
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 from shoal.text import Message
 
 

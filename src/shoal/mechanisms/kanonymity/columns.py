@@ -16,8 +16,8 @@ from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.mechanisms.kanonymity.algorithms.embedding import coordinates_of_values, place_in_tree
 from shoal.mechanisms.kanonymity.methods import GroupMethod
+from shoal.mechanisms.method import Method
 from shoal.mechanisms.strata import units_of
-from shoal.method.method import Method
 from shoal.partition import Partition, mdav, normalise
 from shoal.partition.multivariate import mdav_mixed
 from shoal.text import Message

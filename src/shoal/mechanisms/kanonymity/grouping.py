@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.anonymity import distinct_for_units, row_groups, units_of_groups
-from shoal.mechanisms.base import Progress
 from shoal.mechanisms.kanonymity.algorithms import bring_close, diversify
 from shoal.mechanisms.kanonymity.algorithms.diversity import (
     any_of,
@@ -25,9 +23,11 @@ from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, merge_until
 from shoal.mechanisms.kanonymity.columns import Columns, columns_of, refuse_masked_weight, with_role
 from shoal.mechanisms.kanonymity.methods import GroupMethod
 from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, units_of
-from shoal.method.budget import Plan
 from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
+from shoal.partition.groups import distinct_for_units, row_groups, units_of_groups
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 from shoal.text import Message
 
 

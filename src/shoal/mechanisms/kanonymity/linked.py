@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.io import Table
-from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import dissect
 from shoal.mechanisms.kanonymity.bucket_words import bucket_words
@@ -29,11 +29,12 @@ from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
 from shoal.mechanisms.kanonymity.methods import Anatomy
 from shoal.mechanisms.kanonymity.verify import groups_hold, linked_tables_hold
 from shoal.mechanisms.strata import strata_terms
-from shoal.method.budget import Plan
 from shoal.noise import Source
 from shoal.partition import Partition, ranking
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import Any, ClassVar, cast
 
 from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
-from shoal.method import forms
-from shoal.method.claims import Case, Claim, MethodTerms
-from shoal.method.method import Method, Output
-from shoal.method.parameters import SHARED, Exact, parameter, shared
-from shoal.method.stages import check_stage
+from shoal.mechanisms import forms
+from shoal.mechanisms.method import Method, Output
+from shoal.mechanisms.parameters import SHARED, Exact, parameter, shared
+from shoal.mechanisms.partition_stage import check_stage
+from shoal.privacy.claims import Case, Claim, MethodTerms
 from shoal.text import Message
 
 

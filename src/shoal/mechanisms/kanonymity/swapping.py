@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity import grouping
 from shoal.mechanisms.kanonymity.algorithms import Swap, diversify, swap_mdav, swap_ranking
 from shoal.mechanisms.kanonymity.algorithms.diversity import (
@@ -38,11 +38,12 @@ from shoal.mechanisms.kanonymity.grouping import internal_facts
 from shoal.mechanisms.kanonymity.methods import SwapMdav, SwapMethod, SwapRanking
 from shoal.mechanisms.kanonymity.verify import groups_hold
 from shoal.mechanisms.strata import Stratum, counted_message, strata_of, strata_terms, units_of
-from shoal.method.budget import Plan
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 from shoal.text import Message, listed
 
 

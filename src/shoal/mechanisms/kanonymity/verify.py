@@ -11,7 +11,11 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.columns.schema import Schema
 from shoal.errors import ClaimError
-from shoal.evaluation.anonymity import (
+from shoal.io import Table
+from shoal.mechanisms.kanonymity.algorithms.diversity import lacks_persons
+from shoal.mechanisms.strata import Stratum
+from shoal.partition import Partition
+from shoal.partition.groups import (
     count_groups,
     distinct_values,
     ratio_distances,
@@ -19,10 +23,6 @@ from shoal.evaluation.anonymity import (
     units_of_groups,
     within,
 )
-from shoal.io import Table
-from shoal.mechanisms.kanonymity.algorithms.diversity import lacks_persons
-from shoal.mechanisms.strata import Stratum
-from shoal.partition import Partition
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def linked_tables_hold(
     Raises:
         ClaimError: a level is not reached, or the tables do not fit together.
     """
-    from shoal.evaluation.anonymity import column_codes
+    from shoal.partition.groups import column_codes
 
     group, count = confidential.names[0], confidential.names[-1]
     members = np.bincount(quasi.numeric(group).astype(np.int64))

@@ -10,8 +10,8 @@ from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.mechanisms.moments.statistics import Summary
-from shoal.method.budget import Plan, split_budget
 from shoal.noise.families import NOISES
+from shoal.privacy.budget import Plan, split_budget
 from shoal.text import Message
 
 KINDS = ("means", "covariances", "coskewnesses")

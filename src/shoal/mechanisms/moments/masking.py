@@ -16,7 +16,7 @@ from shoal.mechanisms.moments.statistics import Summary, coefficients
 from shoal.mechanisms.moments.statistics.eigen import symmetric
 from shoal.mechanisms.moments.statistics.power_sums import Centred
 from shoal.mechanisms.moments.statistics.process import Statistics
-from shoal.method.stages import Group
+from shoal.mechanisms.partition_stage import Group
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.families import NOISES
 from shoal.partition import Partition

@@ -14,7 +14,7 @@ from shoal.columns.describe import Described
 from shoal.columns.kinds import Lattice
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.clusters import (
     attribute_groups,
     cluster_facts,
@@ -33,13 +33,14 @@ from shoal.mechanisms.moments.statistics.match import matched
 from shoal.mechanisms.moments.statistics.power_sums import Centred, cluster_order
 from shoal.mechanisms.moments.statistics.process import Possible, make_possible
 from shoal.mechanisms.moments.table import joined, statistics_columns
+from shoal.mechanisms.partition_stage import Group, check_group, partition_group
 from shoal.mechanisms.strata import check_strata
-from shoal.method.budget import Plan
-from shoal.method.stages import Group, check_group, partition_group
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 
 Floats = NDArray[np.float64]
 

@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Any, ClassVar, cast
 
 from shoal.errors import OptionError
+from shoal.mechanisms import forms
 from shoal.mechanisms.cluster_methods import PartitionMethod
-from shoal.method import forms
-from shoal.method.claims import BY_STABILITY, Case, Claim
-from shoal.method.method import Method
-from shoal.method.parameters import parameter, shared, words
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.parameters import parameter, shared, words
+from shoal.privacy.claims import BY_STABILITY, Case, Claim
 from shoal.text import Message
 
 

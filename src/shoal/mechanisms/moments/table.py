@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from shoal.mechanisms.moments.statistics import Summary
 from shoal.mechanisms.moments.statistics.process import Statistics
-from shoal.method.stages import Group
+from shoal.mechanisms.partition_stage import Group
 from shoal.partition import Partition
 
 

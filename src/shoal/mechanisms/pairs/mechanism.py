@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.columns.attribute import target_column
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, closest
-from shoal.evaluation.learning import target_column
 from shoal.mechanisms.base import Rebuilt, gap_terms
 from shoal.mechanisms.histogram import Histogram
+from shoal.mechanisms.method import ShareNoise
 from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
 from shoal.mechanisms.pairs.drawing import draw_values, fitted, with_triples
 from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
@@ -41,10 +42,9 @@ from shoal.mechanisms.pairs.plan import (
 from shoal.mechanisms.pairs.rows import block_sizes
 from shoal.mechanisms.pairs.triples import Triples, lay_out_triples
 from shoal.mechanisms.pairs.words import oneway_terms, outline, pair_terms, tail_terms, triple_terms
-from shoal.method.budget import Plan
-from shoal.method.method import ShareNoise
 from shoal.noise import Source
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
 from shoal.progress import Progress, silent
 from shoal.text import Message
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, ClassVar
 
 from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
-from shoal.method import forms
-from shoal.method.claims import Case, Claim
-from shoal.method.method import Expected, Method
-from shoal.method.parameters import Exact, parameter, shared
+from shoal.mechanisms import forms
+from shoal.mechanisms.method import Expected, Method
+from shoal.mechanisms.parameters import Exact, parameter, shared
+from shoal.privacy.claims import Case, Claim
 from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.describe import Described
-    from shoal.method.budget import Plan
+    from shoal.privacy.budget import Plan
 
 
 class PairsDP(Method):

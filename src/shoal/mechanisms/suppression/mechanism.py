@@ -13,10 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import ClaimError, OptionError, closest
-from shoal.evaluation.anonymity import places
-from shoal.evaluation.disclosure.keys import coded
 from shoal.io import Table
-from shoal.mechanisms.base import Progress, Rebuilt
+from shoal.mechanisms.base import Rebuilt
+from shoal.mechanisms.forms import columns_of_combination
 from shoal.mechanisms.kanonymity.columns import columns_of, or_none, quasi_identifiers, refuse_masked_weight
 from shoal.mechanisms.kanonymity.verify import persons_hold, reached
 from shoal.mechanisms.strata import (
@@ -31,9 +30,11 @@ from shoal.mechanisms.suppression.keys import Integers
 from shoal.mechanisms.suppression.method import Suppress
 from shoal.mechanisms.suppression.several import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
-from shoal.method.budget import Plan
-from shoal.method.forms import columns_of_combination
+from shoal.partition.groups import places
+from shoal.partition.patterns import coded
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from shoal.columns.kinds import KINDS
-from shoal.method import forms
-from shoal.method.claims import Case, Claim
-from shoal.method.method import Method
-from shoal.method.parameters import Exact, parameter, shared
+from shoal.mechanisms import forms
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.parameters import Exact, parameter, shared
+from shoal.privacy.claims import Case, Claim
 from shoal.text import Message
 
 

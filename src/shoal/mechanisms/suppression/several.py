@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.evaluation.anonymity import row_groups, units_of_groups
 from shoal.mechanisms.suppression.keys import Integers, Keys
 from shoal.mechanisms.suppression.search import fewest, lower_bound
+from shoal.partition.groups import row_groups, units_of_groups
 
 Report = Callable[[int, int], None]
 

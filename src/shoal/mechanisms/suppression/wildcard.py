@@ -16,9 +16,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.evaluation.anonymity import places
-from shoal.evaluation.disclosure.keys import patterns
-from shoal.evaluation.disclosure.record_risk import approximate, as_wildcard
+from shoal.partition.frequencies import approximate, as_wildcard
+from shoal.partition.groups import places
+from shoal.partition.patterns import patterns
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.int32]

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Progress, Rebuilt, gap_terms
+from shoal.mechanisms.base import Rebuilt, gap_terms
 from shoal.mechanisms.tree.boxes import Tree, grow, sort_into
 from shoal.mechanisms.tree.counts import Level, consistent_counts, rake, whole_counts
 from shoal.mechanisms.tree.gate import noisy, scale_of
@@ -22,9 +22,10 @@ from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.rows import Block, blocks_of, draw_block, draw_concepts
 from shoal.mechanisms.tree.spending import BY_ROWS, ROWS, Purposes, Purse
 from shoal.mechanisms.tree.values import measure_values, values_of
-from shoal.method.budget import Plan
 from shoal.noise import Source
 from shoal.privacy import Accountant
+from shoal.privacy.budget import Plan
+from shoal.progress import Progress
 from shoal.text import Message
 
 # Standard deviation of a child's share around that of independent attributes, if nothing is known.

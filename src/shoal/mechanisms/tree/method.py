@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
-from shoal.method import forms
-from shoal.method.claims import BY_STABILITY, Claim
-from shoal.method.method import Method, Output
-from shoal.method.parameters import Exact, parameter, shared, words
+from shoal.mechanisms import forms
+from shoal.mechanisms.method import Method, Output
+from shoal.mechanisms.parameters import Exact, parameter, shared, words
+from shoal.privacy.claims import BY_STABILITY, Claim
 
 
 class TreeDP(Method):

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 from shoal.errors import InputError
 from shoal.io.binary_files import Frozen
 from shoal.io.common import private_file
+from shoal.io.folders import not_an_address
 from shoal.progress import Progress, silent
-from shoal.release.bundle import not_an_address
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in
-from shoal.release.engines.stages import BATCH, Delivered, Over, Sealed, Stage
+from shoal.release.engines.stages import BATCH, Delivered, Over, Sealed, Stage, numbers_batch
 from shoal.release.engines.staging import check_room, claim, give_up
-from shoal.release.engines.tasks import numbers_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -17,7 +17,7 @@ from shoal.mechanisms.moments.mechanism import budget_of, masked, own_units, row
 from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.mechanisms.moments.statistics.draw import draw_ranks
 from shoal.mechanisms.moments.statistics.power_sums import Centred
-from shoal.method.stages import Group
+from shoal.mechanisms.partition_stage import Group
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.release.engines.blobs import Blob, batch_of, by_bucket

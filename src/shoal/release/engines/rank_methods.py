@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.mask import concepts_of, floors, sum_noise, sums_of
+from shoal.mechanisms.partition_stage import Group
 from shoal.mechanisms.rebuild import centroids
-from shoal.method.stages import Group
+from shoal.mechanisms.sensitivity import cluster_scales
 from shoal.noise.choice import categorical_centroids
 from shoal.noise.families import NOISES
 from shoal.partition import optimal
@@ -25,7 +26,6 @@ from shoal.release.engines.ranks import Ranges, Ranked, heavy_positions, lay_ran
 from shoal.release.engines.stages import Stage
 from shoal.release.engines.tasks import buckets_of, from_ranges, to_ranges
 from shoal.release.engines.work import RUN, Made, Work, cluster_facts
-from shoal.sensitivity.local import cluster_scales
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

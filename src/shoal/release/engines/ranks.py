@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.histogram import Histogram
+from shoal.mechanisms.sensitivity import CALIBRATIONS
 from shoal.partition import Partition
 from shoal.release.engines.blobs import Blob
 from shoal.release.engines.tasks import Route, given_values
-from shoal.sensitivity.local import CALIBRATIONS
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]

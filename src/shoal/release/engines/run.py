@@ -15,11 +15,12 @@ from shoal.columns.describe import Described
 from shoal.errors import OptionError, OutputError
 from shoal.io import Table, read_columnwise
 from shoal.io.binary_files import parquet_rows
-from shoal.method.method import Method
-from shoal.method.models import MODELS
-from shoal.method.stages import check_alike
+from shoal.io.folders import check_output, staged
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.partition_stage import check_alike
+from shoal.privacy.claims import MODELS
 from shoal.progress import Progress
-from shoal.release.bundle import check_output, staged, write_documents
+from shoal.release.bundle import write_documents
 from shoal.release.engines.look import Elsewhere, check_positions
 from shoal.release.engines.stages import Delivered, Runner, Stage
 from shoal.release.engines.staging import WORK, give_up, remove_abandoned
@@ -30,7 +31,7 @@ from shoal.text import Message
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shoal.release.engines.methods import Made
+    from shoal.release.engines.work import Made
     from shoal.report.findings import Findings
 
     Look = Callable[[Release, Path], tuple[Release, Findings | None]]

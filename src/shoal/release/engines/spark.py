@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 from shoal.errors import CancelledError, InputError, OutputError, ShoalError
 from shoal.io.binary_files import Frozen, Piece, parquet_rows
 from shoal.io.common import private_file
+from shoal.io.folders import finished, not_an_address, stoppable, unfinished
 from shoal.progress import Progress, silent
-from shoal.release.bundle import finished, not_an_address, stoppable, unfinished
 from shoal.release.engines.blobs import batch_of, blob_schema
 from shoal.release.engines.remote import Remote, java_words, literally
 from shoal.release.engines.stages import BATCH, NUMBER, Delivered, Over, Sealed, Stage, Task

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Task = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 NUMBER = "number"
+
 # records in a batch, about
 BATCH = 1 << 17
 
@@ -122,3 +123,10 @@ class Sealed:
                 except StopIteration:
                     return
             yield batch
+
+
+def numbers_batch(numbers: Sequence[int]) -> pa.RecordBatch:
+    """Numbers of blocks as a batch."""
+    import pyarrow as pa
+
+    return pa.record_batch([pa.array(numbers, pa.int64())], names=[NUMBER])

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from shoal.errors import OutputError
 from shoal.io.common import private_folder, private_text
-from shoal.release.bundle import finished, unfinished
+from shoal.io.folders import finished, unfinished
 
 WORK = ".work"
 _OWNER = "owner.json"

@@ -17,15 +17,14 @@ from numpy.typing import NDArray
 from shoal.columns.describe import Described
 from shoal.columns.missing import with_gaps
 from shoal.display import internal
-from shoal.method.budget import Plan
-from shoal.method.method import Method
+from shoal.mechanisms.method import Method
 from shoal.noise import Source
 from shoal.privacy import Parallel
+from shoal.privacy.budget import Plan
 from shoal.progress import silent
 from shoal.release.engines.blobs import Blob, batch_of, by_bucket, packed, scattered
 from shoal.release.engines.order import Order
 from shoal.release.engines.reading import Reading
-from shoal.release.engines.stages import NUMBER
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +34,7 @@ Floats = NDArray[np.float64]
 
 # Released rows in a bucket: one file, or one row group.
 OUT = 1 << 19
+
 # All columns in one blob, and what the driver adds to a bucket.
 _ALL, _GIVEN = -1, -2
 
@@ -246,13 +246,6 @@ def drawn_rows(
             values = list(draw(number).values())
             rows = starts[number] + np.arange(values[0].size)
             yield batch_of(list(out.blobs(rows, values)))
-
-
-def numbers_batch(numbers: Sequence[int]) -> pa.RecordBatch:
-    """Numbers of blocks as a batch."""
-    import pyarrow as pa
-
-    return pa.record_batch([pa.array(numbers, pa.int64())], names=[NUMBER])
 
 
 def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -21,10 +21,10 @@ from shoal.columns.column import numbers
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import InputError
-from shoal.evaluation.anonymity import EMD, GroupCounts, as_arrow, ratio_distances
 from shoal.evaluation.disclosure.record_risk import by_group
 from shoal.evaluation.measured import Closeness
 from shoal.io import Table
+from shoal.partition.groups import EMD, GroupCounts, as_arrow, ratio_distances
 from shoal.progress import Progress
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, scattered, unpacked
 from shoal.release.engines.stages import Stage

@@ -15,12 +15,12 @@ from shoal.columns.attribute import MISSING_VALUE
 from shoal.columns.kinds import KIND_FACTS
 from shoal.evaluation import measures as loss
 from shoal.evaluation import utility
-from shoal.evaluation.anonymity import ActualK
 from shoal.evaluation.measure import chosen_columns, measures_of, moved, skipped_columns, summed_up
 from shoal.evaluation.measures import MEASURES
 from shoal.evaluation.pair import MISSING, Pair, kind_of
 from shoal.evaluation.result import Evaluation, plain
 from shoal.evaluation.utility import Parts, contingency_of, counted_variation
+from shoal.partition.groups import ActualK
 from shoal.progress import Progress
 from shoal.release.measuring.groups import actual_k
 from shoal.release.measuring.side import Side

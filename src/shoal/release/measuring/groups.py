@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.evaluation.anonymity import ActualK, as_arrow
 from shoal.io import Table
+from shoal.io.folders import scratch
+from shoal.partition.groups import ActualK, as_arrow
 from shoal.progress import Progress
-from shoal.release.bundle import scratch
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, scattered, unpacked
 from shoal.release.engines.counting import together
 from shoal.release.engines.stages import Runner, Stage
@@ -189,7 +189,7 @@ def working(runner: Runner) -> Iterator[None]:
 
 
 def actual_k(side: Side, names: Sequence[str], rows: int, tell: Progress) -> ActualK:
-    """The k a table actually has, as `shoal.evaluation.anonymity.actual_k` of a table in memory."""
+    """The k a table actually has, as `shoal.partition.groups.actual_k` of a table in memory."""
     whole, *alone = count_groups(side, [Grouping(tuple(names)), *(Grouping((name,)) for name in names)], tell)
     sizes, counts = whole
     return ActualK(

@@ -17,6 +17,7 @@ import numpy as np
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.display import internal
+from shoal.evaluation.excerpt import MOST_ROWS, SAMPLE, some_rows
 from shoal.evaluation.utility import Parts
 from shoal.io import Table
 from shoal.io.binary_files import ROW
@@ -27,8 +28,6 @@ from shoal.release.measuring.side import Reading, Side
 from shoal.release.measuring.tally import Floats, Integers
 from shoal.release.measuring.together import Cut, Plan, Scale, count_together
 from shoal.release.measuring.values import Asked, Names, Numbers, Values, count_values
-from shoal.report.excerpt import some_rows
-from shoal.report.findings import MOST_ROWS, SAMPLE
 from shoal.report.source import Counted, Ends, Marginal, sampled
 
 if TYPE_CHECKING:

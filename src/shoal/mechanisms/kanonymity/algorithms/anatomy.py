@@ -62,7 +62,7 @@ def dissect(
     >>> sorted(made.quasi["age"].tolist()), made.confidential["count"].tolist()
     ([31, 35, 60, 62], [1, 1, 2])
     """
-    from shoal.evaluation.anonymity import row_groups
+    from shoal.partition.groups import row_groups
 
     columns = {**quasi, **confidential}
     for name, values in columns.items():

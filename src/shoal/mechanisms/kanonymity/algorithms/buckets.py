@@ -95,7 +95,7 @@ def compound_buckets(X: ArrayLike, t: int) -> NDArray[np.int64]:
     >>> np.bincount(compound_buckets(X, 2)).tolist()
     [2, 2, 2]
     """
-    from shoal.evaluation.anonymity import row_groups
+    from shoal.partition.groups import row_groups
 
     values = as_matrix(X)
     count = min(bucket_count(t), values.shape[0])

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.anonymity import (
+from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, Merged, merge_until
+from shoal.partition import Partition
+from shoal.partition.groups import (
     EMD,
     count_groups,
     distinct_for_units,
@@ -18,8 +20,6 @@ from shoal.evaluation.anonymity import (
     units_of_groups,
     within,
 )
-from shoal.mechanisms.kanonymity.algorithms.merging import Lacking, Merged, merge_until
-from shoal.partition import Partition
 
 Numbers = NDArray[np.int64]
 

@@ -9,13 +9,14 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from shoal.errors import OptionError, closest
-from shoal.method.method import Method
-from shoal.method.models import Model
-from shoal.method.parameters import DECLARATIONS, SHARED, Parameter
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.parameters import DECLARATIONS, SHARED, Parameter
+from shoal.privacy.claims import Model
 from shoal.text import Message
 
 # the strongest promise that a whole table of every kind can have
 DEFAULT_METHOD = "pairs-dp"
+
 # the group of entry points by which installed packages bring methods; each is a function that registers them
 PLUGINS = "shoal.methods"
 

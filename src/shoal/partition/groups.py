@@ -1,4 +1,4 @@
-"""k-anonymity, l-diversity and t-closeness of a table: equivalence classes and sensitive values within them."""
+"""Groups of equal rows: counts of records, persons and values in each, and distances between distributions."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from shoal.io import Table
 
 # a table of this many places for each value is quicker than a sort
 _COUNTED = 8
+
 # whole numbers where records are counted, parts of persons where those are
 Counts = NDArray[np.int64] | NDArray[np.float64]
 

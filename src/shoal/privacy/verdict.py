@@ -1,12 +1,8 @@
-"""The public verdict: published rules that turn a statement into a decision, its reasons and the next step.
-
-It follows from the statement alone, so it stands in the bundle, and it alone decides about a guarantee with an ε: a
-decision that depended on the records would be one more thing that tells of them. Every reason is a code with facts; its
-sentence is rendered from them, last.
-"""
+"""The public verdict on a release: reasons, limits, and what an ε means as odds."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -14,10 +10,58 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from shoal.columns.circumstances import MOST_DELTA
-from shoal.method.models import MODELS
-from shoal.method.odds import belief, budget_words, factor
 from shoal.privacy import Adjacency
+from shoal.privacy.claims import MODELS
 from shoal.text import Message, capital, catalogue, listed
+
+# from here on a factor is printed as "more than"
+_LARGEST_FACTOR = 1_000_000
+
+
+def belief(epsilon: float) -> Message | str:
+    """What a belief of 50% can become at most, rounded up.
+
+    >>> str(belief(1.0)), str(belief(12.0))
+    ('73.2%', 'more than 99.9%')
+    """
+    percent = math.ceil(1000.0 / (1.0 + math.exp(-min(epsilon, 700.0))) - 1e-9) / 10.0
+    return f"{percent:.1f}%" if percent <= 99.9 else Message.of("more-than", number="99.9%")
+
+
+def factor(epsilon: float) -> Message | str:
+    """e^ε, rounded up to three digits.
+
+    >>> str(factor(1.0)), str(factor(0.1)), str(factor(40.0))
+    ('2.72', '1.11', 'more than 1,000,000')
+    """
+    if epsilon >= math.log(_LARGEST_FACTOR):
+        return Message.of("more-than", number=f"{_LARGEST_FACTOR:,}")
+    found = math.exp(epsilon)
+    unit = 10.0 ** (math.floor(math.log10(found)) - 2)
+    return f"{math.ceil(found / unit - 1e-9) * unit:,.10g}"
+
+
+def belief_words(epsilon: float) -> str:
+    """The belief in words."""
+    return str(belief(epsilon))
+
+
+def factor_words(epsilon: float) -> str:
+    """The factor in words."""
+    return str(factor(epsilon))
+
+
+def budget_words(value: float) -> str:
+    """A budget in human form: two digits after the leading zeros at least, never below what it is.
+
+    >>> budget_words(0.1098612289), budget_words(1.0), budget_words(1000.0), budget_words(2.7200001)
+    ('0.11', '1', '1,000', '2.73')
+    """
+    if value <= 0:
+        return "0"
+    unit = 10.0 ** min(math.floor(math.log10(value)) - 1, -2)
+    return f"{math.ceil(value / unit - 1e-6) * unit:,.10g}"
+
 
 Level = Literal["green", "amber", "red"]
 Decision = Literal["publish", "publish with these limits", "do not publish"]
@@ -36,12 +80,16 @@ DECISION_CODES: Mapping[Level, str] = {
 
 # budgets per person up to this one count as strong
 STRONG_EPSILON = 1.0
+
 # a larger δ leaves room for a record that is told outright
 LARGE_DELTA = 1e-5
+
 # statistical offices ask for groups of at least three, most for more
 SMALL_CROWD = 3
+
 # share of a column's range from which on the standard deviation of its noise dominates what it says
 MOST_RANGE_ERROR = 0.25
+
 # the same for the standard error of shares of the rows
 MOST_SHARE_ERROR = 0.1
 
@@ -378,6 +426,7 @@ def _same_records(facts: Facts) -> Message:
 
 # views that are several things
 _SEVERAL = ("counts", "rows", "values")
+
 # reasons whose sentence needs more than their facts
 _WORDED: Mapping[str, Callable[[Facts], Message]] = {
     **{code: _of_epsilon(code) for code in ("epsilon-overridden", "epsilon-weak", "epsilon-strong")},

@@ -26,8 +26,9 @@ from shoal.partition.multivariate import Ends, mdav_mixed, nominal_ends, numeric
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.method.method import Method
+    from shoal.mechanisms.method import Method
     from shoal.taxonomy import Taxonomy
+
 
 # record: the record's own cluster of one and no other; rank: intervals of ranks fixed in advance;
 # data: any cluster may change; caller: labels came from outside, nothing is known about them;

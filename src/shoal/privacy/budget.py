@@ -14,7 +14,6 @@ from shoal.text import Message
 
 # Irrational weights are rounded down to this many parts, so the shares never add up to more than ε.
 _PARTS = 2**40
-
 SPLITS = ("equal", "proportional", "optimal")
 Split = str | Mapping[str, object]
 

@@ -1,4 +1,4 @@
-"""Excerpts of large tables: the same sample of rows of original and release."""
+"""Excerpts of rows, for pages and measures that need no more than a sample."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.column import stored_numbers
 from shoal.columns.kinds import DEFAULT_REAL_STEPS, Lattice
 from shoal.columns.missing import with_gaps
-from shoal.columns.schema import Attribute
 from shoal.io import Table, read
-from shoal.method.models import MODELS
+from shoal.privacy.claims import MODELS
 
 if TYPE_CHECKING:
     from shoal.release.protect import Release
@@ -93,3 +93,8 @@ def _stored(
         computed=not MODELS[release.statement.model].of_the_table,
     )
     return with_gaps(found, gaps) if gaps.any() else found
+
+
+# attacks compare attempts with rows: of larger tables a sample is attacked
+MOST_ROWS = 50_000
+SAMPLE = 20_000

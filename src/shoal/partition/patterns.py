@@ -14,12 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.evaluation.anonymity import as_arrow, row_groups
 from shoal.io import Table
+from shoal.partition.groups import as_arrow, row_groups
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
 MISSING = -1
 
 

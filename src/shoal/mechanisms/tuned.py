@@ -15,19 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
-from shoal.method.budget import SPLITS
-from shoal.method.method import Method
-from shoal.method.registry import parameters
+from shoal.mechanisms.method import Method
+from shoal.mechanisms.registry import parameters
 from shoal.noise import parse_epsilon
+from shoal.privacy.budget import SPLITS
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:
     from shoal.columns.describe import Described
 
+
 # what `shoal tune --private` can choose
 BOUGHT = ("k", "split")
+
 # public facts, besides the settings of a method, that somebody can take from the records
 _FACTS = ("columns", "domains")
+
 # the domain of a single column
 _ONE_DOMAIN = "domain:"
 
@@ -101,7 +104,7 @@ class Tuned:
     def purchase(self, method: Method) -> Tuned | None:
         """The part that was paid for; None where nothing was, or where other values are used than the price bought.
 
-        >>> from shoal.method.registry import configured
+        >>> from shoal.mechanisms.registry import configured
         >>> bought = Tuned(("k", "domains"), Fraction(1, 10), (Choice("k", 20, (10, 20)),))
         >>> bought.purchase(configured("ranking-dp", epsilon=1, k=20)).what
         ('k',)
@@ -115,7 +118,7 @@ class Tuned:
     def taints(self, method: Method) -> tuple[Message, ...]:
         """What a statement lists among the choices that looked at the records; nothing for a choice that was paid for.
 
-        >>> from shoal.method.registry import configured
+        >>> from shoal.mechanisms.registry import configured
         >>> used = configured("ranking-dp", epsilon=1, k=30)
         >>> print(*Tuned(("k",)).taints(used))
         k was chosen by looking at the records (shoal tune).

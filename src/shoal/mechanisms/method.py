@@ -1,7 +1,7 @@
 """A method: a class whose fields are its parameters, and which says what it claims, what it spends and how it runs.
 
 A subclass is a method, an instance is a configured one. Subclasses become frozen keyword-only dataclasses by
-themselves; `shoal.method.registry` knows them by name. What rooms ask of every method is what this base class has;
+themselves; `shoal.mechanisms.registry` knows them by name. What rooms ask of every method is what this base class has;
 parameters of its own a method reads itself.
 """
 
@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 from shoal import summaries
 from shoal.display import displayed
 from shoal.errors import OptionError
-from shoal.method.claims import Case, Claim, MethodTerms, Promise
-from shoal.method.models import Model
-from shoal.method.parameters import Exact, Parameter, parameter, parameters_of, shared
-from shoal.method.stages import PARTITIONS, PartitionStage, Stability
-from shoal.method.verdict import NO_NOISE
+from shoal.mechanisms.parameters import Exact, Parameter, parameter, parameters_of, shared
+from shoal.mechanisms.partition_stage import PARTITIONS, PartitionStage, Stability
 from shoal.noise.gaussian import parse_delta, rho_from
 from shoal.origin import Outside
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant, Adjacency, Currency
+from shoal.privacy.claims import Case, Claim, MethodTerms, Model, Promise
+from shoal.privacy.verdict import NO_NOISE
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -35,8 +34,8 @@ if TYPE_CHECKING:
     from shoal.evaluation.measured import Check
     from shoal.io import Table
     from shoal.mechanisms.base import Rebuilt
-    from shoal.method.budget import Plan
     from shoal.noise import Source
+    from shoal.privacy.budget import Plan
     from shoal.progress import Progress
 
 
@@ -101,7 +100,7 @@ class Method:
             overrides the methods of this class instead.
         kinds: of columns that it takes.
         claims: what it claims, case by case.
-        partition: the stage that groups records, of `shoal.method.stages.PARTITIONS`.
+        partition: the stage that groups records, of `shoal.mechanisms.partition_stage.PARTITIONS`.
         outside: whose it is, None for the package's own; set when it is registered.
         synthetic: its rows are drawn and belong to nobody.
         freezes: it makes clusters that a claim "given the partition" takes as fixed (`freeze`, `run_frozen`).

@@ -12,10 +12,9 @@ from typing import Any
 from shoal.columns.circumstances import MOST_EPSILON, Declared, Recorded
 from shoal.decimals import exact
 from shoal.errors import InputError
-from shoal.method.claims import StatementTerms
-from shoal.method.models import MODELS
-from shoal.method.verdict import DATA_DEPENDENT, Reason, too_much
 from shoal.privacy import Adjacency
+from shoal.privacy.claims import MODELS, StatementTerms
+from shoal.privacy.verdict import DATA_DEPENDENT, Reason, too_much
 from shoal.text import Message, catalogue
 
 # denominators that a written number is tried with, the simplest first
@@ -254,8 +253,10 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "attributes": _by_name(_by_name(_text)),
     "versions": _by_name(_text),
 }
+
 # what a statement says one by one
 _TERMS = ("conditions", "data_dependent", "not_promised", "steps")
+
 # codes of what statements say without facts, besides those of the models
 _ALONE = (
     "about-one-row",
@@ -288,8 +289,10 @@ _ALONE = (
     "taking-part-not-hidden",
     "tree-by-noisy-rows",
 )
+
 # only where the claim has a δ
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
+
 # only where they are not as usual
 _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
     **{
@@ -300,8 +303,10 @@ _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
         "public_rows": _whole,
     }
 }
+
 # what a statement says in other words, too
 _DERIVED = ("sentence", "publishable", "verdict", "neighbours", "not_publishable_because")
+
 # the first format says these in words only
 _IN_WORDS: Mapping[str, Callable[[Any], Any]] = {
     "neighbours": _perhaps(_adjacency_of),
@@ -313,5 +318,6 @@ _PARTS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "declared": _of_declared,
     "recorded": _of_recorded,
 }
+
 # what the first format gave as reasons, besides an ε that is too large
 _WITHOUT_FACTS = ("seeded", "no-guarantee", "not-clipped", DATA_DEPENDENT)

@@ -1,7 +1,4 @@
-"""How far one record of the actual table can move a cluster: records and clusters come in, noise scales leave.
-
-Every figure here is computed from private records: it may steer the noise of a release, but never be published.
-"""
+"""Sensitivities of cluster sums: global, and local to the actual records."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise import round_up_scale
+from shoal.noise.families import laplace_scale
 from shoal.partition import Partition
 
 Whole = NDArray[np.int64]
@@ -208,3 +206,24 @@ def _at_least(scales: NDArray[np.object_], floor: Fraction, sizes: Whole) -> NDA
         return scales
     least = _fractions(sizes, lambda size: floor * Fraction(size))
     return np.where(scales < least, least, scales)
+
+
+def cluster_sum_scale(steps: int, epsilon: Fraction) -> Fraction:
+    """Scale, in lattice steps, of the Laplace noise on every cluster sum of one attribute.
+
+    Dividing a sum with noise of this scale by |C| afterwards is the same as noise of scale W/(|C|·ε) on the
+    mean, and stays exact on integers.
+
+    Guarantee:
+        Replacing one record changes the sums of one attribute by at most W = `steps` in L1 norm, over all
+        clusters together, in three situations: the clusters are held fixed (one sum moves by at most W); every
+        record is a cluster of its own; the clusters are intervals of ranks fixed in advance (the changes
+        telescope). Discrete Laplace noise of scale W/ε then costs at most ε. Proof: docs/proofs/sums.md.
+
+    Reference:
+        MDAI-2017, Proposition 2; PSD-2014, Lemma 1.
+
+    >>> cluster_sum_scale(12000, Fraction(1, 2))
+    Fraction(24000, 1)
+    """
+    return laplace_scale(steps, epsilon)

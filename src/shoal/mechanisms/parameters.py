@@ -1,9 +1,4 @@
-"""Parameters of methods: fields that know their form, range, choices, default, kinds of column and one sentence.
-
-A method class declares each parameter once. Validation, recipes, options of the command line, `shoal methods`, the
-controls of Studio, docs/methods.md and the messages about a wrong value follow from that. What several methods have is
-worded once, in `SHARED`.
-"""
+"""Parameters of methods: declarations, checks, and the parameters that several methods share."""
 
 from __future__ import annotations
 
@@ -18,12 +13,12 @@ from shoal.columns.kinds import KINDS, ORDERED_KINDS, OUTSIDE
 from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
-from shoal.method import forms
-from shoal.method.budget import SPLITS
-from shoal.method.forms import Form
+from shoal.mechanisms import forms
+from shoal.mechanisms.forms import Form
 from shoal.noise.families import NOISES
 from shoal.noise.scale import LARGEST, SMALLEST
 from shoal.noise.staircase import OPTIMISE
+from shoal.privacy.budget import SPLITS
 
 # an exact number: whatever a form reads (a decimal text, a whole number, a fraction) comes in, a Fraction is kept
 Exact = Any
@@ -299,11 +294,10 @@ _SHARED = (
         "columns whose values divide the table: groups are made within each stratum, never across",
     ),
 )
-
 SHARED: Mapping[str, Parameter] = {parameter.name: parameter for parameter in _SHARED}
 
 # What a caller says about the table and not about the method. They are read where tables are described
-# (`shoal.columns.declaration`, `shoal.method.tuned`); names, words and choices stand here with all others.
+# (`shoal.columns.declaration`, `shoal.mechanisms.tuned`); names, words and choices stand here with all others.
 DECLARATIONS: Mapping[str, Parameter] = {
     setting.name: setting
     for setting in (
@@ -382,7 +376,7 @@ def parameter(
     """Declare a parameter of a method class.
 
     Args:
-        form: how a value is written and read, one of `shoal.method.forms`.
+        form: how a value is written and read, one of `shoal.mechanisms.forms`.
         about: one plain sentence, without its end.
         default: what holds where nothing is given; None where that follows from the rest.
         group: where a help text shows it.

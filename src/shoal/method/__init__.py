@@ -1,1 +1,0 @@
-"""Methods as data: settings, presets, what each promises, budgets, recipes and statements."""

@@ -1,1 +1,0 @@
-"""How far one record can move what is released."""
