@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from shoal.mechanisms.pairs import correlation, currency, joint, model, oneway, plan, rows, tables, triples
-from shoal.mechanisms.pairs.currency import Concentrated, PureEpsilon, Shape
+from shoal.mechanisms.pairs import budget, measure_one, measure_pairs, model, sample
+from shoal.mechanisms.pairs import model as correlation
+from shoal.mechanisms.pairs import model as tables
+from shoal.mechanisms.pairs.budget import Concentrated, PureEpsilon, Shape
 from shoal.mechanisms.tree import intervals
-from shoal.mechanisms.tree.gate import scale_of
+from shoal.mechanisms.tree.layout import scale_of
 from shoal.noise import discrete_laplace, round_up_scale
 from shoal.privacy import Spend
 
@@ -81,8 +83,8 @@ def _independent(first: Any, second: Any, r: float) -> Any:
     return np.outer(first, second)
 
 
-NO_TAILS = [(joint, "TOO_MUCH", 0.0)]
-ALL_TAILS = [(joint, "TOO_MUCH", 1e9)]
+NO_TAILS = [(measure_pairs, "TOO_MUCH", 0.0)]
+ALL_TAILS = [(measure_pairs, "TOO_MUCH", 1e9)]
 # what rounds of bisection asked for before they looked for what is least known
 FIXED = (0.5, 0.5, 0.2, 0.8, 0.5, 0.5, 0.1, 0.9, 0.5, 0.5)
 
@@ -94,15 +96,15 @@ VARIATIONS = (
             (PureEpsilon, "deviation", _laplace_deviation),
             (PureEpsilon, "needed", _laplace_needed),
             (PureEpsilon, "measure", _laplace),
-            (currency, "FEWEST_SIGNS", 10**6),
+            (budget, "FEWEST_SIGNS", 10**6),
         ],
     ),
-    Variation("blocks instead of elliptope noise", [(currency, "FEWEST_SIGNS", 10**6)]),
-    Variation("bisection asks for fixed quantiles only", [(oneway, "_QUANTILES", FIXED)]),
-    Variation("four rounds of bisection", [(plan, "_MOST_ROUNDS", 4)]),
-    Variation("eight rounds of bisection", [(plan, "_MOST_ROUNDS", 8)]),
-    Variation("trees instead of bisection", [(plan, "_SHALLOW", 0)]),
-    Variation("trees where they have three levels", [(plan, "_SHALLOW", 2)]),
+    Variation("blocks instead of elliptope noise", [(budget, "FEWEST_SIGNS", 10**6)]),
+    Variation("bisection asks for fixed quantiles only", [(measure_one, "_QUANTILES", FIXED)]),
+    Variation("four rounds of bisection", [(budget, "_MOST_ROUNDS", 4)]),
+    Variation("eight rounds of bisection", [(budget, "_MOST_ROUNDS", 8)]),
+    Variation("trees instead of bisection", [(budget, "_SHALLOW", 0)]),
+    Variation("trees where they have three levels", [(budget, "_SHALLOW", 2)]),
     Variation("cut points: later levels get 1.6 times more", [(PureEpsilon, "cut_growth", Fraction(8, 5))]),
     Variation("correlations never shrunk", [(model, "shrunk", _plain)]),
     Variation("spectral shrinkage always", [(correlation, "_LITTLE_EDGE", 0.0)]),
@@ -113,15 +115,15 @@ VARIATIONS = (
     Variation("tables start from independence", [(tables, "copula_table", _independent)]),
     Variation("no odd records", [(tables, "_ODD", 0.0)]),
     Variation("contrasts fitted once, not in turn", [(tables, "_PASSES", 0)]),
-    Variation("no polish", [(rows, "SWEEPS", 0)]),
-    Variation("no Gibbs sweeps", [(rows, "GIBBS", 0)]),
+    Variation("no polish", [(sample, "SWEEPS", 0)]),
+    Variation("no Gibbs sweeps", [(sample, "GIBBS", 0)]),
     Variation("single attributes get 30%", [(PureEpsilon, "oneway", Fraction(3, 10))]),
     Variation("single attributes get 70%", [(PureEpsilon, "oneway", Fraction(7, 10))]),
     Variation("n private", options={"rows": None}),
     Variation("replace-one", options={"rows": None, "neighbours": "replace-one"}),
     Variation("without joint tails", NO_TAILS),
     Variation("joint tails whatever their noise", ALL_TAILS),
-    Variation("values exchanged in all bins", [(joint, "_WIDE", -1.0)]),
+    Variation("values exchanged in all bins", [(measure_pairs, "_WIDE", -1.0)]),
     Variation("δ = 1e-6", options=DELTA),
     Variation("δ = 1e-6, without joint tails", NO_TAILS, DELTA),
     Variation("δ = 1e-6, joint tails whatever their noise", ALL_TAILS, DELTA),
@@ -129,7 +131,7 @@ VARIATIONS = (
     # the same as above, measured by more scores
     Variation("pairs only", options={"triples": False}),
     Variation("with triples", options={"triples": True}),
-    Variation("with triples, however small", [(triples, "LARGE", 0.0)], {"triples": True}),
+    Variation("with triples, however small", [(measure_pairs, "LARGE", 0.0)], {"triples": True}),
     Variation("δ = 1e-6, pairs only", options={"triples": False, **DELTA}),
     Variation("δ = 1e-6, with triples", options={"triples": True, **DELTA}),
     Variation("tree-dp, add-remove", options={"neighbours": "add-remove"}, method="tree-dp"),
@@ -208,7 +210,7 @@ STUDIES = {
         ),
         "For pairs with a heavy column, sums of products of values about their means are measured, and values are "
         "exchanged between rows of one wide bin until the rows have them. It is done where noise on the correlations "
-        f"is at most {joint.TOO_MUCH:g} in the median of the pairs, which follows from ε, the number of rows, and the "
+        f"is at most {measure_pairs.TOO_MUCH:g} in the median of the pairs, which follows from ε, n and the "
         "noisy distributions of single columns; elsewhere a row is the same with and without. The made-up tables were "
         "not looked at while the rule was made: lognormal columns of two factors, power tails over a Gaussian copula, "
         "a few large firms among small ones, totals and their parts, Student's t with 3 degrees of freedom, and two "

@@ -26,7 +26,7 @@ from pyarrow import csv
 
 import shoal
 from benchmarks.tree_shapes import SHAPES, made_up
-from shoal.mechanisms.tree import boxes, intervals, layout, mechanism
+from shoal.mechanisms.tree import intervals, layout, mechanism, sample
 from tools.public_data import data_folder
 
 DATA = data_folder()
@@ -161,8 +161,8 @@ IDEAS: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
     "values of small domains counted one by one": lambda: _changed(
         (layout.Layout, "counts_values", lambda *facts, **kind: False)
     ),
-    "size by width and records (by width alone)": lambda: _changed((boxes, "_sizes", _by_width)),
-    "size by width and records (attributes in turn)": lambda: _changed((boxes, "_sizes", _by_turns)),
+    "size by width and records (by width alone)": lambda: _changed((sample, "_sizes", _by_width)),
+    "size by width and records (attributes in turn)": lambda: _changed((sample, "_sizes", _by_turns)),
     "the prototype's shares .3 / .1 / .1 / .5 instead of the rule's": lambda: _changed(
         (layout, "_stage_shares", _prototype_shares)
     ),

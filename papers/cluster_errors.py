@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from papers.desk import read_table
 from shoal.io import Table, read
 from shoal.mechanisms.cluster_methods import InsensitiveDP, PartitionMethod
-from shoal.mechanisms.insensitive.size import paying_clusters
-from shoal.mechanisms.mask import Clusters
+from shoal.mechanisms.clusters import Clusters
+from shoal.mechanisms.insensitive import paying_clusters
 from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.protect import Preparation, carry_out, prepare

@@ -14,9 +14,8 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, OptionError
-from shoal.mechanisms.recipe import load_recipe, recipe_text
+from shoal.mechanisms.recipe import Choice, Tuned, load_recipe, recipe_text
 from shoal.mechanisms.registry import claim_words, configured, method_class, names
-from shoal.mechanisms.tuned import Choice, Tuned
 from shoal.noise import epsilon_from, rho_from
 from shoal.privacy import statement
 from shoal.report.words import epsilon_words, explanation

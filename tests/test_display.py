@@ -35,7 +35,8 @@ import shoal
 from shoal.auditing import auditor
 from shoal.display import Summary, as_html, as_text, displayed
 from shoal.io import read
-from shoal.mechanisms.kanonymity import algorithms as kanonymity
+from shoal.mechanisms.kanonymity.grouping_algorithms import close_groups, diversify
+from shoal.mechanisms.kanonymity.swap_algorithms import dissect, swap_ranking
 from shoal.query.facts import prepare as prepare_queries
 from shoal.release.protect import prepare
 from shoal.tuning.grid import Figure
@@ -140,14 +141,14 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "schema": lambda: shoal.Schema.infer(marked()),
     "partition": lambda: shoal.partition.mdav(income(), 5),
     "queries": lambda: prepare_queries(marked(), SCHEMA),
-    "swap": lambda: kanonymity.swap_ranking([income()], 5),
-    "dissected": lambda: kanonymity.dissect(
+    "swap": lambda: swap_ranking([income()], 5),
+    "dissected": lambda: dissect(
         {"income": income()},
         {"town": np.array(marked()["town"].to_pylist())},
         shoal.partition.mdav(income(), 5),
     ),
-    "close groups": lambda: kanonymity.close_groups(income()[:, None], np.arange(N) % 3, 2, 5),
-    "joined groups": lambda: kanonymity.diversify(
+    "close groups": lambda: close_groups(income()[:, None], np.arange(N) % 3, 2, 5),
+    "joined groups": lambda: diversify(
         shoal.partition.mdav(income(), 5), income()[:, None], [np.arange(N) % 3], 3
     ),
 }

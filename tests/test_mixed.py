@@ -539,7 +539,8 @@ class Watched:
     """Runs a method without noise and keeps the sums and counts that noise would have covered, with their scales."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, factor: int) -> None:
-        from shoal.mechanisms import clusters, mask
+        from shoal.mechanisms import clusters
+        from shoal.mechanisms import clusters as mask
 
         self.seen: list[tuple[str, Any, Any]] = []
         real = mask.mask_group

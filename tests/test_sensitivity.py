@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
-import shoal.mechanisms.mask
+import shoal.mechanisms.clusters
 import shoal.noise.families
 from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import round_up_scale
@@ -117,7 +117,7 @@ class Watched:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.scales: list[Fraction] = []
         self.sums: list[np.ndarray] = []
-        monkeypatch.setattr(shoal.mechanisms.mask, "discrete_laplace", self.draw)
+        monkeypatch.setattr(shoal.mechanisms.clusters, "discrete_laplace", self.draw)
         monkeypatch.setattr(shoal.noise.families, "discrete_laplace", self.draw)
         summed = Partition.sums
 

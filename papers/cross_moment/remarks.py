@@ -15,8 +15,8 @@ import shoal
 from papers.cross_moment.measure import SETS, Cell, Floats, log_errors, matrix
 from papers.desk import Desk, Task, read_table
 from papers.textbook import histogram_cells
-from shoal.mechanisms.moments.statistics.eigen import Spectrum
-from shoal.mechanisms.moments.statistics.sensitivity import eigenvector_changes
+from shoal.mechanisms.moments.spectra import Spectrum
+from shoal.mechanisms.moments.statistics import eigenvector_changes
 from shoal.partition import Partition, insensitive, mdav, ranking
 
 # a skew-normal variable stays below this skewness

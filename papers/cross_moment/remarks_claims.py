@@ -16,8 +16,7 @@ from papers.linked_columns import Linked
 from papers.study import Claim, Section, counted
 from papers.textbook import local_loss, parallel_loss
 from papers.texts import judging, wording
-from shoal.mechanisms.moments.statistics import Summary
-from shoal.mechanisms.moments.statistics.sensitivity import eigenvector_changes
+from shoal.mechanisms.moments.statistics import Summary, eigenvector_changes
 
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")

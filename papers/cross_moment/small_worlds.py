@@ -12,12 +12,8 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 
 from papers.cross_moment.measure import Floats
-from shoal.mechanisms.moments.statistics import Summary
-from shoal.mechanisms.moments.statistics.eigen import Spectrum
-from shoal.mechanisms.moments.statistics.sensitivity import (
-    eigenvector_changes,
-    eigenvector_changes_as_printed,
-)
+from shoal.mechanisms.moments.spectra import Spectrum
+from shoal.mechanisms.moments.statistics import Summary, eigenvector_changes, eigenvector_changes_as_printed
 
 
 def _statistics(rows: Floats, order: int) -> Floats:

@@ -12,9 +12,9 @@ from papers.cross_moment.measure import SETS, matrix
 from papers.desk import Desk
 from papers.study import Claim, Erratum, Number, Section
 from papers.texts import judging, numbering, printed_errors, wording
-from shoal.mechanisms.moments.statistics import Summary
-from shoal.mechanisms.moments.statistics.repair import variance_caps
-from shoal.mechanisms.moments.statistics.sensitivity import (
+from shoal.mechanisms.moments.sampling import variance_caps
+from shoal.mechanisms.moments.statistics import (
+    Summary,
     coskewness_change,
     coskewness_change_as_printed,
     covariance_change,

@@ -19,7 +19,7 @@ from papers.mdai2017.curves import (
 from papers.mdai2017.facts import increases, matrix, widths
 from papers.study import Claim, counted
 from papers.texts import judging
-from shoal.mechanisms.insensitive.size import paying_clusters
+from shoal.mechanisms.insensitive import paying_clusters
 from shoal.partition import mdav
 
 judge = judging("mdai2017/texts")

@@ -21,7 +21,7 @@ from papers.thesis.chapter3_runs import (
     swapped_mdav,
     swapped_ranking,
 )
-from shoal.mechanisms.kanonymity.algorithms import permute_within, swap_mdav, swap_ranking
+from shoal.mechanisms.kanonymity.swap_algorithms import permute_within, swap_mdav, swap_ranking
 from shoal.noise import Seeded
 from shoal.partition import Partition, mdav, normalise, ranking, vmdav
 

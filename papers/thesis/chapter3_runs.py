@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from papers.desk import read_table
 from papers.thesis.chapter3_print import ATTRIBUTES, FIRST_PROTECTED
-from shoal.mechanisms.kanonymity.algorithms import swap_mdav, swap_ranking
+from shoal.mechanisms.kanonymity.swap_algorithms import swap_mdav, swap_ranking
 from shoal.noise import Seeded, Source
 from shoal.partition import mdav
 

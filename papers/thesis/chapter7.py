@@ -22,9 +22,13 @@ from papers.thesis.chapter7_worlds import (
     theoretical,
 )
 from shoal.evaluation.checks import check
-from shoal.mechanisms.kanonymity.algorithms import allot, dissect, ordered_buckets
-from shoal.mechanisms.kanonymity.algorithms.buckets import bucket_count
-from shoal.mechanisms.kanonymity.algorithms.tcloseness import bucket_distance
+from shoal.mechanisms.kanonymity.grouping_algorithms import (
+    allot,
+    bucket_count,
+    bucket_distance,
+    ordered_buckets,
+)
+from shoal.mechanisms.kanonymity.swap_algorithms import dissect
 from shoal.noise import Seeded
 from shoal.partition import Partition
 

@@ -25,7 +25,7 @@ from papers.thesis.chapter7_worlds import (
     supports_of_neighbours,
     theoretical,
 )
-from shoal.mechanisms.kanonymity.algorithms import allot
+from shoal.mechanisms.kanonymity.grouping_algorithms import allot
 
 judge = judging("thesis/chapter7")
 

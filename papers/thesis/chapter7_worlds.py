@@ -12,8 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from papers.desk import read_table
-from shoal.mechanisms.kanonymity.algorithms import allot, close_groups, ordered_buckets, permute_within
-from shoal.mechanisms.kanonymity.algorithms.allotment import bounds, group_sizes
+from shoal.mechanisms.kanonymity.grouping_algorithms import (
+    allot,
+    bounds,
+    close_groups,
+    group_sizes,
+    ordered_buckets,
+)
+from shoal.mechanisms.kanonymity.swap_algorithms import permute_within
 from shoal.noise import Seeded, discrete_laplace
 from shoal.partition import Partition, mdav, normalise, optimal, ranking
 from shoal.partition.groups import count_groups, ratio_distances

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 import shoal
-import shoal.mechanisms.insensitive.mechanism as insensitive
-import shoal.mechanisms.tree.gate as gate
+import shoal.mechanisms.insensitive as insensitive
 import shoal.mechanisms.tree.intervals as intervals
+import shoal.mechanisms.tree.layout as gate
 import shoal.mechanisms.tree.mechanism as tree
-import shoal.mechanisms.tree.values as values
+import shoal.mechanisms.tree.mechanism as values
 import shoal.noise.families
 import shoal.query.answers
 import shoal.query.protocols

@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import shoal
-import shoal.mechanisms.pairs.joint as joint
+import shoal.mechanisms.pairs.measure_one as oneway
+import shoal.mechanisms.pairs.measure_pairs as joint
 import shoal.mechanisms.pairs.mechanism as pairs
 import shoal.mechanisms.pairs.model as model
-import shoal.mechanisms.pairs.oneway as oneway
-from shoal.mechanisms.pairs.currency import PureEpsilon
+from shoal.mechanisms.pairs.budget import PureEpsilon
 from shoal.noise import Source
 from shoal.privacy import OverspendError, Spend
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-import shoal.mechanisms.pairs.drawing as drawing
+import shoal.mechanisms.pairs.measure_pairs as triples
 import shoal.mechanisms.pairs.mechanism as mechanism
-import shoal.mechanisms.pairs.triples as triples
+import shoal.mechanisms.pairs.sample as drawing
 from shoal.privacy import OverspendError
 
 from .accounting import Account, concentrated, no_accountant, total

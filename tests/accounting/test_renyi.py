@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import shoal
+import shoal.mechanisms.pairs.measure_one as oneway
 import shoal.mechanisms.pairs.mechanism as pairs
-import shoal.mechanisms.pairs.oneway as oneway
-from shoal.mechanisms.pairs.currency import Concentrated
+from shoal.mechanisms.pairs.budget import Concentrated
 from shoal.noise import epsilon_from, rho_from
 from shoal.privacy import Spend
 

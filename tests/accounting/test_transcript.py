@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import shoal
-import shoal.mechanisms.mask
+import shoal.mechanisms.clusters
 import shoal.tuning.private
 from shoal.noise import discrete_laplace, exponential_choice
 
@@ -36,31 +36,31 @@ def test_a_replay_releases_the_same_table_of_other_records() -> None:
 
 
 def test_afterwards_the_package_draws_by_itself_again() -> None:
-    before = shoal.mechanisms.mask.discrete_laplace
+    before = shoal.mechanisms.clusters.discrete_laplace
     with recording():
-        assert shoal.mechanisms.mask.discrete_laplace is not before
-    assert shoal.mechanisms.mask.discrete_laplace is before is discrete_laplace
+        assert shoal.mechanisms.clusters.discrete_laplace is not before
+    assert shoal.mechanisms.clusters.discrete_laplace is before is discrete_laplace
     with pytest.raises(ZeroDivisionError), recording():
         _ = 1 / 0
-    assert shoal.mechanisms.mask.discrete_laplace is before
+    assert shoal.mechanisms.clusters.discrete_laplace is before
 
 
 def test_a_name_that_a_module_gets_after_the_search_is_replaced_too(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(shoal.mechanisms.mask, "another", discrete_laplace, raising=False)
+        patch.setattr(shoal.mechanisms.clusters, "another", discrete_laplace, raising=False)
         with recording():
-            assert shoal.mechanisms.mask.another is not discrete_laplace
-        assert shoal.mechanisms.mask.another is discrete_laplace
+            assert shoal.mechanisms.clusters.another is not discrete_laplace
+        assert shoal.mechanisms.clusters.another is discrete_laplace
         # whatever a test puts in the place of a draw stays
-        patch.setattr(shoal.mechanisms.mask, "discrete_laplace", max)
+        patch.setattr(shoal.mechanisms.clusters, "discrete_laplace", max)
         with recording():
-            assert shoal.mechanisms.mask.discrete_laplace is max
+            assert shoal.mechanisms.clusters.discrete_laplace is max
     with recording():
-        assert shoal.mechanisms.mask.discrete_laplace not in (max, discrete_laplace)
+        assert shoal.mechanisms.clusters.discrete_laplace not in (max, discrete_laplace)
 
 
 def sums(noise: int, private: int, times: int = 1, again: bool = False) -> None:
-    drawn = shoal.mechanisms.mask.discrete_laplace(2, noise)
+    drawn = shoal.mechanisms.clusters.discrete_laplace(2, noise)
     for _ in range(times):
         _ = np.full(noise, private) + drawn
     if again:
@@ -88,15 +88,15 @@ def test_noise_that_is_not_added_once_to_a_private_number_is_a_divergence() -> N
     with pytest.raises(DivergenceError, match="twice"), recording():
         sums(2, 5, times=2)
     with pytest.raises(DivergenceError, match="multiply"), recording():
-        _ = 2 * shoal.mechanisms.mask.discrete_laplace(2, 3)
+        _ = 2 * shoal.mechanisms.clusters.discrete_laplace(2, 3)
     with pytest.raises(DivergenceError, match="float"), recording():
-        _ = 2.5 + shoal.mechanisms.mask.discrete_laplace(2, 3)
+        _ = 2.5 + shoal.mechanisms.clusters.discrete_laplace(2, 3)
 
 
 def test_a_release_that_depends_on_more_than_the_draws_is_a_divergence(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    honest = shoal.mechanisms.mask.mask_group
+    honest = shoal.mechanisms.clusters.mask_group
 
     def leaking(group, *rest):  # type: ignore[no-untyped-def]
         masked = honest(group, *rest)

@@ -49,7 +49,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         rank_methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 800)
     )
     monkeypatch.setattr(rank_methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 1000))
-    monkeypatch.setattr("shoal.mechanisms.tree.rows.BLOCK", 512)
+    monkeypatch.setattr("shoal.mechanisms.tree.sample.BLOCK", 512)
 
 
 def rows(table: pa.Table) -> list[tuple[Any, ...]]:

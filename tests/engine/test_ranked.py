@@ -14,7 +14,7 @@ from twice import Twice
 
 import shoal
 from shoal.io.binary_files import frozen
-from shoal.mechanisms.moments.statistics import draw
+from shoal.mechanisms.moments import sampling
 from shoal.release import opening
 from shoal.release.engines import moment_method, neighbours, rank_methods, ranks, swap_method, tasks, work
 from shoal.release.engines.run import table_elsewhere, write_release
@@ -47,10 +47,10 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges, blocks, runs and buckets so small that a few hundred rows have many of each."""
-    monkeypatch.setattr(draw, "BLOCK", 32)
+    monkeypatch.setattr(sampling, "BLOCK", 32)
     monkeypatch.setattr(tasks, "OUT", 128)
     # a function of the package hides the module of this name
-    swap = sys.modules["shoal.mechanisms.kanonymity.algorithms.swap"]
+    swap = sys.modules["shoal.mechanisms.kanonymity.swap_algorithms.swap"]
     for module, names in (
         (swap, {"BLOCK": 16}),
         (swap_method, {"RANGE": 64}),

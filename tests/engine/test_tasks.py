@@ -19,7 +19,7 @@ from pyarrow import parquet
 from twice import Twice
 
 import shoal
-import shoal.mechanisms.pairs.drawing as drawing
+import shoal.mechanisms.pairs.sample as drawing
 from shoal.io.binary_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source
 from shoal.noise.entropy import Keyed, computed_again, fresh_key

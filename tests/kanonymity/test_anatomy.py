@@ -16,7 +16,7 @@ from samples import LIBRARIES
 
 import shoal
 from shoal import ClaimError, OptionError
-from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
+from shoal.mechanisms.kanonymity.grouping_algorithms import ordered_buckets
 from shoal.partition import ranking
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal import InputError, OptionError, Partition
-from shoal.mechanisms.kanonymity.algorithms import bring_close, dissect, diversify
-from shoal.mechanisms.kanonymity.algorithms.merging import squared_error
+from shoal.mechanisms.kanonymity.grouping_algorithms import bring_close, diversify, squared_error
+from shoal.mechanisms.kanonymity.swap_algorithms import dissect
 from shoal.noise import Seeded
 from shoal.partition import mdav
 from shoal.partition.groups import count_groups, equal_distances, ordered_distances

@@ -24,7 +24,7 @@ from shoal import Attribute, OptionError, Schema
 from shoal.cli import run
 from shoal.evaluation.disclosure._kernels import minimal_uniques
 from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
-from shoal.mechanisms.suppression.several import Combination, emptied_for_all
+from shoal.mechanisms.suppression.mechanism import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
 from shoal.partition.frequencies import as_category, as_wildcard
 from shoal.partition.groups import (

@@ -17,7 +17,7 @@ import shoal
 from shoal import ClaimError, OptionError, Schema, Taxonomy
 from shoal.cli import run
 from shoal.io import read
-from shoal.mechanisms.kanonymity.algorithms import ordered_buckets
+from shoal.mechanisms.kanonymity.grouping_algorithms import ordered_buckets
 from shoal.partition import mdav, ranking
 from shoal.partition.groups import count_groups, ratio_distances
 from shoal.partition.multivariate import mdav_mixed

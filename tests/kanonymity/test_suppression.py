@@ -20,12 +20,9 @@ from suppression_oracle import NothingDiffersError, counts_of, reference_run
 import shoal
 from shoal import Attribute, Schema
 from shoal.cli import run
-from shoal.mechanisms.suppression.greedy import Assignment, finished
+from shoal.mechanisms.suppression.bound import priced_bound, program_of, share_bound, solved
 from shoal.mechanisms.suppression.keys import Keys
-from shoal.mechanisms.suppression.prices import priced_bound
-from shoal.mechanisms.suppression.program import program_of, share_bound, solved
-from shoal.mechanisms.suppression.refine import refined
-from shoal.mechanisms.suppression.search import fewest
+from shoal.mechanisms.suppression.search import Assignment, fewest, finished, refined
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
 from shoal.report import internal_report
 from tools.offices import KEYS4, KEYS6, KEYS_MISSING, adult

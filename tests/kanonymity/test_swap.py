@@ -15,7 +15,7 @@ from scipy.stats import chi2
 
 from shoal import OptionError, Partition
 from shoal.errors import InputError
-from shoal.mechanisms.kanonymity.algorithms import permute_within, swap, swap_mdav, swap_ranking
+from shoal.mechanisms.kanonymity.swap_algorithms import permute_within, swap, swap_mdav, swap_ranking
 from shoal.noise import Seeded, Source, SystemEntropy
 from shoal.partition import mdav, ranking
 

@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal import OptionError
-from shoal.mechanisms.kanonymity.algorithms import (
+from shoal.mechanisms.kanonymity.grouping_algorithms import (
     allot,
+    bounds,
+    bucket_distance,
     close_groups,
     compound_buckets,
+    group_sizes,
     nominal_buckets,
     ordered_buckets,
 )
-from shoal.mechanisms.kanonymity.algorithms.allotment import bounds, group_sizes
-from shoal.mechanisms.kanonymity.algorithms.tcloseness import bucket_distance
 from shoal.partition.groups import count_groups, ratio_distances
 from tests.conftest import examples
 
@@ -154,7 +155,7 @@ def test_records_of_a_group_are_closer_in_the_quasi_identifiers_than_by_chance()
 
 
 def test_large_tables_are_halved_and_keep_every_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shoal.mechanisms.kanonymity.algorithms.tcloseness._BLOCK", 100)
+    monkeypatch.setattr("shoal.mechanisms.kanonymity.grouping_algorithms._BLOCK", 100)
     rng = np.random.default_rng(9)
     X = rng.normal(size=(2_000, 3))
     buckets = ordered_buckets(rng.integers(0, 50, 2_000), 3)

@@ -14,14 +14,14 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-import shoal.mechanisms.insensitive.mechanism as insensitive
-import shoal.mechanisms.moments.masking as masking
+import shoal.mechanisms.insensitive as insensitive
+import shoal.mechanisms.moments.mechanism as masking
 import shoal.mechanisms.moments.spectra as spectra
 from shoal.errors import ShoalError
 from shoal.io import read
 from shoal.io.binary_files import frozen
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.moments.statistics.eigen import Spectrum
+from shoal.mechanisms.moments.spectra import Spectrum
 from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, OverspendError, Parallel

@@ -18,9 +18,8 @@ import shoal
 from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms.moments import masking
-from shoal.mechanisms.moments.budget import MomentPlan
-from shoal.mechanisms.moments.spectra import Spectra, lattice_step
+from shoal.mechanisms.moments import mechanism
+from shoal.mechanisms.moments.spectra import MomentPlan, Spectra, lattice_step
 from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded, round_up_scale
 from shoal.release.protect import Preparation, prepare
@@ -228,8 +227,8 @@ def test_coefficients_carry_the_stated_noise(monkeypatch: pytest.MonkeyPatch, br
     )
     summary = budget.summary
     account = prepared.method.account(prepared.plan, Seeded(3))
-    noisy = masking.mask(group, fixed, budget, summary, account, prepared.method)
-    exact = masking.exact_statistics(group, masking.Centred.of(group.positions, fixed.partition), summary)
+    noisy = mechanism.mask(group, fixed, budget, summary, account, prepared.method)
+    exact = mechanism.exact_statistics(group, mechanism.Centred.of(group.positions, fixed.partition), summary)
     sizes = fixed.partition.sizes[:, np.newaxis]
     assert set(sizes.ravel()) >= {3}
     upper = np.triu_indices(3)

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
-import shoal.mechanisms.moments.masking as masking
+import shoal.mechanisms.moments.mechanism as masking
 import shoal.mechanisms.moments.spectra as spectra
 from shoal.auditing.trial import with_records
 from shoal.io import read
-from shoal.mechanisms.moments.statistics import coefficients
-from shoal.mechanisms.moments.statistics import sensitivity as bounds
-from shoal.mechanisms.moments.statistics.eigen import Spectrum
+from shoal.mechanisms.moments import statistics as bounds
+from shoal.mechanisms.moments import statistics as coefficients
+from shoal.mechanisms.moments.spectra import Spectrum
 from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.release.protect import Preparation, prepare
@@ -231,7 +231,7 @@ def test_the_printed_eigenvector_bound_would_cost_more_than_epsilon(monkeypatch:
     share = 0.8 / 2 / 4
     assert vector_loss() <= share + 1e-9
     monkeypatch.setattr(
-        "shoal.mechanisms.moments.statistics.eigen.eigenvector_changes",
+        "shoal.mechanisms.moments.spectra.eigenvector_changes",
         lambda values, change: bounds.eigenvector_changes_as_printed(values, change),
     )
     assert vector_loss() > 1.3 * share

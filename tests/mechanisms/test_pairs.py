@@ -14,18 +14,23 @@ from scipy.special import ndtr
 
 import shoal
 from shoal.errors import OptionError
-from shoal.mechanisms.pairs.contrasts import PairCounts, functions, group_sums, sign_products
-from shoal.mechanisms.pairs.correlation import nearest_correlation, shrunk, tetrachoric
-from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape, allot
-from shoal.mechanisms.pairs.gaps import with_flags
-from shoal.mechanisms.pairs.marginal import Fine, Marginal, points, slopes_for
-from shoal.mechanisms.pairs.mixture import fit
-from shoal.mechanisms.pairs.names import merged
-from shoal.mechanisms.pairs.plan import Facts, Group, halves, lay_out_oneway, lay_out_pairs
-from shoal.mechanisms.pairs.rows import block_sizes, goals_of
-from shoal.mechanisms.pairs.tables import Block, pair_tables
-from shoal.mechanisms.pairs.tails import with_tails
-from shoal.mechanisms.pairs.thresholds import places, settled
+from shoal.mechanisms.pairs.budget import (
+    Concentrated,
+    Currency,
+    Facts,
+    Group,
+    PureEpsilon,
+    Shape,
+    allot,
+    halves,
+    lay_out_oneway,
+    lay_out_pairs,
+)
+from shoal.mechanisms.pairs.marginal import Fine, Marginal, points, slopes_for, with_flags
+from shoal.mechanisms.pairs.measure_one import merged, places, settled, with_tails
+from shoal.mechanisms.pairs.measure_pairs import PairCounts, fit, functions, group_sums, sign_products
+from shoal.mechanisms.pairs.model import Block, nearest_correlation, pair_tables, shrunk, tetrachoric
+from shoal.mechanisms.pairs.sample import block_sizes, goals_of
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, Spend
 from shoal.taxonomy import Taxonomy

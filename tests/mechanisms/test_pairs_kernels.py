@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from shoal.mechanisms.pairs import _kernels as kernels
-from shoal.mechanisms.pairs.contrasts import functions
+from shoal.mechanisms.pairs.measure_pairs import functions
 
 STARTS = np.array([0, 3, 5, 9])
 

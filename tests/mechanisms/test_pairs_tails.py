@@ -10,10 +10,9 @@ import pandas as pd
 import pytest
 
 import shoal
-import shoal.mechanisms.pairs.joint as joint
-from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon
-from shoal.mechanisms.pairs.gaps import ABSENT
-from shoal.mechanisms.pairs.marginal import Fine, Marginal
+import shoal.mechanisms.pairs.measure_pairs as joint
+from shoal.mechanisms.pairs.budget import Concentrated, Currency, PureEpsilon
+from shoal.mechanisms.pairs.marginal import ABSENT, Fine, Marginal
 from shoal.noise import Seeded
 
 

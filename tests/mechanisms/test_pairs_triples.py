@@ -17,12 +17,11 @@ from scipy.special import ndtri
 
 import shoal
 from shoal.errors import OptionError
-from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon
+from shoal.mechanisms.pairs.budget import Concentrated, Currency, PureEpsilon
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, points
-from shoal.mechanisms.pairs.mixture import Mixture
-from shoal.mechanisms.pairs.rows import positions_of
-from shoal.mechanisms.pairs.triples import (
+from shoal.mechanisms.pairs.measure_pairs import (
     SHARE,
+    Mixture,
     Triples,
     exact_triples,
     lay_out_triples,
@@ -30,6 +29,7 @@ from shoal.mechanisms.pairs.triples import (
     predicted,
     to_follow,
 )
+from shoal.mechanisms.pairs.sample import positions_of
 from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.noise.gaussian import rho_from
@@ -140,7 +140,7 @@ class TestOneRecord:
         random = np.random.default_rng(2)
         records = np.stack([random.integers(0, 1 << one, 50) for one in LEVELS], axis=1)
         whole = sums(records)
-        monkeypatch.setattr("shoal.mechanisms.pairs.triples._RUN", 7)
+        monkeypatch.setattr("shoal.mechanisms.pairs.measure_pairs._RUN", 7)
         assert (sums(records) == whole).all()
 
     def test_every_record_moves_every_sum_by_one_and_scores_by_no_more(self) -> None:

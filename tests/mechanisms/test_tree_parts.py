@@ -12,15 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.errors import OptionError
-from shoal.mechanisms.tree.boxes import grow, sort_into
-from shoal.mechanisms.tree.counts import Level, consistent_counts, nearest_counts, rake, whole_counts
-from shoal.mechanisms.tree.cuts import draw_edges, rank_intervals
-from shoal.mechanisms.tree.intervals import Intervals, measure_intervals
-from shoal.mechanisms.tree.layout import Layout, lay_out
+from shoal.mechanisms.tree.intervals import (
+    Intervals,
+    Level,
+    consistent_counts,
+    draw_edges,
+    measure_intervals,
+    nearest_counts,
+    rake,
+    rank_intervals,
+    whole_counts,
+)
+from shoal.mechanisms.tree.layout import Layout, Purposes, Purse, lay_out
+from shoal.mechanisms.tree.mechanism import halved, measure_values
 from shoal.mechanisms.tree.method import TreeDP
-from shoal.mechanisms.tree.rows import draw_positions
-from shoal.mechanisms.tree.spending import Purposes, Purse
-from shoal.mechanisms.tree.values import halved, measure_values
+from shoal.mechanisms.tree.sample import draw_positions, grow, sort_into
 from shoal.noise import Seeded
 from shoal.privacy import Accountant
 from tests.conftest import examples

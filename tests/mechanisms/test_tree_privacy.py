@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 import shoal
-from shoal.mechanisms.tree import cuts, gate, intervals, mechanism, values
-from shoal.mechanisms.tree.cuts import draw_cut, rank_intervals
+from shoal.mechanisms.tree import intervals, mechanism
+from shoal.mechanisms.tree import intervals as cuts
+from shoal.mechanisms.tree import layout as gate
+from shoal.mechanisms.tree import mechanism as values
+from shoal.mechanisms.tree.intervals import draw_cut, rank_intervals
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import Seeded, choice
 from shoal.privacy import Accountant, Spend

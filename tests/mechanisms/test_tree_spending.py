@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import shoal
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms.tree import cuts, gate, intervals, mechanism
-from shoal.mechanisms.tree.layout import Layout
-from shoal.mechanisms.tree.spending import BY_ROWS, ROWS
+from shoal.mechanisms.tree import intervals, mechanism
+from shoal.mechanisms.tree import intervals as cuts
+from shoal.mechanisms.tree import layout as gate
+from shoal.mechanisms.tree.layout import BY_ROWS, ROWS, Layout
 from shoal.noise import Seeded, discrete_laplace, exponential_choice
 from shoal.privacy import Accountant, OverspendError, Spend
 from shoal.progress import silent

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shoal.mechanisms.moments.statistics import power_sums
-from shoal.mechanisms.moments.statistics.coefficients import (
+from shoal.mechanisms.moments import statistics as power_sums
+from shoal.mechanisms.moments.statistics import (
+    Centred,
     Ratios,
     coskewness_ratios,
     coskewness_step,
@@ -21,7 +22,6 @@ from shoal.mechanisms.moments.statistics.coefficients import (
     covariance_step,
     covariance_steps,
 )
-from shoal.mechanisms.moments.statistics.power_sums import Centred
 from shoal.partition import Partition
 from tests.moments import exact_oracle as oracle
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from shoal.mechanisms.moments.statistics.draw import (
+from shoal.mechanisms.moments.sampling import (
     LARGEST_SKEWNESS,
     Shape,
     draw_rows,

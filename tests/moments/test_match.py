@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from shoal.mechanisms.moments.statistics.match import matched
+from shoal.mechanisms.moments.sampling import matched
 from shoal.partition import Partition
 
 

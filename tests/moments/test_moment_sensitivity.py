@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shoal.mechanisms.moments.statistics.eigen import Spectrum
-from shoal.mechanisms.moments.statistics.sensitivity import (
+from shoal.mechanisms.moments.spectra import Spectrum
+from shoal.mechanisms.moments.statistics import (
     coskewness_change,
     coskewness_change_as_printed,
     coskewness_factors,

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from shoal.errors import OptionError
+from shoal.mechanisms.moments.sampling import Statistics, make_possible, possible, variance_caps
+from shoal.mechanisms.moments.spectra import Spectrum, entries_of_slices, slices, symmetric
 from shoal.mechanisms.moments.statistics import Summary
-from shoal.mechanisms.moments.statistics.eigen import Spectrum, entries_of_slices, slices, symmetric
-from shoal.mechanisms.moments.statistics.process import Statistics, make_possible
-from shoal.mechanisms.moments.statistics.repair import possible, variance_caps
 from shoal.noise import Seeded
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from shoal.mechanisms.moments.statistics.repair import (
+from shoal.mechanisms.moments.sampling import (
     correlations,
     nearest_correlations,
     possible,

@@ -38,7 +38,7 @@ from papers.cross_moment.measure import (
     overtakes,
 )
 from papers.cross_moment.printed import K_MIN
-from shoal.mechanisms.moments.statistics.repair import variance_caps
+from shoal.mechanisms.moments.sampling import variance_caps
 from shoal.mechanisms.registry import names
 from tests.conftest import data_file
 from tests.papers.quick import only
@@ -383,7 +383,7 @@ def test_the_largest_changes_of_small_worlds() -> None:
 
 def test_with_corrected_bounds_the_theory_would_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """The verdicts are computed: other bounds, other verdicts."""
-    from shoal.mechanisms.moments.statistics.sensitivity import coskewness_change
+    from shoal.mechanisms.moments.statistics import coskewness_change
 
     monkeypatch.setattr(theory, "coskewness_change_as_printed", coskewness_change)
     monkeypatch.setattr(

@@ -15,7 +15,7 @@ from pyarrow import csv
 import shoal
 from shoal.evaluation import evaluate
 from shoal.io import read
-from shoal.mechanisms.mask import Clusters
+from shoal.mechanisms.clusters import Clusters
 from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import Seeded
 from shoal.progress import silent

@@ -21,7 +21,7 @@ from shoal.io import ColumnType, Conventions, Table, known_type, read
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.tuned import Tuned
+    from shoal.mechanisms.recipe import Tuned
 
 
 # what a reason has at least, in characters: "because" is none

@@ -26,7 +26,7 @@ from shoal.privacy.statement import PrivacyStatement
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.tuned import Tuned
+    from shoal.mechanisms.recipe import Tuned
 
 Values = Mapping[str, int | str]
 

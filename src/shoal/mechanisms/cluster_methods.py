@@ -375,7 +375,7 @@ class InsensitiveDP(ClusterMethod):
         "clusters that change by at most one record each when one is replaced, noise on all their means"
     )
     mechanism: ClassVar[str] = "insensitive"
-    work: ClassVar[str] = "shoal.mechanisms.insensitive.mechanism"
+    work: ClassVar[str] = "shoal.mechanisms.insensitive"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     claims: ClassVar[Claim] = Claim(
         (

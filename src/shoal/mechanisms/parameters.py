@@ -297,7 +297,7 @@ _SHARED = (
 SHARED: Mapping[str, Parameter] = {parameter.name: parameter for parameter in _SHARED}
 
 # What a caller says about the table and not about the method. They are read where tables are described
-# (`shoal.columns.declaration`, `shoal.mechanisms.tuned`); names, words and choices stand here with all others.
+# (`shoal.columns.declaration`, `shoal.mechanisms.recipe`); names, words and choices stand here with all others.
 DECLARATIONS: Mapping[str, Parameter] = {
     setting.name: setting
     for setting in (

@@ -1,8 +1,10 @@
-"""Recipes and logs: the TOML files that repeat a release."""
+"""Recipes: the settings of a release as a file, and what is stated about settings chosen on the records."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,15 +12,19 @@ from shoal._version import __version__
 from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.declaration import Declaration
 from shoal.columns.schema import Schema
-from shoal.errors import InputError, OptionError
+from shoal.decimals import decimal_text
+from shoal.errors import InputError, OptionError, closest
 from shoal.io.common import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameters import DECLARATIONS
 from shoal.mechanisms.registry import parameters
+from shoal.noise import parse_epsilon
+from shoal.privacy.budget import SPLITS
 from shoal.privacy.statement import PrivacyStatement
-from shoal.text import Message
+from shoal.text import Message, listed
 
 if TYPE_CHECKING:
+    from shoal.columns.describe import Described
     from shoal.release.protect import Release
 
 
@@ -176,3 +182,266 @@ def done_in(path: Path) -> tuple[Mapping[str, str], ...]:
     if not isinstance(raw, list) or not all(isinstance(entry, Mapping) and "words" in entry for entry in raw):
         raise InputError("the-log-is-damaged", path=path)
     return tuple(raw)
+
+
+# what `shoal tune --private` can choose
+BOUGHT = ("k", "split")
+
+# public facts, besides the settings of a method, that somebody can take from the records
+_FACTS = ("columns", "domains")
+
+# the domain of a single column
+_ONE_DOMAIN = "domain:"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One setting of a private choice: its name, the value that was drawn, and all values that it was drawn from."""
+
+    setting: str
+    chosen: int | str
+    candidates: tuple[int | str, ...]
+
+    @classmethod
+    def of(cls, raw: object) -> Choice:
+        """An entry `tuned_choice` of a recipe, checked.
+
+        >>> Choice.of({"setting": "k", "chosen": 20, "candidates": [10, 20]})
+        Choice(setting='k', chosen=20, candidates=(10, 20))
+        """
+        if isinstance(raw, Choice):
+            return raw
+        if not isinstance(raw, Mapping) or set(raw) != {"setting", "chosen", "candidates"}:
+            raise OptionError("entry-tuned-choice-setting-chosen-candidates", found=raw)
+        name, chosen, candidates = raw["setting"], raw["chosen"], raw["candidates"]
+        if name not in BOUGHT:
+            raise OptionError("not-chosen-privately", found=name, allowed=BOUGHT)
+        if not isinstance(candidates, (list, tuple)) or not all(_possible(name, one) for one in candidates):
+            what = Message("sizes-such-as") if name == "k" else Message.of("some-of", allowed=SPLITS)
+            raise OptionError("tuned-choice-candidates", name=name, what=what, found=candidates)
+        if chosen not in candidates or len(set(candidates)) < max(2, len(candidates)):
+            raise OptionError(
+                "tuned-choice-least-two-different-candidates",
+                name=name,
+                chosen=chosen,
+                found=tuple(map(str, candidates)),
+            )
+        return cls(name, chosen, tuple(candidates))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "candidates": list(self.candidates)}
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """What was chosen by looking at the records, and what was paid for it.
+
+    Attributes:
+        what: names of settings, `method` among them, and of facts: `columns`, `domains`, `domain:NAME`.
+        epsilon: the budget that a private choice cost; None where nothing was paid.
+        choice: the values that this budget bought. Everything else in `what` was not paid for, and taints a statement.
+    """
+
+    what: tuple[str, ...]
+    epsilon: Fraction | None = None
+    choice: tuple[Choice, ...] = ()
+
+    @property
+    def text(self) -> str | list[str]:
+        """The names as a recipe holds them: a list where a column's name has a comma."""
+        return list(self.what) if any("," in name for name in self.what) else ", ".join(self.what)
+
+    @property
+    def words(self) -> str:
+        """The names in a sentence.
+
+        >>> Tuned(("method", "k", "split")).words
+        'method, k and split'
+        """
+        return listed(self.what, "and")
+
+    def purchase(self, method: Method) -> Tuned | None:
+        """The part that was paid for; None where nothing was, or where other values are used than the price bought.
+
+        >>> from shoal.mechanisms.registry import configured
+        >>> bought = Tuned(("k", "domains"), Fraction(1, 10), (Choice("k", 20, (10, 20)),))
+        >>> bought.purchase(configured("ranking-dp", epsilon=1, k=20)).what
+        ('k',)
+        >>> bought.purchase(configured("ranking-dp", epsilon=1, k=30)) is None
+        True
+        """
+        if self.epsilon is None or not self.choice or self._otherwise(method):
+            return None
+        return Tuned(tuple(choice.setting for choice in self.choice), self.epsilon, self.choice)
+
+    def taints(self, method: Method) -> tuple[Message, ...]:
+        """What a statement lists among the choices that looked at the records; nothing for a choice that was paid for.
+
+        >>> from shoal.mechanisms.registry import configured
+        >>> used = configured("ranking-dp", epsilon=1, k=30)
+        >>> print(*Tuned(("k",)).taints(used))
+        k was chosen by looking at the records (shoal tune).
+        >>> str(Tuned(("k",), Fraction(1, 10), (Choice("k", 20, (10, 20)),)).taints(used)[0])[:46]
+        'k was chosen privately as 20, but 30 is used: '
+        """
+        paid = tuple(choice.setting for choice in self.choice)
+        settings = tuple(name for name in self.what if name not in paid and not _is_fact(name))
+        facts = tuple(_fact(name) for name in self.what if _is_fact(name))
+        found = list(self._otherwise(method))
+        if settings:
+            code = "tuned-by-looking" if self.epsilon is None or self.choice else "tuned-unbought"
+            several = "-several" if len(settings) > 1 else ""
+            price = decimal_text(self.epsilon or Fraction(0))
+            found.append(Message.of(f"{code}{several}", names=settings, epsilon=price))
+        if len(facts) == 1 and facts[0].code == "the-domain":
+            found.append(Message("domain-by-looking", facts[0].facts))
+        elif facts:
+            found.append(Message.of("facts-by-looking", facts=facts))
+        return tuple(found)
+
+    @property
+    def condition(self) -> Message:
+        """What a statement says about a choice that was paid for."""
+        choices = tuple(
+            Message("chosen-also" if place else "chosen-from", choice.to_dict())
+            for place, choice in enumerate(self.choice)
+        )
+        return Message.of(
+            "tuned-privately", choices=choices, epsilon=decimal_text(self.epsilon or Fraction(0))
+        )
+
+    def tuned_domains(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The columns, of these, whose domains were chosen by looking at the records.
+
+        Raises:
+            OptionError: a domain is named of a column that is not released.
+        """
+        for name in self.what:
+            column = name.removeprefix(_ONE_DOMAIN)
+            if name.startswith(_ONE_DOMAIN) and column not in columns:
+                raise OptionError(
+                    "tuned-names-domain-no-released-column",
+                    column=column,
+                    option="tuned",
+                    hint=closest(column, columns),
+                )
+        return tuple(
+            column for column in columns if "domains" in self.what or f"{_ONE_DOMAIN}{column}" in self.what
+        )
+
+    def _otherwise(self, method: Method) -> tuple[Message, ...]:
+        """Where the settings of a release are not those that were bought."""
+        used = {choice.setting: method.settings().get(choice.setting) for choice in self.choice}
+        bought = tuple(choice.chosen for choice in self.choice)
+        price = decimal_text(self.epsilon or Fraction(0))
+        return tuple(
+            Message.of(
+                "bought-otherwise",
+                setting=choice.setting,
+                chosen=choice.chosen,
+                used=_shown(used[choice.setting]),
+                epsilon=price,
+                bought=bought,
+            )
+            for choice in self.choice
+            if used[choice.setting] != choice.chosen
+        )
+
+
+def tuned_settings(
+    tuned: str | Sequence[str] | Tuned | None, epsilon: Any = None, choice: Iterable[Any] | None = None
+) -> Tuned | None:
+    """The choices that a caller or a recipe says were made on the records.
+
+    Raises:
+        OptionError: a name is no setting, or a budget is given for what it cannot have paid for.
+
+    >>> tuned_settings("method, k"), tuned_settings(None)
+    (Tuned(what=('method', 'k'), epsilon=None, choice=()), None)
+    """
+    if isinstance(tuned, Tuned):
+        return _merged(tuned, epsilon, choice)
+    names = tuned.split(",") if isinstance(tuned, str) else () if tuned is None else tuned
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError("tuned-name-settings-were-chosen-records", option="tuned", found=tuned)
+    bought = _choices(choice)
+    what = tuple(
+        dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
+    )
+    known = ("method", *parameters(), *_FACTS)
+    for name in what:
+        if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
+            raise OptionError(
+                "tuned-names-no-setting-nor-columns", option="tuned", name=name, hint=closest(name, known)
+            )
+    if bought and epsilon is None:
+        raise OptionError("tuned-choice-names-what-private-choice", option="tuned_choice")
+    if epsilon is not None and not bought and (not what or not set(what) <= set(BOUGHT)):
+        raise OptionError("price-of-no-choice", option="tuned_epsilon", allowed=BOUGHT, found=what)
+    return Tuned(what, None if epsilon is None else parse_epsilon(epsilon), bought) if what else None
+
+
+def together(first: Tuned | None, second: Tuned | None) -> Tuned | None:
+    """Both; a price is that of the second.
+
+    >>> together(Tuned(("domains",)), Tuned(("k",))).words
+    'domains and k'
+    """
+    if first is None or second is None:
+        return first or second
+    return replace(second, what=tuple(dict.fromkeys((*first.what, *second.what))))
+
+
+def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> Described:
+    """A described table, with what was chosen on its records among the circumstances of its release."""
+    if tuned is None:
+        return described
+    before = described.circumstances
+    # a bound that somebody read off the records is as private as one that Shoal took from them
+    private = (*before.private_domains, *tuned.tuned_domains(described.columns))
+    circumstances = replace(
+        before,
+        data_dependent=before.data_dependent + tuned.taints(method),
+        private_domains=tuple(dict.fromkeys(private)),
+        bought=tuned.purchase(method),
+    )
+    return replace(described, circumstances=circumstances)
+
+
+def _merged(tuned: Tuned, epsilon: Any, choice: Iterable[Any] | None) -> Tuned:
+    if epsilon is not None or choice is not None:
+        raise OptionError("tuned-holds-price-values-choice-already")
+    return tuned
+
+
+def _choices(choice: Iterable[Any] | None) -> tuple[Choice, ...]:
+    if choice is None:
+        return ()
+    if isinstance(choice, (str, Mapping)) or not isinstance(choice, Iterable):
+        raise OptionError("tuned-choice-list-what-chosen", option="tuned_choice", found=choice)
+    found = tuple(Choice.of(one) for one in choice)
+    if len({one.setting for one in found}) < len(found):
+        raise OptionError("tuned-choice-names-setting-twice", option="tuned_choice")
+    return found
+
+
+def _possible(setting: str, value: object) -> bool:
+    if setting == "k":
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return value in SPLITS
+
+
+def _is_fact(name: str) -> bool:
+    return name in _FACTS or name.startswith(_ONE_DOMAIN)
+
+
+def _fact(name: str) -> Message:
+    if name.startswith(_ONE_DOMAIN):
+        return Message.of("the-domain", column=name.removeprefix(_ONE_DOMAIN))
+    return Message(f"the-{name}")
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, Mapping):
+        return Message("weights-by-column")
+    return Message("no-value") if value is None else value

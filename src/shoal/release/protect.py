@@ -24,9 +24,9 @@ from shoal.evaluation.checks import check
 from shoal.io import Codebook, Conventions, Table
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.method import Method
+from shoal.mechanisms.recipe import tuned_settings, with_tuning
 from shoal.mechanisms.registry import DEFAULT_METHOD, configured, method_class
-from shoal.mechanisms.stratum_facts import by_stratum
-from shoal.mechanisms.tuned import tuned_settings, with_tuning
+from shoal.mechanisms.strata import by_stratum
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 from numpy.typing import ArrayLike
 
 from shoal.io import Conventions
-from shoal.mechanisms.tuned import Tuned
+from shoal.mechanisms.recipe import Tuned
 
 
 class Declared(TypedDict, total=False):

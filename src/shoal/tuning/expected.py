@@ -24,7 +24,7 @@ from shoal.errors import InputError, ShoalError
 from shoal.evaluation import Settings, evaluate, learn
 from shoal.evaluation.measures import kept
 from shoal.mechanisms.cluster_methods import ClusterMethod
-from shoal.mechanisms.mask import Clusters
+from shoal.mechanisms.clusters import Clusters
 from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import Seeded
 from shoal.noise.families import NOISES

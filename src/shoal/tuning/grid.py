@@ -14,9 +14,8 @@ from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, ShoalError, closest
 from shoal.evaluation.measures import most, needs_rows, ranked_by
 from shoal.io import Table
-from shoal.mechanisms.recipe import settled_text
+from shoal.mechanisms.recipe import Tuned, settled_text, together, tuned_settings
 from shoal.mechanisms.registry import method_class
-from shoal.mechanisms.tuned import Tuned, together, tuned_settings
 from shoal.noise.gaussian import parse_delta
 from shoal.partition.base import check_k
 from shoal.privacy.claims import Model

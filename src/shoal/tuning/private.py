@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from shoal.errors import ClaimError, OptionError, OutputError, closest
 from shoal.io import Table
 from shoal.mechanisms.cluster_methods import RankingDP
+from shoal.mechanisms.recipe import Choice, Tuned
 from shoal.mechanisms.registry import known_parameter, method_class
-from shoal.mechanisms.tuned import Choice, Tuned
 from shoal.noise import parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.noise.choice import exponential_choice

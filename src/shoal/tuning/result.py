@@ -18,8 +18,8 @@ from shoal.errors import OutputError
 from shoal.evaluation.measures import needs_rows, ranked_by
 from shoal.evaluation.result import plain
 from shoal.io.common import private_folder, private_text
+from shoal.mechanisms.recipe import Tuned
 from shoal.mechanisms.registry import method_class
-from shoal.mechanisms.tuned import Tuned
 from shoal.privacy.claims import MODELS
 from shoal.text import Message
 from shoal.tuning.grid import Row, chance

@@ -10,7 +10,7 @@ from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.io import Conventions
-from shoal.mechanisms.tuned import Tuned
+from shoal.mechanisms.recipe import Tuned
 from shoal.noise import parse_epsilon
 from shoal.privacy.claims import MODELS, Model
 from shoal.progress import Progress, silent

@@ -30,7 +30,7 @@ from shoal.ledger import (
 from shoal.ledger import store as ledger_migrations
 from shoal.ledger.releases import charge_choice, keep_choice, record_release
 from shoal.ledger.units import account_of, declare_unit
-from shoal.mechanisms.tuned import Choice, Tuned
+from shoal.mechanisms.recipe import Choice, Tuned
 from shoal.query.server.folder import Settings, load_dataset, write_dataset
 
 Spend = Callable[..., Charge]

@@ -9,26 +9,28 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.describe import Described
 from shoal.mechanisms.base import Rebuilt
-from shoal.mechanisms.kanonymity.algorithms import (
-    close_groups,
-    compound_buckets,
-    nominal_buckets,
-    ordered_buckets,
-    permute_within,
-)
-from shoal.mechanisms.kanonymity.algorithms.diversity import any_of, lacks_closeness, lacks_persons
-from shoal.mechanisms.kanonymity.algorithms.merging import merge_until
+from shoal.mechanisms.kanonymity.centroids import internal_facts
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
     columns_of,
     confidential_columns,
+    groups_hold,
     named,
     refuse_masked_weight,
     with_role,
 )
-from shoal.mechanisms.kanonymity.grouping import internal_facts
+from shoal.mechanisms.kanonymity.grouping_algorithms import (
+    any_of,
+    close_groups,
+    compound_buckets,
+    lacks_closeness,
+    lacks_persons,
+    merge_until,
+    nominal_buckets,
+    ordered_buckets,
+)
 from shoal.mechanisms.kanonymity.methods import Anatomy, TCloseness
-from shoal.mechanisms.kanonymity.verify import groups_hold
+from shoal.mechanisms.kanonymity.swap_algorithms import permute_within
 from shoal.mechanisms.strata import check_persons
 from shoal.partition import Partition
 from shoal.partition.groups import count_groups, ratio_distances, units_of_groups
@@ -64,7 +66,7 @@ def run(
     """Group records so that every bucket has nearly its share, and swap confidential values inside groups.
 
     Guarantee:
-        t-closeness by buckets, see `shoal.mechanisms.kanonymity.algorithms.close_groups`.
+        t-closeness by buckets, see `shoal.mechanisms.kanonymity.grouping_algorithms.close_groups`.
 
     Reference: the thesis, section 7.2.
     """

@@ -1,26 +1,95 @@
-"""Columns as the k-anonymity family needs them: a described table comes in, values, distances and centres leave.
-
-Each kind of column has its own way to measure distances and its own middle; a new kind is one more entry of KINDS.
-"""
+"""Columns of the k-anonymity family: roles, coordinates for distances, words for buckets, and checks of the release."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
+from shoal.columns.kinds import day_text
+from shoal.columns.schema import Schema
 from shoal.display import internal
-from shoal.errors import InputError, OptionError
-from shoal.mechanisms.kanonymity.algorithms.embedding import coordinates_of_values, place_in_tree
+from shoal.errors import ClaimError, InputError, OptionError
+from shoal.io import Table
+from shoal.mechanisms.kanonymity.grouping_algorithms import lacks_persons
 from shoal.mechanisms.kanonymity.methods import GroupMethod
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.strata import units_of
+from shoal.mechanisms.strata import Stratum, units_of
 from shoal.partition import Partition, mdav, normalise
+from shoal.partition.groups import (
+    count_groups,
+    distinct_values,
+    ratio_distances,
+    row_groups,
+    units_of_groups,
+    within,
+)
 from shoal.partition.multivariate import mdav_mixed
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.evaluation.measured import Check
+    from shoal.taxonomy import Taxonomy
+
+
+# coordinates that add less than this to any squared distance are left out
+_NEGLIGIBLE = 1e-12
+
+
+def embed(distances: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Points whose squared Euclidean distances are the given ones, by classical scaling.
+
+    The semantic distance is log2(1 + J) with J the share of ancestors that two concepts do not share. J is of
+    negative type and log2(1 + x) keeps that, so such points exist for every taxonomy.
+
+    Args:
+        distances: symmetric, zero on the diagonal.
+
+    >>> points = embed(np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
+    >>> float(((points[0] - points[2]) ** 2).sum().round(9))
+    1.0
+    """
+    size = distances.shape[0]
+    centring = np.eye(size) - 1.0 / size
+    strengths, directions = np.linalg.eigh(-0.5 * centring @ distances @ centring)
+    kept = strengths > _NEGLIGIBLE
+    return np.asarray(directions[:, kept] * np.sqrt(strengths[kept]))
+
+
+def coordinates_of_values(tree: Taxonomy, codes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Each record's value as a point; squared distances are semantic ones, the two ends of the domain being 1 apart.
+
+    >>> from shoal.taxonomy import Taxonomy
+    >>> tree = Taxonomy.flat(["a", "b", "c"])
+    >>> points = coordinates_of_values(tree, tree.encode(["a", "b", "a"]))
+    >>> ((points - points[0]) ** 2).sum(axis=1).round(9).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    present, place = np.unique(codes, return_inverse=True)
+    distances = tree.distances(present[:, np.newaxis], present)
+    points = embed(distances / (tree.width or 1.0))
+    if points.shape[1] == 0:
+        return np.zeros((codes.size, 1))
+    return points[place]
+
+
+def place_in_tree(tree: Taxonomy) -> NDArray[np.float64]:
+    """Place of each concept when the tree is walked branch by branch: values of one branch are neighbours.
+
+    >>> from shoal.taxonomy import Taxonomy
+    >>> tree = Taxonomy.from_dict({"*": {"b": ["x"], "a": ["z", "y"]}})
+    >>> [tree.labels[code] for code in np.argsort(place_in_tree(tree))]
+    ['*', 'a', 'y', 'z', 'b', 'x']
+    """
+    paths = [tree.ancestors(code)[::-1] for code in range(tree.size)]
+    places = np.empty(tree.size, dtype=np.float64)
+    places[sorted(range(tree.size), key=lambda code: paths[code])] = np.arange(tree.size)
+    return places
+
 
 Values = NDArray[np.float64]
 
@@ -311,3 +380,146 @@ def confidential_columns(method: Method, described: Described) -> tuple[str, ...
     if not found:
         raise OptionError("method-needs-confidential-column", option="method", method=method.name)
     return found
+
+
+def bucket_words(
+    columns: Columns, names: Sequence[str], buckets: NDArray[np.int64]
+) -> dict[str, NDArray[np.object_]]:
+    """For each record the bucket of its confidential values, column by column.
+
+    A bucket of an ordered column is written `least to greatest`, one of a nominal column `a | b | c`.
+    """
+    return {name: _words(columns, name, buckets)[buckets] for name in names}
+
+
+def _words(columns: Columns, name: str, buckets: NDArray[np.int64]) -> NDArray[np.object_]:
+    values = columns.values[name]
+    words = np.empty(int(buckets.max()) + 1, dtype=object)
+    for bucket in range(words.size):
+        own = np.unique(values[buckets == bucket])
+        if not columns.kind(name).ordered:
+            words[bucket] = " | ".join(_shown(columns, name, value) for value in own.tolist())
+        elif own.size == 1:
+            words[bucket] = _shown(columns, name, float(own[0]))
+        else:
+            words[bucket] = (
+                f"{_shown(columns, name, float(own[0]))} to {_shown(columns, name, float(own[-1]))}"
+            )
+    return words
+
+
+def _shown(columns: Columns, name: str, value: float) -> str:
+    attribute = columns.described.attribute(name)
+    if attribute.kind_facts.days:
+        return day_text(round(value))
+    if attribute.kind_facts.listed:
+        return attribute.ordered[round(value)]
+    if not attribute.kind_facts.ordered:
+        assert attribute.tree is not None
+        return attribute.tree.labels[round(value)]
+    return f"{value:.15g}"
+
+
+def reached(
+    check: Callable[..., Check],
+    table: Table,
+    quasi: Sequence[str],
+    confidential: Sequence[str],
+    described: Described,
+    *,
+    k: int,
+    l: int | None = None,  # noqa: E741
+    t_emd: float | None = None,
+) -> None:
+    """Measure the levels of a table that was read back from disk.
+
+    Raises:
+        ClaimError: a level is not reached; the table must not be published.
+    """
+    found = check(
+        table,
+        quasi,
+        confidential if l is not None or t_emd is not None else [],
+        schema=Schema(described.attributes),
+        k=k,
+        l=l,
+        t_emd=t_emd,
+    )
+    if not found.met:
+        missed = tuple(requirement.words for requirement in found.requirements if not requirement.met)
+        raise _broken("levels-missed", missed=missed)
+
+
+def linked_tables_hold(
+    quasi: Table,
+    confidential: Table,
+    names: Sequence[str],
+    k: int,
+    l: int | None,  # noqa: E741
+    t: int | None,
+) -> None:
+    """Measure two linked tables that were read back from disk: group sizes, values of each group, ratios.
+
+    Raises:
+        ClaimError: a level is not reached, or the tables do not fit together.
+    """
+    from shoal.partition.groups import column_codes
+
+    group, count = confidential.names[0], confidential.names[-1]
+    members = np.bincount(quasi.numeric(group).astype(np.int64))
+    groups, counts = (confidential.numeric(name).astype(np.int64) for name in (group, count))
+    if not np.array_equal(np.bincount(groups, weights=counts, minlength=members.size), members):
+        raise _broken("tables-count-differently")
+    least = int(members[members > 0].min())
+    if least < k:
+        raise _broken("level-missed", level="k", asked=k, found=least)
+    records = np.repeat(np.unique(groups, return_inverse=True)[1], counts)
+    columns = [column_codes(confidential, name) for name in names]
+    if l is not None:
+        for name, codes in zip(names, columns, strict=True):
+            found = int(distinct_values(count_groups(records, _numbered(np.repeat(codes, counts)))).min())
+            if found < l:
+                raise _broken("level-missed-of", level="l", asked=l, column=name, found=found)
+    if t is not None:
+        combined = np.repeat(row_groups(columns).labels, counts)
+        ratio = float(ratio_distances(count_groups(records, _numbered(combined))).max())
+        if not within(ratio, t):
+            raise _broken("level-missed", level="t", asked=t, found=f"{ratio:.6g}")
+
+
+def groups_hold(partition: Partition, units: NDArray[np.int64] | None, k: int, *, even: bool) -> None:
+    """Count the persons of groups before values are swapped in them, or released by group.
+
+    Raises:
+        ClaimError: a group holds too few, or too many rows of one; the table must not be published.
+    """
+    if units is not None and lacks_persons(units, k, even=even)(partition).any():
+        raise ClaimError("group-would-not-hold-persons-claim", k=k)
+
+
+def persons_hold(
+    columns: Sequence[NDArray[np.float64] | NDArray[np.int64]],
+    strata: Sequence[Stratum],
+    units: NDArray[np.int64],
+    k: int,
+) -> None:
+    """Count the persons behind every combination of values that is about to be released, in each stratum.
+
+    Whose row it is leaves with no release, so this is measured before one is written.
+
+    Raises:
+        ClaimError: fewer than k share a combination; the table must not be published.
+    """
+    for stratum in strata:
+        groups = row_groups([column[stratum.rows] for column in columns])
+        found = int(units_of_groups(groups.labels, units[stratum.rows]).min())
+        if found < k:
+            raise ClaimError("combination-quasi-identifiers-would-shared-persons", found=found, k=k)
+
+
+def _numbered(values: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _broken(code: str, **facts: Any) -> ClaimError:
+    return ClaimError("written-table-read-back-does-not", missed=Message(code, facts))

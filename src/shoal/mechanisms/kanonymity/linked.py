@@ -11,23 +11,24 @@ from shoal.columns.describe import Described
 from shoal.errors import OptionError
 from shoal.io import Table
 from shoal.mechanisms.base import Rebuilt
-from shoal.mechanisms.kanonymity import grouping
-from shoal.mechanisms.kanonymity.algorithms import dissect
-from shoal.mechanisms.kanonymity.bucket_words import bucket_words
+from shoal.mechanisms.kanonymity import centroids
+from shoal.mechanisms.kanonymity.centroids import grouped, internal_facts
 from shoal.mechanisms.kanonymity.closeness import bucket_terms, buckets_of, groups_by_buckets
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
+    bucket_words,
     columns_of,
     confidential_columns,
     diversity_term,
     even_term,
+    groups_hold,
+    linked_tables_hold,
     named,
     or_none,
     with_role,
 )
-from shoal.mechanisms.kanonymity.grouping import grouped, internal_facts
 from shoal.mechanisms.kanonymity.methods import Anatomy
-from shoal.mechanisms.kanonymity.verify import groups_hold, linked_tables_hold
+from shoal.mechanisms.kanonymity.swap_algorithms import dissect
 from shoal.mechanisms.strata import strata_terms
 from shoal.noise import Source
 from shoal.partition import Partition, ranking
@@ -71,7 +72,7 @@ def check(method: Anatomy, described: Described, plan: Plan, labels: ArrayLike |
         raise OptionError("t-makes-own-groups")
     if method.t is not None and method.strata:
         raise OptionError("strata-not-groups-t-compares-every", option="strata")
-    grouping.check(method, described, plan, labels, even=True)
+    centroids.check_groups(method, described, plan, labels, even=True)
 
 
 def run(

@@ -12,31 +12,31 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Rebuilt
-from shoal.mechanisms.kanonymity import grouping
-from shoal.mechanisms.kanonymity.algorithms import Swap, diversify, swap_mdav, swap_ranking
-from shoal.mechanisms.kanonymity.algorithms.diversity import (
-    any_of,
-    lacks_persons,
-    lacks_values,
-    value_numbers,
-)
-from shoal.mechanisms.kanonymity.algorithms.merging import merge_until
-from shoal.mechanisms.kanonymity.algorithms.swap import Refine
+from shoal.mechanisms.kanonymity import centroids
+from shoal.mechanisms.kanonymity.centroids import internal_facts
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
     columns_of,
     confidential_columns,
     diversity_term,
     even_term,
+    groups_hold,
     named,
     or_none,
     survey_weights,
     weight_name,
     with_role,
 )
-from shoal.mechanisms.kanonymity.grouping import internal_facts
+from shoal.mechanisms.kanonymity.grouping_algorithms import (
+    any_of,
+    diversify,
+    lacks_persons,
+    lacks_values,
+    merge_until,
+    value_numbers,
+)
 from shoal.mechanisms.kanonymity.methods import SwapMdav, SwapMethod, SwapRanking
-from shoal.mechanisms.kanonymity.verify import groups_hold
+from shoal.mechanisms.kanonymity.swap_algorithms import Refine, Swap, swap_mdav, swap_ranking
 from shoal.mechanisms.strata import Stratum, counted_message, strata_of, strata_terms, units_of
 from shoal.noise import Source
 from shoal.partition import Partition
@@ -81,7 +81,7 @@ def check(method: SwapMethod, described: Described, plan: Plan, labels: ArrayLik
     """Raise what a run would raise."""
     sizes = _checked_sizes(method, confidential_columns(method, described), described.n)
     classes = _classes(method, described)
-    grouping.check(method, described, plan, labels, even=True, least=max(sizes), classes=classes)
+    centroids.check_groups(method, described, plan, labels, even=True, least=max(sizes), classes=classes)
 
 
 def plan(method: SwapRanking | SwapMdav, described: Described) -> Plan:
@@ -142,7 +142,7 @@ def _in_rank(method: SwapRanking, described: Described, source: Source, progress
     """Swap each confidential column among its neighbours in rank.
 
     Guarantee:
-        Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.algorithms.swap_ranking`.
+        Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.swap_algorithms.swap_ranking`.
 
     Reference: the thesis, section 3.3.3 (IR-SWAP).
     """
@@ -170,7 +170,7 @@ def _among_close(method: SwapMdav, described: Described, source: Source, progres
     """Swap confidential columns among records that are close in what an intruder knows.
 
     Guarantee:
-        Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.algorithms.swap_mdav`.
+        Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.swap_algorithms.swap_mdav`.
 
     Reference: the thesis, sections 3.3.1 and 3.3.2 (MDAV-SWAP).
     """
@@ -245,7 +245,7 @@ def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[C
         for j, order in own.owners.items():
             owners[j][one.rows] = one.rows[order]
     groups = [
-        grouping.joined(classes, [own.groups[turn] for own in made], columns.n)
+        centroids.joined(classes, [own.groups[turn] for own in made], columns.n)
         for turn in range(len(made[0].groups))
     ]
     return Swap(owners, groups, made[0].swaps)

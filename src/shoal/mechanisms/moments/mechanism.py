@@ -1,4 +1,4 @@
-"""Noise on moments of clusters: attribute groups come in one at a time, rows drawn from noisy moments leave."""
+"""Cross-moment microaggregation: noisy moments of each cluster, and the rows drawn from them."""
 
 from __future__ import annotations
 
@@ -23,24 +23,280 @@ from shoal.mechanisms.clusters import (
     rows_by_stratum,
     strata_conditions,
 )
-from shoal.mechanisms.moments import budget as budgets
-from shoal.mechanisms.moments.budget import GroupBudget, MomentPlan, summary_of
-from shoal.mechanisms.moments.masking import Fixed, calibrate, check_noise, mask
+from shoal.mechanisms.moments import spectra as budgets
+from shoal.mechanisms.moments import statistics
 from shoal.mechanisms.moments.methods import CrossMoment
-from shoal.mechanisms.moments.statistics import Summary
-from shoal.mechanisms.moments.statistics.draw import Shape, draw_ranks, draw_rows
-from shoal.mechanisms.moments.statistics.match import matched
-from shoal.mechanisms.moments.statistics.power_sums import Centred, cluster_order
-from shoal.mechanisms.moments.statistics.process import Possible, make_possible
-from shoal.mechanisms.moments.table import joined, statistics_columns
+from shoal.mechanisms.moments.sampling import (
+    Possible,
+    Shape,
+    Statistics,
+    draw_ranks,
+    draw_rows,
+    make_possible,
+    matched,
+)
+from shoal.mechanisms.moments.spectra import (
+    GroupBudget,
+    MomentPlan,
+    Spectra,
+    all_of,
+    check_sum_scales,
+    kind_of,
+    mask_spectra,
+    summary_of,
+    symmetric,
+)
+from shoal.mechanisms.moments.statistics import Centred, Summary, cluster_order
 from shoal.mechanisms.partition_stage import Group, check_group, partition_group
 from shoal.mechanisms.strata import check_strata
-from shoal.noise import Source
+from shoal.noise import Source, discrete_laplace
+from shoal.noise.families import NOISES
 from shoal.partition import Partition
 from shoal.partition.base import check_k
-from shoal.privacy import Accountant
+from shoal.privacy import Accountant, Spend
 from shoal.privacy.budget import Plan
 from shoal.progress import Progress
+
+Whole = NDArray[np.int64]
+
+# The noise is about this many lattice steps wide, so that rounding to the lattice adds nothing that one could see.
+_WIDE = 1 << 20
+_COARSEST, _FINEST = 1 << 12, 1 << 36
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fixed:
+    """What a claim "given the partition" takes as fixed about a group.
+
+    Attributes:
+        spectra: bounds taken from the actual records, for the eigen form.
+        exact: the statistics of these very records, which the bounds needed; None where other records may be masked.
+    """
+
+    partition: Partition
+    spectra: Spectra | None = None
+    exact: Statistics | None = None
+
+
+def fineness(share: Fraction) -> int:
+    """Into how many lattice steps the most that one record can change a statistic is cut, for its ε: a public number.
+
+    >>> fineness(Fraction(1, 4)) == 2**18, fineness(Fraction(1, 10**9)) == 2**12
+    (True, True)
+    """
+    wanted = _WIDE * share
+    power = 1 << max((wanted.numerator // wanted.denominator).bit_length() - 1, 0)
+    return min(max(power, _COARSEST), _FINEST)
+
+
+def calibrate(
+    group: Group,
+    partition: Partition,
+    budget: GroupBudget | None,
+    method: CrossMoment,
+    centred: Centred | None = None,
+) -> Fixed:
+    """Settle what the noise of a group is calibrated to: public widths, or also gaps of the actual covariances.
+
+    `centred` stands for the records of the clusters, where they are known in another way than from the group.
+    """
+    if method.form != "eigen" or budget is None:
+        return Fixed(partition)
+    exact = exact_statistics(group, centred or Centred.of(group.positions, partition), budget.summary)
+    return Fixed(partition, Spectra.of(exact, partition.sizes, budget.summary), exact)
+
+
+def exact_statistics(group: Group, centred: Centred, summary: Summary) -> Statistics:
+    """The statistics themselves, rounded once to binary fractions; private."""
+    widths = [lattice.steps for lattice in group.lattices]
+    # means are not asked of the centred records
+    means = np.zeros((centred.sizes.size, len(widths)))
+    covariances = coskewnesses = None
+    if summary.order >= 1:
+        found = statistics.covariance_ratios(centred, widths, summary.covariance_entries).floats()
+        covariances = symmetric(found, summary.covariance_entries, summary.attributes)
+    if summary.order >= 2:
+        coskewnesses = statistics.coskewness_ratios(centred, widths, summary.coskewness_entries).floats()
+    return Statistics(means, covariances, coskewnesses)
+
+
+def mask(
+    group: Group,
+    fixed: Fixed,
+    budget: GroupBudget | None,
+    summary: Summary,
+    account: Accountant,
+    method: CrossMoment,
+    centred: Centred | None = None,
+) -> Statistics:
+    """Noisy statistics of every cluster of a group; `centred` as for `calibrate`.
+
+    Guarantee:
+        With the clusters held fixed, replacing a record costs at most the group's ε: every statistic is exact, rounded
+        to a lattice that does not depend on the records, and masked with discrete noise that pays for the rounding too.
+        In the eigen form the lattice and the noise do depend on the actual records, and the claim is about those and
+        their neighbours. Without a budget nothing is masked and nothing is claimed.
+
+    Reference:
+        the cross-moment paper, Algorithms 1 and 2, Theorem 11; docs/proofs/moments.md, sections 6 and 7.
+    """
+    partition = fixed.partition
+    centred = centred or Centred.of(group.positions, partition)
+    together = None
+    if budget is not None and budget.parts is None:
+        # what a cluster's statistics share, its own records settle: they are one measurement
+        together = account.spend(all_of(group.columns), budget.epsilon, over="clusters").take()
+    sums = _masked_sums(group, fixed, centred, budget, account, together, method)
+    steps = np.array([lattice.steps for lattice in group.lattices], dtype=np.float64)
+    means = sums / (partition.sizes[:, np.newaxis] * steps)
+    if summary.order == 0:
+        return Statistics(means)
+    if budget is None or fixed.spectra is not None:
+        exact = fixed.exact or exact_statistics(group, centred, summary)
+        if budget is None or fixed.spectra is None:
+            return Statistics(means, exact.covariances, exact.coskewnesses)
+        covariances, coskewnesses = mask_spectra(
+            group.columns, exact, fixed.spectra, partition.sizes, budget, account, together
+        )
+        return Statistics(means, covariances, coskewnesses)
+    return _mask_coefficients(means, group, centred, budget, account, method)
+
+
+def check_noise(group: Group, budget: GroupBudget | None, method: CrossMoment) -> None:
+    """An error if the noise of a group cannot be drawn, whatever its clusters turn out to be."""
+    if budget is None:
+        return
+    if budget.parts is None:
+        check_sum_scales(
+            [lattice.steps for lattice in group.lattices], _largest_cluster(group, method), budget
+        )
+        return
+    family = NOISES[method.noise]
+    for lattice, share in zip(group.lattices, budget.means, strict=True):
+        family.check((lattice.steps,), share)
+    counts = (budget.summary.covariances, budget.summary.coskewnesses)
+    for part, count in zip(budget.parts[1:], counts, strict=False):
+        family.check((fineness(part / count) + 1,), part / count)
+
+
+def _largest_cluster(group: Group, method: CrossMoment) -> int:
+    return group.n if method.stage.unbounded else min(2 * method.size - 1, group.n)
+
+
+def _masked_sums(
+    group: Group,
+    fixed: Fixed,
+    centred: Centred,
+    budget: GroupBudget | None,
+    account: Accountant,
+    together: tuple[Fraction, Source] | None,
+    method: CrossMoment,
+) -> Whole:
+    """Noisy sums, from which means follow: noise of scale W/ε on a sum is noise of scale W/(|C|·ε) on the mean."""
+    exact = np.stack(centred.totals, axis=1)
+    if budget is None:
+        return exact
+    steps = [lattice.steps for lattice in group.lattices]
+    if together is not None:
+        assert fixed.spectra is not None
+        epsilon, source = together
+        return exact + discrete_laplace(
+            fixed.spectra.sum_scales(steps, fixed.partition.sizes, epsilon), source=source
+        )
+    means = kind_of("means", group.columns)
+    spends = [
+        account.spend(means, share, f"means of {column}", over="clusters")
+        for column, share in zip(group.columns, budget.means, strict=True)
+    ]
+    return exact + _sum_noise(steps, spends, len(fixed.partition), method)
+
+
+def _sum_noise(steps: Sequence[int], spends: Sequence[Spend], clusters: int, method: CrossMoment) -> Whole:
+    """Noise of each column's own ε, in one draw."""
+    taken = [spend.take() for spend in spends]
+    shares = tuple(share for share, _ in taken)
+    _, source = taken[0]
+    family = NOISES[method.noise]
+    return family.columns(tuple(steps), shares, clusters, method.optimise or "variance", source)
+
+
+def _mask_coefficients(
+    means: Floats,
+    group: Group,
+    centred: Centred,
+    budget: GroupBudget,
+    account: Accountant,
+    method: CrossMoment,
+) -> Statistics:
+    assert budget.parts is not None
+    summary, sizes = budget.summary, centred.sizes
+    widths = [lattice.steps for lattice in group.lattices]
+    spend = _entries(account, kind_of("covariances", group.columns), budget.parts[1], summary.covariances)
+    fine = fineness(spend.amount)
+    ratios = statistics.covariance_ratios(centred, widths, summary.covariance_entries)
+    noisy = _noisy(statistics.covariance_steps(ratios, sizes, fine), fine, spend, method)
+    entries = noisy * statistics.covariance_step(sizes, fine)[:, np.newaxis]
+    covariances = symmetric(entries, summary.covariance_entries, summary.attributes)
+    if summary.order < 2:
+        return Statistics(means, covariances)
+    spend = _entries(account, kind_of("coskewnesses", group.columns), budget.parts[2], summary.coskewnesses)
+    fine = fineness(spend.amount)
+    ratios = statistics.coskewness_ratios(centred, widths, summary.coskewness_entries)
+    noisy = _noisy(statistics.coskewness_steps(ratios, sizes, fine), fine, spend, method)
+    return Statistics(means, covariances, noisy * statistics.coskewness_step(sizes, fine)[:, np.newaxis])
+
+
+def _entries(account: Accountant, purpose: str, part: Fraction, entries: int) -> Spend:
+    """Each entry of a cluster has the same part of the ε of its kind; one record can change all of them."""
+    return account.spend(purpose, part / entries, over="entries of clusters", touched=entries)
+
+
+def _noisy(steps: Whole, fine: int, spend: Spend, method: CrossMoment) -> Whole:
+    """Whole numbers that one record moves by at most `fine` + 1 each, with noise that is paid for each."""
+    family, best = NOISES[method.noise], method.optimise or "variance"
+    share, source = spend.take()
+    return steps + family.numbers(fine + 1, share, steps.shape, best, source)
+
+
+def statistics_columns(
+    group: Group, partition: Partition, found: Statistics, summary: Summary
+) -> dict[str, NDArray[Any]]:
+    """Columns by name, one entry per cluster: the attributes, the size, means, covariances and coskewnesses.
+
+    Rows are sorted by their statistics: the order in which clusters were made says something about the records.
+    """
+    lattices = group.lattices
+    widths = [float(lattice.step) * lattice.steps for lattice in lattices]
+    columns: dict[str, NDArray[Any]] = {
+        "columns": np.full(len(partition), ", ".join(group.columns), dtype=object),
+        "size": partition.sizes,
+    }
+    for place, (name, lattice) in enumerate(zip(group.columns, lattices, strict=True)):
+        columns[f"mean of {name}"] = float(lattice.lo) + found.means[:, place] * widths[place]
+    if found.covariances is not None:
+        for i, j in summary.covariance_entries:
+            what = f"variance of {group.columns[i]}"
+            if i != j:
+                what = f"covariance of {group.columns[i]} and {group.columns[j]}"
+            columns[what] = found.covariances[:, i, j] * (widths[i] * widths[j])
+    if found.coskewnesses is not None:
+        for place, (a, b, c) in enumerate(summary.coskewness_entries):
+            names = [group.columns[number] for number in (a, b, c)]
+            columns[f"coskewness of {names[0]}, {names[1]} and {names[2]}"] = found.coskewnesses[:, place] * (
+                widths[a] * widths[b] * widths[c]
+            )
+    order = np.lexsort(found.means.T[::-1])
+    return {name: values[order] for name, values in columns.items()}
+
+
+def joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    """The groups' rows one after the other; a statistic that a group does not have is NaN."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {
+        name: np.concatenate([part.get(name, np.full(part["size"].size, np.nan)) for part in parts])
+        for name in names
+    }
+
 
 Floats = NDArray[np.float64]
 
@@ -197,7 +453,7 @@ def masked(
 ) -> Possible:
     """Noisy statistics of every cluster of a group, such as a cluster in the domain can have.
 
-    Guarantee: see `shoal.mechanisms.moments.masking.mask`.
+    Guarantee: see `shoal.mechanisms.moments.mechanism.mask`.
     """
     sizes, summary = fixed.partition.sizes, _summary(method, group)
     if int(sizes.min()) < summary.smallest:

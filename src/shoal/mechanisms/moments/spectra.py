@@ -1,25 +1,255 @@
-"""Masking of the eigen form: exact matrices and bounds at the actual records come in, noisy matrices leave."""
+"""Noisy spectra: eigenvalues and eigenvectors of cluster moments, with the budget that each form takes."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.describe import Described
 from shoal.display import internal
-from shoal.mechanisms.moments.budget import GroupBudget, kind_of
-from shoal.mechanisms.moments.statistics.eigen import SpectralBounds, Spectrum, entries_of_slices, slices
-from shoal.mechanisms.moments.statistics.process import Statistics
-from shoal.mechanisms.moments.statistics.sensitivity import coskewness_factors
-from shoal.mechanisms.moments.statistics.summary import Summary
+from shoal.errors import OptionError
+from shoal.mechanisms.moments.methods import CrossMoment
+from shoal.mechanisms.moments.sampling import Statistics
+from shoal.mechanisms.moments.statistics import (
+    Index,
+    Summary,
+    coskewness_factors,
+    eigenvalues_change,
+    eigenvector_changes,
+    spectral_change,
+)
 from shoal.noise import Source, discrete_laplace, round_up_scale
+from shoal.noise.families import NOISES
 from shoal.noise.scale import LARGEST_DENOMINATOR, LARGEST_NUMERATOR
 from shoal.privacy import Accountant, Spend
+from shoal.privacy.budget import Plan, split_budget
+from shoal.text import Message
+
+# Below this ratio of eigenvalues the square of a matrix has lost half of the digits.
+_FLAT = 1e-8
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Spectrum:
+    """Eigenvalues in descending order and their eigenvectors, of one matrix per cluster.
+
+    Attributes:
+        values: shape (clusters, d).
+        vectors: shape (clusters, d, d), an eigenvector in each column.
+    """
+
+    values: Floats
+    vectors: Floats
+
+    @classmethod
+    def of(cls, matrices: Floats) -> Spectrum:
+        found = np.linalg.eigh(matrices)
+        return cls(found.eigenvalues[:, ::-1], found.eigenvectors[:, :, ::-1])
+
+    def randomly_signed(self, source: Source) -> Spectrum:
+        """Every eigenvector times an independent uniform sign, which is what makes its bound hold."""
+        shape = self.values.shape
+        signs = 1.0 - 2.0 * source.digits(1, self.values.size).reshape(shape).astype(np.float64)
+        return Spectrum(self.values, self.vectors * signs[:, np.newaxis, :])
+
+    def matrices(self) -> Floats:
+        """The symmetric matrices with the nearest orthogonal eigenvectors to these, and these eigenvalues."""
+        orthogonal = _nearest_orthogonal(self.vectors)
+        scaled = orthogonal * self.values[:, np.newaxis, :]
+        return np.asarray(scaled @ orthogonal.transpose(0, 2, 1))
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class SpectralBounds:
+    """How far one record can move a spectrum away from that of the actual matrices: private figures.
+
+    Attributes:
+        value: each single eigenvalue, shape (clusters,).
+        values: all eigenvalues together, in L1 norm, shape (clusters,).
+        vectors: each eigenvector in L1 norm, up to sign, shape (clusters, d).
+    """
+
+    value: Floats
+    values: Floats
+    vectors: Floats
+
+    @classmethod
+    def of(cls, spectrum: Spectrum, entry_change: Floats) -> SpectralBounds:
+        """Bounds at these matrices, whose entries one record moves by at most `entry_change`."""
+        number = spectrum.values.shape[1]
+        return cls(
+            spectral_change(number, entry_change),
+            eigenvalues_change(number, entry_change),
+            eigenvector_changes(spectrum.values, entry_change),
+        )
+
+    @property
+    def total(self) -> Floats:
+        """Everything together, in L1 norm."""
+        return np.asarray(self.values + self.vectors.sum(axis=1))
+
+
+def _nearest_orthogonal(vectors: Floats) -> Floats:
+    """The polar factor V·(VᵀV)^(-1/2); by singular values where VᵀV is too close to singular for that."""
+    found = np.linalg.eigh(vectors.transpose(0, 2, 1) @ vectors)
+    values, axes = found.eigenvalues, found.eigenvectors
+    flat = values[:, 0] <= _FLAT * values[:, -1]
+    roots = np.sqrt(np.where(flat[:, np.newaxis], 1.0, values))
+    nearest = vectors @ ((axes / roots[:, np.newaxis, :]) @ axes.transpose(0, 2, 1))
+    if flat.any():
+        left, _, right = np.linalg.svd(vectors[flat])
+        nearest[flat] = left @ right
+    return np.asarray(nearest)
+
+
+def symmetric(entries: Floats, indices: tuple[Index, ...], attributes: int) -> Floats:
+    """Symmetric matrices, shape (clusters, d, d), from their upper triangles."""
+    result = np.zeros((entries.shape[0], attributes, attributes))
+    for place, (i, j) in enumerate(indices):
+        result[:, i, j] = result[:, j, i] = entries[:, place]
+    return result
+
+
+def slices(entries: Floats, indices: tuple[Index, ...], attributes: int) -> Floats:
+    """The d symmetric slices of a full coskewness, shape (clusters, d, d, d)."""
+    result = np.zeros((entries.shape[0], *[attributes] * 3))
+    for place, index in enumerate(indices):
+        for a, b, c in permutations(index):
+            result[:, a, b, c] = entries[:, place]
+    return result
+
+
+def entries_of_slices(arrays: Floats, indices: tuple[Index, ...]) -> Floats:
+    """The entries of a coskewness from slices that noise has made disagree: their mean over all orders."""
+    found = [np.mean([arrays[:, a, b, c] for a, b, c in permutations(index)], axis=0) for index in indices]
+    return np.stack(found, axis=1)
+
+
+KINDS = ("means", "covariances", "coskewnesses")
+
+
+def kind_of(kind: str, group: Sequence[str]) -> str:
+    """What ε is reserved for and spent on: one of `KINDS`, of an attribute group."""
+    return f"{kind} of the clusters of {', '.join(group)}"
+
+
+def all_of(group: Sequence[str]) -> str:
+    """The same for all statistics, where they share ε in proportions that the records settle."""
+    return f"all statistics of the clusters of {', '.join(group)}, together"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupBudget:
+    """What one attribute group may spend.
+
+    Attributes:
+        parts: ε of the means, of the covariance part and of the coskewness part; None where all statistics of a cluster
+            share `epsilon` in proportions that its own records settle (the eigen form masked jointly).
+        means: ε of each attribute's means; the eigen form masked jointly has no such thing, and gives a guess.
+    """
+
+    summary: Summary
+    epsilon: Fraction
+    parts: tuple[Fraction, ...] | None
+    means: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MomentPlan(Plan):
+    """A plan with the shares of every statistic.
+
+    Attributes:
+        budgets: by attribute group; empty where nothing is masked.
+    """
+
+    budgets: Mapping[tuple[str, ...], GroupBudget] | None = None
+
+
+def summary_of(method: CrossMoment, attributes: int) -> Summary:
+    """The statistics that a method keeps of so many attributes."""
+    return Summary(attributes, method.moments, method.covariance, method.coskewness, method.form)
+
+
+def plan(method: CrossMoment, described: Described) -> MomentPlan:
+    """Share ε over attribute groups, and in each group over its statistics.
+
+    Masked jointly (Algorithm 1), every statistic of a group has the same share, because all of them have the same
+    sensitivity once attributes are divided by their widths. Masked separately (Algorithm 2), the kinds of statistics
+    have the shares that `weights` give them. Attribute groups compose (Algorithm 3).
+
+    Reference:
+        the cross-moment paper, section 4.3.
+    """
+    names = described.columns
+    groups = method.resolve_groups(names)
+    for group in groups:
+        summary_of(method, len(group))
+    if method.sensitivity == "none":
+        return MomentPlan({}, {})
+    if NOISES[method.noise].joint:
+        raise OptionError(
+            "noise-cluster-sums-method-keeps-more",
+            option="noise",
+            noise=method.noise,
+            method=method.name,
+            others=tuple(name for name, family in NOISES.items() if not family.joint),
+        )
+    widths = [described.lattices[name].width for name in names]
+    split = method.split if isinstance(method.split, str) else dict(method.split)
+    shares = dict(zip(names, split_budget(method.budget, names, widths, split), strict=True))
+    budgets = {group: _group_budget(method, group, shares) for group in groups}
+    spending: dict[str, Fraction] = {}
+    for group, budget in budgets.items():
+        if budget.parts is None:
+            spending[all_of(group)] = budget.epsilon
+            continue
+        for kind, part in zip(KINDS, budget.parts, strict=False):
+            spending[kind_of(kind, group)] = part
+    if method.moments == 0:
+        return MomentPlan(spending, shares, budgets=budgets)
+    # the statistics of a group meet in its rows, so that no attribute has less than the ε of its group
+    stated = {name: budget.epsilon for group, budget in budgets.items() for name in group}
+    together = (Message("grouped-share-epsilon"),) if max(len(group) for group in groups) > 1 else ()
+    return MomentPlan(spending, stated, together, budgets=budgets)
+
+
+def _group_budget(method: CrossMoment, group: tuple[str, ...], shares: Mapping[str, Fraction]) -> GroupBudget:
+    summary = summary_of(method, len(group))
+    epsilon = sum((shares[name] for name in group), Fraction(0))
+    weights = _weights(method, summary)
+    if weights is None:
+        return GroupBudget(summary, epsilon, None, (epsilon / len(group),) * len(group))
+    total = sum(weights)
+    parts = tuple(epsilon * weight / total for weight in weights)
+    if summary.order == 0:
+        return GroupBudget(summary, epsilon, parts, tuple(shares[name] for name in group))
+    return GroupBudget(summary, epsilon, parts, (parts[0] / len(group),) * len(group))
+
+
+def _weights(method: CrossMoment, summary: Summary) -> tuple[Fraction, ...] | None:
+    if method.weights is None or method.moments == 0:
+        if method.form == "eigen":
+            return None
+        counts = (summary.means, summary.covariances, summary.coskewnesses)
+        return tuple(Fraction(count) for count in counts[: summary.order + 1])
+    if len(method.weights) != summary.order + 1:
+        raise OptionError(
+            "weights-have-entry-each",
+            option="weights",
+            kinds=KINDS[: summary.order + 1],
+            found=len(method.weights),
+        )
+    return method.weights
+
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -135,7 +365,7 @@ def mask_spectra(
         together: what was taken for all statistics of the group, where they are masked jointly.
 
     Guarantee:
-        `shoal.mechanisms.moments.masking.mask`. Each eigenvector has a uniform sign, so that the sign that was
+        `shoal.mechanisms.moments.mechanism.mask`. Each eigenvector has a uniform sign, so that the sign that was
         found does not matter.
     """
     assert exact.covariances is not None

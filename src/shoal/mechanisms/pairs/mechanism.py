@@ -1,9 +1,10 @@
-"""Pairs over private trees: a described table comes in, rows that agree with noisy contrasts of all pairs leave."""
+"""pairs-dp: synthetic rows from noisy marginals of single columns, pairs and triples."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -15,33 +16,43 @@ from shoal.columns.attribute import target_column
 from shoal.columns.describe import Described
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Rebuilt, gap_terms
-from shoal.mechanisms.histogram import Histogram
 from shoal.mechanisms.method import ShareNoise
-from shoal.mechanisms.pairs.currency import Concentrated, Currency, PureEpsilon, Shape
-from shoal.mechanisms.pairs.drawing import draw_values, fitted, with_triples
-from shoal.mechanisms.pairs.expected import noise_alone, noise_of_pairs
-from shoal.mechanisms.pairs.gaps import ABSENT, flags_of, present_positions, with_flags
-from shoal.mechanisms.pairs.joint import lay_out_tails
-from shoal.mechanisms.pairs.mixture import ROUNDS, Mixture
-from shoal.mechanisms.pairs.model import Measured, Model, counted, measure_pairs
-from shoal.mechanisms.pairs.oneway import measure_oneway
-from shoal.mechanisms.pairs.plan import (
+from shoal.mechanisms.pairs.budget import (
+    MOST_GROUPS,
     OF_ALL,
     OF_ONE,
     OF_ROWS,
     OF_THREE,
     OF_TWO,
+    PAIR_LEVELS,
+    Concentrated,
+    Currency,
     Facts,
+    Group,
     Halves,
     OneWay,
     Pairs,
+    PureEpsilon,
+    Shape,
     halves,
     lay_out_oneway,
     lay_out_pairs,
 )
-from shoal.mechanisms.pairs.rows import block_sizes
-from shoal.mechanisms.pairs.triples import Triples, lay_out_triples
-from shoal.mechanisms.pairs.words import oneway_terms, outline, pair_terms, tail_terms, triple_terms
+from shoal.mechanisms.pairs.marginal import ABSENT, flags_of, present_positions, with_flags
+from shoal.mechanisms.pairs.measure_one import MISFIT, Histogram, measure_oneway
+from shoal.mechanisms.pairs.measure_pairs import (
+    FOUND,
+    LARGE,
+    MIXTURE_ROUNDS,
+    TOO_MUCH,
+    Mixture,
+    Triples,
+    lay_out_tails,
+    lay_out_triples,
+    tails_possible,
+)
+from shoal.mechanisms.pairs.model import Measured, Model, counted, measure_pairs
+from shoal.mechanisms.pairs.sample import block_sizes, draw_values, fitted, with_triples
 from shoal.noise import Source
 from shoal.privacy import Accountant
 from shoal.privacy.budget import Plan
@@ -50,6 +61,247 @@ from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.mechanisms.pairs.method import PairsDP
+
+
+_FINE = (Message("halves"), Message("quarters"), Message("eighths"), Message("sixteenths"))
+
+
+def outline(attributes: Sequence[Facts], layout: OneWay) -> tuple[list[int], list[int]]:
+    """Levels and groups of names that pairs will have at most; rare names may yet be joined.
+
+    >>> facts = [Facts("x", 1000, True), Facts("s", 2, True), Facts("name", 5, False)]
+    >>> outline(facts, OneWay((1,), (2,), (0,), 0, 0, (), (0, 0, 0), (), 0))
+    ([3, 1, 0], [0, 0, 5])
+    """
+    levels, groups = [0] * len(attributes), [0] * len(attributes)
+    for number, facts in enumerate(attributes):
+        if facts.many_names:
+            groups[number] = min(facts.points, MOST_GROUPS)
+        elif number in layout.cut:
+            levels[number] = min(layout.levels, PAIR_LEVELS)
+        elif facts.points > 1:
+            levels[number] = min(PAIR_LEVELS, (facts.points - 1).bit_length())
+    return levels, groups
+
+
+def oneway_terms(
+    attributes: Sequence[Facts], layout: OneWay, currency: Currency, rows: float
+) -> list[Message]:
+    """How single attributes are measured."""
+    found = []
+    if layout.signs:
+        noise = currency.deviation(Shape(1, len(layout.signs), 1), layout.sign_share) / (2 * rows)
+        found.append(
+            Message.of("shares-of-two-values", columns=_names(attributes, layout.signs), noise=noise)
+        )
+    if layout.counted:
+        noise = currency.deviation(Shape(1, 1, 3), layout.each) / rows
+        found.append(
+            Message.of("shares-of-all-values", columns=_names(attributes, layout.counted), noise=noise)
+        )
+    if layout.rounds:
+        noise = currency.deviation(Shape(1, len(layout.cut), 1), layout.rounds[0]) / (2 * rows)
+        found.append(
+            Message.of(
+                "shares-below-thresholds",
+                thresholds=len(layout.rounds),
+                columns=_names(attributes, layout.cut),
+                noise=noise,
+            )
+        )
+    elif layout.cut:
+        level = len(layout.counts) - 1
+        shape = Shape(1, len(layout.cut), 1 << level)
+        noise = currency.deviation(shape, layout.counts[level]) / (2 * rows)
+        found.append(
+            Message.of(
+                "shares-of-intervals",
+                intervals=2 << level,
+                columns=_names(attributes, layout.cut),
+                noise=noise,
+            )
+        )
+    return found
+
+
+def pair_terms(attributes: Sequence[Facts], pairs: Pairs, rows: float) -> list[Message]:
+    """Which pairs are measured, and how finely."""
+    if not pairs.measured:
+        return [Message("pairs-not-measured")]
+    found = []
+    if pairs.signs:
+        number = len(pairs.signs) * (len(pairs.signs) - 1) // 2
+        found.append(
+            Message.of(
+                "like-halves-of-pairs",
+                pairs=number,
+                columns=_names(attributes, pairs.signs),
+                noise=pairs.sign_deviation / (2 * rows),
+            )
+        )
+    finest = max((g for g in pairs.groups if g.level >= 0), key=lambda g: g.fineness, default=None)
+    if finest is not None:
+        found.append(
+            Message.of(
+                "finest-pairs",
+                one=_FINE[finest.level],
+                other=_FINE[max(finest.depth, 0)],
+                noise=finest.deviation / rows,
+            )
+        )
+    named = [g for g in pairs.groups if g.level < 0]
+    if named:
+        with_names = sorted({g.pivot for g in named} | {b for g in named for b in g.partners if g.depth < 0})
+        noise = min(g.deviation for g in named) / rows
+        found.append(Message.of("pairs-with-names", columns=_names(attributes, with_names), noise=noise))
+    return found
+
+
+def tail_terms(
+    attributes: Sequence[Facts], pairs: Pairs, currency: Currency, budget: Fraction, rows: float
+) -> list[Message]:
+    """What is measured besides where a column has a heavy tail, which is known only once it is measured."""
+    cut = [number for number in pairs.signs if attributes[number].points > 1 << PAIR_LEVELS]
+    if not cut or not tails_possible(currency, len(pairs.signs), budget, rows):
+        return []
+    return [Message.of("heavy-tails-measured", limit=TOO_MUCH)]
+
+
+def triple_terms(
+    attributes: Sequence[Facts], triples: Triples | None, asked: bool, rows: float
+) -> list[Message]:
+    """Which triples can be measured, where they are wanted."""
+    if not asked:
+        return []
+    if triples is None:
+        return [Message.of("triples-not-measured", least=FOUND / 2)]
+    number, noise = triples.rounds, triples.deviation / (2 * rows)
+    code = "one-triple" if number <= 1 else "triples-chosen" if triples.choice else "all-triples"
+    return [
+        Message.of(
+            code,
+            triples=number,
+            columns=_names(attributes, triples.columns),
+            noise=noise,
+            followed=LARGE / 2,
+        )
+    ]
+
+
+def _names(attributes: Sequence[Facts], numbers: Sequence[int]) -> tuple[str | Message, ...]:
+    """Their names, or how many where that are many."""
+    if len(numbers) > 6:
+        return (Message.of("so-many-columns", count=len(numbers)),)
+    return tuple(attributes[number].name for number in numbers)
+
+
+# After a few noisy answers a distribution function is known this badly at worst: hardly at all.
+_AT_WORST = 0.25
+# Thresholds are answers about a curve with so many free numbers.
+_CURVE = 4
+# Halves are not quite those of the medians: so much of what is unknown about either column alone. It would be nothing
+# where two columns are symmetric about their medians, and all of it where one decides the other there. A guess near the
+# former, chosen on made-up people and on normal, skewed, uniform and two-humped columns of seeds from 1000 and 2000 on.
+_HALVES = 1 / 64
+# Rows that are drawn as latent normals have their correlations exactly. What that leaves to chance of like halves: the
+# product of two signs has a correlation of 2/π with that of their normals, where these are independent.
+_BY_CHANCE = 1 - (2 / math.pi) ** 2
+# The mean distance of a normal number from its mean, in standard deviations.
+_MEAN_DISTANCE = math.sqrt(2 / math.pi)
+
+
+def noise_alone(
+    attributes: Sequence[Facts], layout: OneWay, currency: Currency, rows: float
+) -> dict[str, float]:
+    """By attribute: of the share of rows below a threshold, on average over thresholds, or with one name.
+
+    A contrast of a node moves the distribution function by half of it at the node's cut and by nothing at its ends, in
+    a straight line: over all thresholds that is a twelfth of its variance. Counted values move the function as a random
+    walk that is tied at both ends.
+    """
+    found: dict[str, float] = {}
+    for number, facts in enumerate(attributes):
+        if number in layout.signs:
+            noise = currency.deviation(Shape(1, len(layout.signs), 1), layout.sign_share) / 2
+        elif number in layout.counted:
+            noise = currency.deviation(Shape(1, 1, facts.points), layout.each)
+            if facts.ordered:
+                noise *= math.sqrt((facts.points + 1) / 6)
+        elif layout.rounds and number in layout.cut:
+            answer = currency.deviation(Shape(1, len(layout.cut), 1), layout.rounds[0]) / 2
+            noise = math.hypot(answer * math.sqrt(_CURVE / len(layout.rounds)), _between(layout) * rows)
+        elif number in layout.cut:
+            levels = (
+                currency.deviation(Shape(1, len(layout.cut), 1 << level), share)
+                for level, share in enumerate(layout.counts)
+            )
+            noise = math.sqrt(sum(one**2 for one in levels) / 12)
+        else:
+            noise = 0.0
+        found[facts.name] = _bounded(noise / rows)
+    return found
+
+
+def noise_of_pairs(
+    attributes: Sequence[Facts], layout: OneWay, alone: Mapping[str, float], pairs: Pairs, rows: float
+) -> dict[tuple[str, str], float]:
+    """By pair: of the share of rows in like halves of both, or with a name in place of a half.
+
+    A product of signs is +1 in like halves and -1 in others, so the share moves by half of its noise. What is measured
+    several times is known as well as all of it together says.
+    """
+    precision: dict[tuple[int, int], float] = {}
+
+    def measured(a: int, b: int, noise: float) -> None:
+        pair = (min(a, b), max(a, b))
+        precision[pair] = precision.get(pair, 0.0) + noise**-2
+
+    for place, a in enumerate(pairs.signs):
+        for b in pairs.signs[:place]:
+            measured(a, b, pairs.sign_deviation / 2)
+    for group in pairs.groups:
+        if group.level <= 0 and group.depth <= 0:
+            for b in group.partners:
+                measured(group.pivot, b, group.deviation * _part(group))
+    # whatever is known: rows are drawn, and halves are not those of the medians
+    bin_share = 2.0 ** -min(layout.levels, PAIR_LEVELS)
+
+    def unsettled(noise: float) -> float:
+        # with tables of bins, the rows between a median and the nearest cut; of bisection that is as near as is known
+        apart = min(bin_share, _MEAN_DISTANCE * noise) if layout.rounds else bin_share
+        return _HALVES * noise**2 + (apart / (4 * rows) if pairs.groups else 0.0)
+
+    by_chance = 0.0 if pairs.groups else _BY_CHANCE / (4 * rows)
+    found: dict[tuple[str, str], float] = {}
+    for pair, known in sorted(precision.items()):
+        first, second = (attributes[number].name for number in pair)
+        variance = 1 / known / rows**2 + by_chance
+        cut = [alone[attributes[number].name] for number in pair if number in layout.cut]
+        variance += sum(map(unsettled, cut))
+        if len(cut) == 2:
+            # cuts that miss both medians by p and q: 2pq more rows are in like halves, of independent columns
+            variance += 4 * (cut[0] * cut[1]) ** 2
+        found[first, second] = _bounded(math.sqrt(variance))
+    return found
+
+
+def _between(layout: OneWay) -> float:
+    """How far a distribution function is from the curve through its thresholds, on average over places.
+
+    A curve misses it by `MISFIT` about the middle. Taken as a walk that is tied at the ends and at thresholds, it has
+    two thirds of that variance on average, and so many times less as there are intervals between thresholds.
+    """
+    return MISFIT * math.sqrt(2 / 3 / (len(layout.rounds) + 1))
+
+
+def _part(group: Group) -> float:
+    """How much of a contrast's noise is in a share: all of it where two names are counted."""
+    return 1.0 if group.level < 0 and group.depth < 0 else 0.5
+
+
+def _bounded(noise: float) -> float:
+    return noise * _AT_WORST / math.hypot(noise, _AT_WORST)
+
 
 Integers = NDArray[np.int64]
 
@@ -236,7 +488,7 @@ def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant
             started = time.process_time()
             made = fitted(model, known, source, _ROUNDS_TRIED)
             taken.append(time.process_time() - started)
-        left_out = min(taken) * ROUNDS / _ROUNDS_TRIED - sum(taken)
+        left_out = min(taken) * MIXTURE_ROUNDS / _ROUNDS_TRIED - sum(taken)
         return made
 
     return _run(method, described, account, silent, in_part), left_out

@@ -1,29 +1,319 @@
-"""Pairs of attributes. In: single attributes that are measured, and the records. Out: what is known of pairs, noisy.
-
-This is where the budget of pairs is spent; what becomes of the noisy sums is post-processing.
-"""
+"""The model of pairs-dp: consistent tables and correlations fitted to the noisy measurements."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from shoal.display import internal
-from shoal.mechanisms.pairs.contrasts import PairCounts, group_sums, sign_products
-from shoal.mechanisms.pairs.correlation import shrunk, tetrachoric
-from shoal.mechanisms.pairs.currency import Currency
-from shoal.mechanisms.pairs.gaps import ABSENT, Presence, of_present, presence
-from shoal.mechanisms.pairs.joint import Clipped, Tails, exact_products, measure_tails
-from shoal.mechanisms.pairs.marginal import Marginal
-from shoal.mechanisms.pairs.plan import OF_TWO, Group, Halves, Pairs, lay_out_pairs
-from shoal.mechanisms.pairs.tables import blocks_of, blocks_of_signs, pair_tables
-from shoal.mechanisms.pairs.triples import Triples, exact_triples
+from shoal.mechanisms.pairs._kernels import fit_table, rake_table
+from shoal.mechanisms.pairs.budget import OF_TWO, Currency, Group, Halves, Pairs, lay_out_pairs
+from shoal.mechanisms.pairs.marginal import ABSENT, Marginal, Presence, of_present, presence
+from shoal.mechanisms.pairs.measure_pairs import (
+    Clipped,
+    PairCounts,
+    Tails,
+    Triples,
+    exact_products,
+    exact_triples,
+    functions,
+    group_sums,
+    measure_tails,
+    sign_products,
+)
 from shoal.privacy import Accountant
 from shoal.text import Message
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+_LARGEST = 0.995
+# Directions in which latent normals hardly vary: how little is told by the noise, within these bounds.
+_LEAST_VARIANCE, _MOST_LEAST, _PER_NOISE = 0.002, 0.03, 0.6
+# Eigenvalues of noise that are too small for spectral shrinkage to help.
+_LITTLE_EDGE = 0.5
+
+
+def both_below(h: Floats, k: Floats, r: Floats) -> Floats:
+    """Probability that two standard normals of correlation r are below h and k.
+
+    >>> both_below(np.zeros(2), np.zeros(2), np.array([0.0, 0.5])).round(6).tolist()
+    [0.25, 0.333333]
+    """
+    # the derivative by r, in the angle whose sine is r, is smooth
+    angle = np.arcsin(r)[..., None] * (_NODES + 1) / 2
+    sine, cosine = np.sin(angle), np.maximum(np.cos(angle), 1e-9)
+    h, k = h[..., None], k[..., None]
+    density = np.exp(-(h * h + k * k - 2 * h * k * sine) / (2 * cosine * cosine))
+    area = (density * _WEIGHTS).sum(axis=-1) * np.arcsin(r) / 2
+    found: Floats = ndtr(h[..., 0]) * ndtr(k[..., 0]) + area / (2 * np.pi)
+    return found
+
+
+def tetrachoric(products: Floats, left: Floats) -> Floats:
+    """Latent correlations for mean products of signs.
+
+    Args:
+        products: (d, d) means of the products of two signs.
+        left: share of +1 of each sign.
+    """
+    cut = ndtri(left)
+    rows, columns = np.tril_indices(left.size, -1)
+    p, q = left[rows], left[columns]
+    wanted = (products[rows, columns] + 2 * p + 2 * q - 1) / 4
+    low, high = np.full(p.size, -_LARGEST), np.full(p.size, _LARGEST)
+    for _ in range(40):
+        middle = (low + high) / 2
+        small = both_below(cut[rows], cut[columns], middle) < wanted
+        low, high = np.where(small, middle, low), np.where(small, high, middle)
+    found = np.eye(left.size)
+    found[rows, columns] = found[columns, rows] = (low + high) / 2
+    return found
+
+
+def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
+    """Correlations without most of their noise.
+
+    In the scale of the products (correlation times `scale` of both attributes) all entries have about the same noise.
+    Its eigenvalues are at most 2·noise·√d in size: what is beyond them is signal and is shrunk by what noise adds to
+    it; the rest is shrunk as a whole, by how much of its variance noise explains. Where noise makes eigenvalues of a
+    half at most, shrinking costs more than it gains and is left out: a rule that knows the noise and d only.
+
+    Reference:
+        Gavish and Donoho, "Optimal Shrinkage of Singular Values".
+    """
+    size = len(correlations)
+    if size < 2:
+        return correlations
+    least = min(max(_PER_NOISE * noise, _LEAST_VARIANCE), _MOST_LEAST)
+    edge = 2 * noise * np.sqrt(size)
+    if edge <= _LITTLE_EDGE:
+        return nearest_correlation(correlations, least)
+    both = np.outer(scale, scale)
+    scaled = correlations * both
+    np.fill_diagonal(scaled, 0.0)
+    values, vectors = np.linalg.eigh(scaled)
+    clear = np.abs(values) > edge
+    kept = (vectors[:, clear] * values[clear]) @ vectors[:, clear].T
+    less = np.sign(values[clear]) * np.sqrt(values[clear] ** 2 - edge**2)
+    signal = (vectors[:, clear] * less) @ vectors[:, clear].T
+    rest = scaled - kept
+    off = ~np.eye(size, dtype=np.bool_)
+    variance = float((rest[off] ** 2).mean())
+    trust = max(0.0, 1 - noise**2 / variance) if variance > 0 else 0.0
+    return nearest_correlation((signal + trust * rest) / both, least)
+
+
+def nearest_correlation(matrix: Floats, least: float, rounds: int = 100) -> Floats:
+    """A correlation matrix near a symmetric one, of this variance at least in all directions: projections in turn.
+
+    Reference:
+        Higham, "Computing the nearest correlation matrix: a problem from finance".
+    """
+    found = matrix.copy()
+    np.fill_diagonal(found, 1.0)
+    correction = np.zeros_like(found)
+    for _ in range(rounds):
+        values, vectors = np.linalg.eigh(found - correction)
+        positive = (vectors * np.maximum(values, least)) @ vectors.T
+        correction = positive - (found - correction)
+        before, found = found, positive.copy()
+        np.fill_diagonal(found, 1.0)
+        if np.abs(found - before).max() < 1e-9:
+            break
+    values, vectors = np.linalg.eigh(found)
+    positive = (vectors * np.maximum(values, least)) @ vectors.T
+    spread = np.sqrt(np.diag(positive))
+    nearest: Floats = positive / np.outer(spread, spread)
+    return nearest
+
+
+def copula_table(rows: Floats, columns: Floats, r: float) -> Floats:
+    """Probabilities of the bins of two attributes whose latent normals have correlation r.
+
+    >>> copula_table(np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0.5).round(4).tolist()
+    [[0.3333, 0.1667], [0.1667, 0.3333]]
+    """
+    nodes, weights = _SHORT
+    ends = np.concatenate(([0.0], np.cumsum(rows)))
+    ends /= ends[-1]
+    level = ends[:-1, None] + np.diff(ends)[:, None] * (nodes + 1) / 2
+    latent = ndtri(np.clip(level, 1e-12, 1 - 1e-12))
+    inner = np.cumsum(columns)[:-1] / columns.sum()
+    cuts = np.concatenate(([-np.inf], ndtri(np.clip(inner, 1e-12, 1 - 1e-12)), [np.inf]))
+    spread = np.sqrt(1 - r * r)
+    below = ndtr((cuts - r * latent[..., None]) / spread)
+    table: Floats = (np.diff(below, axis=2) * weights[None, :, None]).sum(axis=1) / 2 * rows[:, None]
+    return np.maximum(table, 1e-12)
+
+
+_SHORT = np.polynomial.legendre.leggauss(12)
+
+
+Pair = tuple[int, int]
+
+# Squared sizes of dependence that are considered, in parts of independence.
+_STRENGTHS = np.concatenate(([0.0], np.geomspace(1e-6, 4.0, 60)))
+# A block's own strength is estimated together with so many observations of what is usual.
+_PSEUDO = 2.0
+_RAKES, _LAST_RAKES = 3, 20
+_PASSES = 20
+# Share of records that are taken to be independent in all attributes.
+_ODD = 0.02
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Contrasts of one pair at one fineness, in parts of the rows; the first attribute comes before the second.
+
+    Attributes:
+        level, depth: of the functions of the first and the second attribute; -1 for names.
+        noisy: one number for each pair of functions.
+        noise: standard deviation of each.
+    """
+
+    first: int
+    second: int
+    level: int
+    depth: int
+    noisy: Floats
+    noise: float
+
+    @property
+    def fineness(self) -> int:
+        return max(self.level, 0) + max(self.depth, 0)
+
+    @property
+    def turned(self) -> Block:
+        return Block(self.second, self.first, self.depth, self.level, self.noisy.T, self.noise)
+
+
+def blocks_of(
+    groups: Sequence[Group], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
+) -> list[Block]:
+    """The measured groups, pair by pair, in parts of the rows that have a value of both."""
+    found = [
+        Block(
+            group.pivot,
+            b,
+            group.level,
+            group.depth,
+            noisy[:, place] / rows_of(group.pivot, b),
+            group.deviation / rows_of(group.pivot, b),
+        )
+        for group, noisy in zip(groups, sums, strict=True)
+        for place, b in enumerate(group.partners)
+    ]
+    return [block if block.first < block.second else block.turned for block in found]
+
+
+def blocks_of_signs(
+    products: Floats,
+    signs: Sequence[int],
+    deviation: float,
+    rows_of: Callable[[int, int], float],
+    flags: Mapping[int, int],
+) -> list[Block]:
+    """The mean products of signs, pair by pair; an attribute and its own flag are no pair."""
+    return [
+        Block(
+            signs[j], signs[i], 0, 0, products[i : i + 1, j : j + 1], deviation / rows_of(signs[i], signs[j])
+        )
+        for i in range(len(signs))
+        for j in range(i)
+        if flags.get(signs[j]) != signs[i]
+    ]
+
+
+def pair_tables(
+    marginals: Sequence[Marginal], correlations: Mapping[Pair, float], blocks: Sequence[Block]
+) -> dict[Pair, Floats]:
+    """A table for every pair of attributes that have more than one bin, the first attribute before the second."""
+    telling = [number for number, own in enumerate(marginals) if own.bins > 1]
+    tables: dict[Pair, Floats] = {}
+    for place, a in enumerate(telling):
+        for b in telling[place + 1 :]:
+            first, second = marginals[a].shares, marginals[b].shares
+            r = correlations.get((a, b), 0.0)
+            tables[a, b] = np.outer(first, second)
+            if r:
+                # some records are odd: without them a tilt could not make what latent normals never do
+                tables[a, b] = (1 - _ODD) * copula_table(first, second, r) + _ODD * tables[a, b]
+    wanted: dict[Pair, list[Block]] = {pair: [] for pair in tables}
+    for fineness in sorted({block.fineness for block in blocks}):
+        for names in (False, True):
+            here = [
+                block
+                for block in blocks
+                if block.fineness == fineness and (min(block.level, block.depth) < 0) == names
+            ]
+            if here:
+                _tilt_all(tables, marginals, here, wanted)
+    # tilting by one block and raking move what others have settled: once more in turn, until all agree
+    for (a, b), table in tables.items():
+        if len(wanted[a, b]) > 1:
+            _towards(table, marginals[a], marginals[b], wanted[a, b], _PASSES)
+        rake_table(table, marginals[a].shares, marginals[b].shares, _LAST_RAKES)
+    return tables
+
+
+def _tilt_all(
+    tables: Mapping[Pair, Floats],
+    marginals: Sequence[Marginal],
+    blocks: Sequence[Block],
+    wanted: Mapping[Pair, list[Block]],
+) -> None:
+    """Tilt tables by blocks of one fineness, and note down the contrasts that they should have."""
+    seen = [_residuals(tables, marginals, block) for block in blocks]
+    usual = _strength(
+        np.concatenate([residual.ravel() for residual, _ in seen]),
+        np.concatenate([expected.ravel() for _, expected in seen]),
+        np.repeat([block.noise**2 for block in blocks], [residual.size for residual, _ in seen]),
+    )
+    for block, (residual, expected) in zip(blocks, seen, strict=True):
+        noise = np.full(residual.size, block.noise**2)
+        prior = _strength(residual.ravel(), expected.ravel(), noise, usual) * expected
+        trust = prior / (prior + block.noise**2)
+        steady = replace(block, noisy=block.noisy - (1 - trust) * residual)
+        a, b = block.first, block.second
+        _towards(tables[a, b], marginals[a], marginals[b], [steady], 1)
+        wanted[a, b].append(steady)
+
+
+def _towards(table: Floats, first: Marginal, second: Marginal, blocks: Sequence[Block], passes: int) -> None:
+    """Give the table of a pair these contrasts; changed."""
+    starts = np.cumsum([0, *(block.noisy.size for block in blocks)])
+    shape = np.array([(b.level, b.depth, start) for b, start in zip(blocks, starts, strict=False)])
+    contrasts = np.concatenate([block.noisy.ravel() for block in blocks])
+    levels = np.array([first.levels, second.levels])
+    fit_table(table, first.shares, second.shares, levels, shape, contrasts, passes, _RAKES)
+
+
+def _residuals(
+    tables: Mapping[Pair, Floats], marginals: Sequence[Marginal], block: Block
+) -> tuple[Floats, Floats]:
+    """What the measured contrasts have beyond those of the table, and the product of the shares of their nodes."""
+    a, b = block.first, block.second
+    table = tables[a, b]
+    own = functions(marginals[a].levels, block.level, marginals[a].bins)
+    other = functions(marginals[b].levels, block.depth, marginals[b].bins)
+    expected = np.outer(np.abs(own).T @ marginals[a].shares, np.abs(other).T @ marginals[b].shares)
+    return block.noisy - own.T @ table @ other, expected
+
+
+def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float | None = None) -> float:
+    """The most likely τ² if residuals are normal with variance τ²·expected + noise."""
+    variance = _STRENGTHS[:, None] * expected + noise
+    score = -0.5 * (np.log(variance) + residuals**2 / variance).sum(axis=1)
+    if usual is not None:
+        typical, least = float(expected.mean()), float(noise.mean())
+        spread = _STRENGTHS * typical + least
+        score -= _PSEUDO * 0.5 * (np.log(spread) + (usual * typical + least) / spread)
+    return float(_STRENGTHS[int(np.argmax(score))])
+
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

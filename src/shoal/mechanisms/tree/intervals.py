@@ -1,21 +1,212 @@
-"""One attribute's intervals. In: its positions and what each level may spend. Out: edges, noisy counts, noisy means.
-
-This module and `cuts.py` are where the budget of single attributes is spent; the rest is post-processing.
-"""
+"""Private trees of one column: noisy counts, cut points and when to stop splitting."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.mechanisms.tree.counts import Level, consistent_counts
-from shoal.mechanisms.tree.cuts import draw_edges
-from shoal.mechanisms.tree.gate import noisy
-from shoal.mechanisms.tree.layout import Layout
-from shoal.mechanisms.tree.spending import Purse
+from shoal.mechanisms.tree.layout import Layout, Purse, noisy
+from shoal.noise import Source, exponential_choice
+from shoal.privacy import Spend
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Level:
+    """One level of noisy counts.
+
+    Attributes:
+        noisy: two children per node of the level above, left and right in turn.
+        variance: of the noise on each of them.
+        expected: share of each parent that its left child has if nothing is known but the levels above.
+        doubt: standard deviation of that share.
+    """
+
+    noisy: Floats
+    variance: float
+    expected: Floats
+    doubt: float
+
+
+def consistent_counts(total: float, levels: Sequence[Level]) -> list[Floats]:
+    """Non-negative counts of every level, children adding up to their parents and the root to `total`.
+
+    Upwards every node combines its own noisy count with the sum of its children, weighted by their variances
+    (least squares). Downwards the children share the parent's count: their noisy difference is weighted against
+    the expected share, so that noise that drowns a small node falls back to what is expected.
+
+    Reference:
+        Hay, Rastogi, Miklau and Suciu, "Boosting the Accuracy of Differentially Private Histograms Through
+        Consistency", section 4.
+
+    >>> level = Level(np.array([40.0, 80.0]), 1.0, np.array([0.5]), 10.0)
+    >>> [round(count, 2) for count in consistent_counts(100, [level])[1].tolist()]
+    [30.0, 70.0]
+    """
+    gathered: list[tuple[Floats, float]] = []
+    for level in reversed(levels):
+        if not gathered:
+            gathered.append((level.noisy, level.variance))
+            continue
+        below, variance = gathered[-1]
+        sums, spread = below.reshape(-1, 2).sum(axis=1), 2 * variance
+        own = spread / (spread + level.variance)
+        gathered.append((own * level.noisy + (1 - own) * sums, own * level.variance))
+    counts = [np.array([float(total)])]
+    for level, (estimate, variance) in zip(levels, reversed(gathered), strict=True):
+        parent = counts[-1]
+        pairs = estimate.reshape(-1, 2)
+        measured = (parent + pairs[:, 0] - pairs[:, 1]) / 2
+        prior = (level.doubt * parent) ** 2
+        trust = prior / (prior + variance / 2)
+        left = np.clip(trust * measured + (1 - trust) * level.expected * parent, 0, parent)
+        counts.append(np.column_stack((left, parent - left)).ravel())
+    return counts
+
+
+def rake(
+    cells: Floats, groupings: Sequence[NDArray[np.int64]], targets: Sequence[Floats], rounds: int = 5
+) -> Floats:
+    """Cells scaled in turn so that every grouping of them approaches its target sums.
+
+    >>> rake(np.array([1.0, 1.0, 2.0]), [np.array([0, 0, 1])], [np.array([3.0, 1.0])]).tolist()
+    [1.5, 1.5, 1.0]
+    """
+    for _ in range(rounds):
+        for group, target in zip(groupings, targets, strict=True):
+            sums = np.bincount(group, cells, minlength=target.size)
+            # a group without any cell weight cannot be scaled and is left to the others
+            factor = np.divide(target, sums, out=np.ones_like(target), where=sums > 1e-9)
+            cells = cells * factor[group]
+    return cells
+
+
+def nearest_counts(noisy: Floats, total: float) -> Floats:
+    """The non-negative counts that add up to `total` and are nearest to the noisy ones, by squared distance.
+
+    >>> nearest_counts(np.array([7.0, 4.0, -2.0]), 10.0).tolist()
+    [6.5, 3.5, 0.0]
+    """
+    falling = np.sort(noisy)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
+    # all counts lose the same, until those that would be negative are gone
+    last = int(np.flatnonzero(falling >= excess)[-1])
+    nearest: Floats = np.maximum(noisy - excess[last], 0.0)
+    return nearest
+
+
+def whole_counts(counts: Floats, total: int) -> NDArray[np.int64]:
+    """Whole numbers that add up to `total`; every run of consecutive counts is off by less than one.
+
+    >>> whole_counts(np.array([0.5, 0.5, 0.5, 0.5]), 2).tolist()
+    [1, 0, 1, 0]
+    """
+    weight = counts.sum()
+    shares = counts / weight if weight > 0 else np.full(counts.size, 1 / counts.size)
+    ends = np.floor(np.cumsum(shares) * total + 0.5).astype(np.int64)
+    ends = np.minimum(ends, total)
+    ends[-1] = total
+    return np.diff(ends, prepend=0)
+
+
+def rank_intervals(
+    ordered: NDArray[np.int64], lo: int, hi: int, counts: NDArray[np.int64] | None = None
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """All cuts of the box lo..hi by rank: how many cuts there are of each rank, and how far from the median it is.
+
+    A cut s in lo+1 .. hi leaves lo .. s-1 to its left; its rank is the number of records there. The penalty
+    |2·rank - size| is twice the distance from the median rank, so that it is a whole number. With `counts` the
+    positions are different ones, and each is that of so many records: the same but for the ranks of which there is no
+    cut.
+
+    Guarantee:
+        A record replaced inside the box changes every penalty by at most 2, a record gained or lost by at most 1.
+
+    >>> [part.tolist() for part in rank_intervals(np.array([2, 2, 7]), 0, 9)]
+    [[2, 0, 5, 2], [3, 1, 1, 3]]
+    >>> [part.tolist() for part in rank_intervals(np.array([2, 7]), 0, 9, np.array([2, 1]))]
+    [[2, 5, 2], [3, 1, 3]]
+    """
+    # the cuts of rank r lie above the r-th record and not above the next one
+    edges = np.concatenate(([lo], ordered, [hi]))
+    each = np.ones(ordered.size, dtype=np.int64) if counts is None else counts
+    ranks = np.concatenate(([0], np.cumsum(each)))
+    return np.diff(edges), np.abs(2 * ranks - ranks[-1])
+
+
+def draw_cut(
+    ordered: NDArray[np.int64],
+    lo: int,
+    hi: int,
+    rate: Fraction,
+    source: Source,
+    counts: NDArray[np.int64] | None = None,
+) -> int:
+    """One cut of the box lo..hi near the median of its records, by the exponential mechanism.
+
+    Guarantee:
+        Weights exp(-rate · penalty): costs 4·rate for a record replaced inside the box and 2·rate for one gained or
+        lost. A box of one point, or of none, is public and is left whole at no cost.
+
+    Cost:
+        Linear in the number of records of the box.
+
+    Reference:
+        docs/proofs/tree.md, section 2.
+    """
+    if hi <= lo:
+        return hi + 1
+    lengths, penalties = rank_intervals(ordered, lo, hi, counts)
+    rank = exponential_choice(lengths, penalties, rate, source)
+    below = lo if rank == 0 else int(ordered[rank - 1])
+    return below + 1 + int(source.below(int(lengths[rank]), 1)[0])
+
+
+def draw_edges(
+    ordered: NDArray[np.int64],
+    first: Sequence[int],
+    levels: Sequence[Spend],
+    rate_of: Callable[[Fraction], Fraction],
+    counts: NDArray[np.int64] | None = None,
+) -> NDArray[np.int64]:
+    """Edges e of intervals e[i] .. e[i+1]-1: every level halves every interval, beginning with those of `first`.
+
+    Args:
+        ordered: the records' positions, or, with `counts`, the different ones and how many records have each.
+        levels: what each level may spend.
+        rate_of: the rate of a level, by what it spends.
+
+    Guarantee:
+        A level costs what one cut of its rate costs under replace-one (4·rate) and add/remove (2·rate): a record
+        is in one interval of a level, and a replaced record is either replaced inside one or moves between two.
+
+    >>> from shoal.noise import Seeded
+    >>> from shoal.privacy import Accountant
+    >>> account = Accountant.of({"cut points": Fraction(4)}, Fraction(4), Seeded(1))
+    >>> levels = [account.spend("cut points", Fraction(2)) for _ in range(2)]
+    >>> draw_edges(np.array([1, 1, 8, 8]), [0, 10], levels, lambda amount: 25 * amount).size
+    5
+    """
+    edges = np.array(first, dtype=np.int64)
+    for level in levels:
+        amount, source = level.take()
+        rate = rate_of(amount)
+        places = np.searchsorted(ordered, edges)
+        cuts = []
+        for i in range(edges.size - 1):
+            inside = slice(places[i], places[i + 1])
+            box = (ordered[inside], int(edges[i]), int(edges[i + 1]) - 1, rate, source)
+            cuts.append(draw_cut(*box) if counts is None else draw_cut(*box, counts[inside]))
+        refined = np.empty(2 * edges.size - 1, dtype=np.int64)
+        refined[::2], refined[1::2] = edges, cuts
+        edges = refined
+    return edges
+
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,18 +1,48 @@
-"""How deep the tree is and what every level may spend. In: public facts and ε. Out: a `Layout` of exact shares.
-
-The rule knows the number of records, ε, the number of attributes and nothing else. Its constants were fitted to
-made-up tables of several shapes (benchmarks/tree_shapes.py); no release depends on anything but their printed values.
-"""
+"""The layout of a private partition tree, and how its privacy budget is spent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.describe import Described
+from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.tree.gate import scale_of
 from shoal.mechanisms.tree.method import TreeDP
+from shoal.noise import discrete_laplace, round_up_scale
+from shoal.privacy import Accountant, Spend
+
+
+def scale_of(moves: Fraction | int, amount: Fraction) -> Fraction:
+    """Scale of noise on values that one record moves by so much together, for what is spent on them."""
+    return round_up_scale(Fraction(moves) / amount)
+
+
+def noisy(
+    values: NDArray[np.int64], moves: Fraction | int | Sequence[int], spend: Spend
+) -> NDArray[np.float64]:
+    """Values plus discrete Laplace noise, calibrated to what is spent.
+
+    Args:
+        moves: how far one record can move all values together; or, where a record's move of each is bounded by itself,
+            a bound for each: the moves divided by their bounds add up to at most 1.
+
+    Guarantee:
+        Costs the amount of the spend.
+
+    Reference:
+        docs/proofs/laplace.md, section 3.
+    """
+    amount, source = spend.take()
+    scale = (
+        [scale_of(each, amount) for each in moves] if isinstance(moves, Sequence) else scale_of(moves, amount)
+    )
+    return (values + discrete_laplace(scale, values.size, source)).astype(np.float64)
+
 
 STAGES = ("cuts", "intervals", "leaves", "means")
 MOST_CUTS = 10
@@ -224,3 +254,110 @@ def _rescaled(weights: Mapping[str, Fraction]) -> dict[str, Fraction]:
 def _levels(share: Fraction, levels: int, growth: Fraction) -> tuple[Fraction, ...]:
     weights: Sequence[Fraction] = [growth**level for level in range(levels)]
     return tuple(share * weight / sum(weights) for weight in weights)
+
+
+ROWS = "number of rows"
+# one reservation for what is divided once the noisy number of rows has settled the levels
+BY_ROWS = "cut points, counts and sums, level by level as the number of rows allows"
+
+
+@dataclass(frozen=True, slots=True)
+class Purposes:
+    """What the parts of a layout are called in a statement, and how much is reserved for each.
+
+    Attributes:
+        attributes: how many there are.
+        counted: how many of them have their values counted one by one.
+        names: how many of the others have no order.
+        gaps: how many of the others have a place for missing values.
+    """
+
+    layout: Layout
+    attributes: int
+    counted: int = 0
+    names: int = 0
+    gaps: int = 0
+
+    @classmethod
+    def of(cls, layout: Layout, described: Described, counted: Collection[str]) -> Purposes:
+        cut = [column for column in described.columns if column not in counted]
+        names = sum(column in described.nominal for column in cut)
+        gaps = sum(column in described.flagged for column in cut)
+        return cls(layout, len(described.columns), len(counted), names, gaps)
+
+    @property
+    def cut(self) -> int:
+        """How many attributes have cut points, or nothing but a sum."""
+        return self.attributes - self.counted
+
+    @property
+    def numbers(self) -> int:
+        """How many of these have sums."""
+        return self.cut - self.names
+
+    @property
+    def values(self) -> str:
+        return f"value counts {self._of(self.counted)}"
+
+    @property
+    def missing(self) -> str:
+        return f"missing values {self._of(self.gaps)}"
+
+    @property
+    def sums(self) -> str:
+        return f"interval sums {self._of(self.numbers)}"
+
+    @property
+    def squares(self) -> str:
+        return f"interval sums of squares {self._of(self.numbers)}"
+
+    def cut_points(self, level: int) -> str:
+        return f"cut points {self._of(self.cut)}, level {level + 1} of {len(self.layout.cuts)}"
+
+    def interval_counts(self, level: int) -> str:
+        return f"interval counts {self._of(self.cut)}, level {level + 1} of {len(self.layout.cuts)}"
+
+    def tree_counts(self, level: int) -> str:
+        return f"counts of the tree, level {level + 1} of {len(self.layout.leaves)}"
+
+    def _of(self, number: int) -> str:
+        if number == self.attributes:
+            return "of all attributes"
+        return f"of {number} attribute{'s' if number > 1 else ''}"
+
+    def reserved(self) -> dict[str, Fraction]:
+        """The whole budget of the layout, by purpose, in the order in which it is listed."""
+        layout, gaps = self.layout, self.layout.for_gaps
+        levels = range(len(layout.cuts) if self.cut else 0)
+        whole = self.numbers - self.gaps
+        parts: dict[str, Fraction] = {}
+        if self.counted:
+            parts[self.values] = layout.attribute * self.counted
+        for level in levels:
+            parts[self.cut_points(level)] = layout.cuts[level] * self.cut
+        if self.gaps:
+            parts[self.missing] = gaps.gap * self.gaps
+        for level in levels:
+            share = layout.intervals[level] * whole + gaps.intervals[level] * self.gaps
+            parts[self.interval_counts(level)] = share + layout.for_names.intervals[level] * self.names
+        for level, share in enumerate(layout.leaves):
+            parts[self.tree_counts(level)] = share
+        if self.numbers:
+            parts[self.sums] = layout.means * whole + gaps.means * self.gaps
+        if self.numbers and layout.squares:
+            parts[self.squares] = layout.squares * whole + gaps.squares * self.gaps
+        return parts
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Purse:
+    """The account of a release, and whose attribute's part of it is spent."""
+
+    account: Accountant
+    purposes: Purposes
+    column: str
+
+    def spend(self, purpose: str, amount: Fraction, over: str) -> Spend:
+        """Charge a measurement of the attribute; `over` are the parts of its domain, a record is in one of them."""
+        return self.account.spend(purpose, amount, f"{purpose}, {self.column}", over=over)

@@ -22,7 +22,7 @@ from shoal.columns.kinds import Lattice
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table
-from shoal.mechanisms.histogram import Histogram
+from shoal.mechanisms.pairs.measure_one import Histogram
 from shoal.release.engines.blobs import Blob, batch_of, blobs_in, by_bucket, packed, unpacked
 from shoal.release.engines.counting import gathered, together
 from shoal.release.engines.reading import Reading, error_of

@@ -15,16 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
-from shoal.mechanisms.histogram import Histogram
-from shoal.mechanisms.pairs.contrasts import PairCounts
-from shoal.mechanisms.pairs.drawing import Drawing, fitted, with_triples
-from shoal.mechanisms.pairs.drawing import draw_values as draw_pair_values
+from shoal.mechanisms.pairs.measure_one import Histogram
+from shoal.mechanisms.pairs.measure_pairs import PairCounts
 from shoal.mechanisms.pairs.mechanism import measure_attributes, pair_positions
 from shoal.mechanisms.pairs.method import PairsDP
 from shoal.mechanisms.pairs.model import Counted, Measured, counted, measure_pairs
-from shoal.mechanisms.pairs.rows import block_sizes
-from shoal.mechanisms.tree.counts import whole_counts
-from shoal.mechanisms.tree.intervals import Intervals, codes_of
+from shoal.mechanisms.pairs.sample import Drawing, block_sizes, fitted, with_triples
+from shoal.mechanisms.pairs.sample import draw_values as draw_pair_values
+from shoal.mechanisms.tree.intervals import Intervals, codes_of, whole_counts
 from shoal.mechanisms.tree.mechanism import (
     Model as TreeModel,
 )
@@ -41,7 +39,7 @@ from shoal.mechanisms.tree.mechanism import (
     tree_positions,
 )
 from shoal.mechanisms.tree.method import TreeDP
-from shoal.mechanisms.tree.rows import Block, blocks_of
+from shoal.mechanisms.tree.sample import Block, blocks_of
 from shoal.noise import Source
 from shoal.release.engines.moment_method import by_moments
 from shoal.release.engines.rank_methods import by_rank
@@ -54,7 +52,7 @@ from shoal.release.engines.tasks import (
 from shoal.release.engines.work import Made, Work
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.tree.boxes import Tree
+    from shoal.mechanisms.tree.sample import Tree
 
 __all__ = ["Made", "Work", "by_moments", "by_pairs", "by_rank", "by_record", "by_swap", "by_tree"]
 

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
 from shoal.columns.kinds import Lattice
-from shoal.mechanisms.moments.masking import calibrate
-from shoal.mechanisms.moments.mechanism import budget_of, masked, own_units, rows_source
+from shoal.mechanisms.moments.mechanism import budget_of, calibrate, masked, own_units, rows_source
 from shoal.mechanisms.moments.methods import CrossMoment
-from shoal.mechanisms.moments.statistics.draw import draw_ranks
-from shoal.mechanisms.moments.statistics.power_sums import Centred
+from shoal.mechanisms.moments.sampling import draw_ranks
+from shoal.mechanisms.moments.statistics import Centred
 from shoal.mechanisms.partition_stage import Group
 from shoal.noise import Source
 from shoal.partition import Partition

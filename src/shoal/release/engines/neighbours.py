@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
 from shoal.display import internal
-from shoal.mechanisms.histogram import Histogram
+from shoal.mechanisms.pairs.measure_one import Histogram
 from shoal.partition.base import stable_order
 from shoal.release.engines.blobs import Blob, batch_of, packed, scattered
 from shoal.release.engines.ranks import RANGE

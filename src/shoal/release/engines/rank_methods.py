@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.mechanisms.cluster_methods import PartitionMethod
-from shoal.mechanisms.histogram import Histogram
-from shoal.mechanisms.mask import concepts_of, floors, sum_noise, sums_of
+from shoal.mechanisms.clusters import centroids, concepts_of, floors, sum_noise, sums_of
+from shoal.mechanisms.pairs.measure_one import Histogram
 from shoal.mechanisms.partition_stage import Group
-from shoal.mechanisms.rebuild import centroids
 from shoal.mechanisms.sensitivity import cluster_scales
 from shoal.noise.choice import categorical_centroids
 from shoal.noise.families import NOISES

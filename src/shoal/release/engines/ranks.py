@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.mechanisms.histogram import Histogram
+from shoal.mechanisms.pairs.measure_one import Histogram
 from shoal.mechanisms.sensitivity import CALIBRATIONS
 from shoal.partition import Partition
 from shoal.release.engines.blobs import Blob

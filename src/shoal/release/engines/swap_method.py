@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
-from shoal.mechanisms.kanonymity.algorithms.embedding import place_in_tree
-from shoal.mechanisms.kanonymity.algorithms.swap import swap_source, swapped_ranks
-from shoal.mechanisms.kanonymity.columns import KINDS, confidential_columns
+from shoal.mechanisms.kanonymity.columns import KINDS, confidential_columns, place_in_tree
 from shoal.mechanisms.kanonymity.methods import SwapRanking
+from shoal.mechanisms.kanonymity.swap_algorithms import swap_source, swapped_ranks
 from shoal.noise import Source
 from shoal.partition.rank_groups import group_sizes
 from shoal.release.engines.blobs import Blob, batch_of, by_bucket
@@ -126,7 +125,7 @@ def swapped_rows(
     """Values change owners inside groups of ranks.
 
     Guarantee:
-        As `shoal.mechanisms.kanonymity.algorithms.swap_ranking`: a uniform permutation in every group, the same one
+        A uniform permutation in every group (`kanonymity.swap_algorithms.swap_ranking`), the same one
         however often it is computed.
     """
     numbers = {name: number for number, name in enumerate(described.columns)}

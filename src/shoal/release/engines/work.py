@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.describe import Described
 from shoal.display import internal
-from shoal.mechanisms.histogram import Histogram
+from shoal.mechanisms.pairs.measure_one import Histogram
 from shoal.noise import Source
 from shoal.noise.entropy import fresh_key
 from shoal.progress import Progress

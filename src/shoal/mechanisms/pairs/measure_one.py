@@ -1,29 +1,299 @@
-"""Single attributes. In: positions of the records that have one, and a `OneWay` layout. Out: a `Marginal` each.
-
-With `cuts` of the tree and the gate of `currency.py` this is where the budget of single attributes is spent.
-"""
+"""Measurements of single columns in pairs-dp: thresholds, tails and shares of names."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
-from shoal.mechanisms.histogram import Histogram
-from shoal.mechanisms.pairs.currency import Currency, Shape
-from shoal.mechanisms.pairs.gaps import flags_of
-from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, points, slopes_for
-from shoal.mechanisms.pairs.names import merged
-from shoal.mechanisms.pairs.plan import OF_ONE, PAIR_LEVELS, SUM_PARTS, Facts, OneWay
-from shoal.mechanisms.pairs.tails import with_tails
-from shoal.mechanisms.pairs.thresholds import least_known, likely, places, settled, where
-from shoal.mechanisms.tree.counts import nearest_counts
-from shoal.mechanisms.tree.cuts import draw_edges
-from shoal.mechanisms.tree.intervals import ends_of, steadied
-from shoal.mechanisms.tree.values import halved
+from shoal.display import internal
+from shoal.mechanisms.pairs.budget import (
+    MOST_GROUPS,
+    OF_ONE,
+    PAIR_LEVELS,
+    SUM_PARTS,
+    Currency,
+    Facts,
+    OneWay,
+    Shape,
+)
+from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, flags_of, points, slopes_for
+from shoal.mechanisms.tree.intervals import draw_edges, ends_of, nearest_counts, steadied
+from shoal.mechanisms.tree.mechanism import halved
 from shoal.privacy import Accountant
 from shoal.taxonomy import Taxonomy
+
+# Places in a domain from 0 to 1 where curves are known: evenly, and closer and closer towards its ends.
+_EVEN, _NEAR_THRESHOLD = 256, 64
+_CENTRES, _WIDTHS = 48, 24
+_NARROWEST, _WIDEST = 0.003, 0.6
+# Domains are often generous: curves that start at one end on another scale, whose zero lies this far beyond it.
+_OFFSETS = (0.003, 0.03)
+# How far a real distribution function is from the nearest curve, about.
+MISFIT = 0.05
+
+
+@lru_cache(maxsize=1)
+def places() -> Floats:
+    """Where curves are known."""
+    end = np.geomspace(1e-7, 1 / _EVEN, _NEAR_THRESHOLD)
+    found: Floats = np.unique(np.concatenate((np.linspace(0, 1, _EVEN + 1), end, 1 - end)))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _curves() -> Floats:
+    """Distribution functions, a row for each place: normal ones, and those on scales stretched at either end."""
+    x = places()
+    found = []
+    for scale in (x, *(np.log1p(x / o) / np.log1p(1 / o) for o in _OFFSETS)):
+        centres = np.linspace(-0.1, 1.1, _CENTRES)[:, None, None]
+        widths = np.geomspace(_NARROWEST, _WIDEST, _WIDTHS)[:, None]
+        below = ndtr((scale - centres) / widths).reshape(-1, x.size)
+        found.append(below)
+        if scale is not x:
+            found.append(1 - below[:, ::-1])
+    return np.ascontiguousarray(np.concatenate(found).T)
+
+
+def likely(asked: Floats, answers: Floats, noise: float | Floats) -> Floats:
+    """The mean distribution function at all places, given the answers; one row for each attribute.
+
+    >>> nothing = np.zeros((1, 0))
+    >>> round(float(np.interp(0.5, places(), likely(nothing, nothing, 1.0)[0])), 6)
+    0.5
+    """
+    curves, x = _curves(), places()
+    spread = np.broadcast_to(np.sqrt(np.asarray(noise) ** 2 + MISFIT**2), len(asked))
+    scores = np.zeros((len(asked), curves.shape[1]))
+    right = np.clip(np.searchsorted(x, asked), 1, x.size - 1)
+    part = (asked - x[right - 1]) / (x[right] - x[right - 1])
+    for number, turn in np.ndindex(asked.shape):
+        place, share = right[number, turn], part[number, turn]
+        here = curves[place - 1] * (1 - share) + curves[place] * share
+        scores[number] -= ((answers[number, turn] - here) / spread[number]) ** 2 / 2
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    mean: Floats = (weights / weights.sum(axis=1, keepdims=True)) @ curves.T
+    return mean
+
+
+def where(curve: Floats, level: float) -> float:
+    """The place at which a distribution function reaches a level."""
+    return float(np.interp(level, curve, places()))
+
+
+def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
+    """A distribution function at all places: the likely one, moved to answers as far as these are clear of noise."""
+    x = places()
+    mean = likely(asked[None], answers[None], noise)[0]
+    inner, which = np.unique(asked, return_inverse=True)
+    times = np.bincount(which)
+    expected = np.interp(inner, x, mean)
+    trust = MISFIT**2 / (MISFIT**2 + noise**2 / times)
+    level = isotonic(expected + trust * (np.bincount(which, answers) / times - expected), times / 1.0)
+    # between thresholds the curve keeps its shape, in normal scores
+    shift = ndtri(np.clip(level, _LEAST, 1 - _LEAST)) - ndtri(np.clip(expected, _LEAST, 1 - _LEAST))
+    moved = ndtr(ndtri(np.clip(mean, 1e-9, 1 - 1e-9)) + np.interp(x, inner, shift))
+    found: Floats = np.maximum.accumulate(moved)
+    return found
+
+
+def least_known(asked: Floats, answers: Floats, noise: float) -> float:
+    """The middle of the interval between thresholds where most can be in the wrong place: by its share and width.
+
+    A distribution of several humps has gaps that no simple curve knows of; this finds them.
+
+    >>> least_known(np.array([0.5, 0.2]), np.array([0.9, 0.1]), 0.001)
+    0.35
+    """
+    ends = np.unique(np.concatenate(([0.0], asked, [1.0])))
+    level = np.interp(ends, places(), settled(asked, answers, noise))
+    level[0], level[-1] = 0.0, 1.0
+    widest = int(np.argmax(np.diff(level) * np.diff(ends)))
+    return float(ends[widest] + ends[widest + 1]) / 2
+
+
+def isotonic(values: Floats, weights: Floats) -> Floats:
+    """The nearest values that never fall, by weighted squared distance: pool adjacent violators.
+
+    >>> isotonic(np.array([1.0, 3.0, 2.0]), np.ones(3)).tolist()
+    [1.0, 2.5, 2.5]
+    """
+    means: list[float] = []
+    sizes: list[float] = []
+    members: list[int] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        means.append(value)
+        sizes.append(weight)
+        members.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            last, size, count = means.pop(), sizes.pop(), members.pop()
+            means[-1] = (means[-1] * sizes[-1] + last * size) / (sizes[-1] + size)
+            sizes[-1] += size
+            members[-1] += count
+    return np.repeat(means, members)
+
+
+# The curve goes through so many of the cuts, and may miss them by about this much.
+_POINTS, _NOISE = 15, 0.01
+# Tilts, in exponents per standard deviation of the interval.
+_STEEPEST = 40.0
+
+
+def with_tails(fine: Fine, edges: Integers, means: Floats, noise: Floats) -> Fine:
+    """The distribution with its first and last interval in many pieces.
+
+    Args:
+        fine: one interval between any two edges.
+        means: noisy mean position of each interval.
+        noise: standard deviation of each.
+    """
+    size, filled = int(edges[-1]), np.flatnonzero(np.diff(edges) > 0)
+    if filled.size < 3:
+        return fine
+    running = np.cumsum(fine.shares)[:-1]
+    chosen = np.unique(np.linspace(0, running.size - 1, _POINTS).astype(np.int64))
+    curve = likely(edges[None, 1:-1][:, chosen] / size, running[None, chosen], _NOISE)[0]
+    parts = [
+        tuple(part[here : here + 1] for part in (fine.lows, fine.highs, fine.shares, fine.slopes))
+        for here in filled
+    ]
+    grid = np.rint(places() * size).astype(np.int64)
+    for place in (0, -1):
+        here = filled[place]
+        inside = grid[(grid > edges[here]) & (grid < edges[here + 1])]
+        cuts = np.unique(np.concatenate((edges[[here, here + 1]], inside)))
+        weights = np.maximum(np.diff(np.interp(cuts / size, places(), curve)), 1e-12)
+        middles = (cuts[:-1] + cuts[1:] - 1) / 2
+        weights = towards_mean(weights / weights.sum(), middles, float(means[here]), float(noise[here]))
+        parts[place] = (cuts[:-1], cuts[1:] - 1, fine.shares[here] * weights, np.zeros(weights.size))
+    lows, highs, shares, slopes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Fine(lows, highs, shares, slopes)
+
+
+def towards_mean(weights: Floats, middles: Floats, mean: float, noise: float) -> Floats:
+    """Weights of pieces, tilted so that their mean moves to a measured one as far as this is clear of noise.
+
+    >>> found = towards_mean(np.full(3, 1 / 3), np.array([0.0, 1.0, 2.0]), 1.5, 1e-9)
+    >>> found.round(3).tolist()
+    [0.116, 0.268, 0.616]
+    """
+    if weights.size < 2:
+        return weights
+    expected = float(weights @ middles)
+    spread = float(np.sqrt(weights @ (middles - expected) ** 2))
+    # a curve knows the mean of a tail about as well as the tail is narrow
+    trust = spread**2 / (spread**2 + noise**2)
+    wanted = expected + trust * (mean - expected)
+    steps = (middles - expected) / spread
+    low, high, found = -_STEEPEST, _STEEPEST, weights
+    for _ in range(50):
+        slope = (low + high) / 2
+        exponents = slope * steps
+        found = weights * np.exp(exponents - exponents.max())
+        found = found / float(found.sum())
+        low, high = (slope, high) if float(found @ middles) < wanted else (low, slope)
+    return found
+
+
+# A value stands by itself where its share is this many times the noise on it.
+_CLEAR = 3.0
+
+
+def merged(shares: Floats, noise: float, taxonomy: Taxonomy | None) -> Marginal:
+    """The attribute with its rare values in groups.
+
+    With a taxonomy of several levels rare values join their neighbours in its order, which are their kin; without one
+    all of them are one group.
+
+    >>> merged(np.array([0.5, 0.01, 0.48, 0.01]), 0.02, None).groups.tolist()
+    [0, 2, 1, 2]
+    """
+    kin = taxonomy is not None and taxonomy.levels > 2
+    clear = shares >= _CLEAR * noise
+    clear[np.argsort(-shares, kind="stable")[MOST_GROUPS - 1 :]] = False
+    groups = _with_kin(shares, clear) if kin else _apart(clear)
+    together: Floats = np.bincount(groups, shares).astype(np.float64)
+    return Marginal(points(shares), together, 0, None, groups.astype(np.uint8))
+
+
+def _apart(clear: NDArray[np.bool_]) -> NDArray[np.int64]:
+    rest = int(clear.sum())
+    return np.where(clear, np.cumsum(clear) - 1, rest)
+
+
+def _with_kin(shares: Floats, clear: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Runs of rare values between clear ones, joined until there are few enough groups."""
+    starts = clear.copy()
+    starts[1:] |= clear[:-1]
+    starts[0] = True
+    groups = np.cumsum(starts) - 1
+    while groups[-1] >= MOST_GROUPS:
+        together = np.bincount(groups, shares)
+        weakest = int(np.argmin(together[:-1] + together[1:]))
+        groups = np.where(groups > weakest, groups - 1, groups)
+    return groups
+
+
+@internal()
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Positions of the records of one attribute. Private.
+
+    Attributes:
+        positions: of all records, in any order; with `counts` different ones, in ascending order.
+        counts: how many records have each position; None where every record is listed.
+    """
+
+    positions: Integers
+    counts: Integers | None = None
+
+    @cached_property
+    def size(self) -> int:
+        """Number of records."""
+        return int(self.positions.size if self.counts is None else self.counts.sum())
+
+    @cached_property
+    def ordered(self) -> Integers:
+        """The positions in ascending order."""
+        return np.sort(self.positions) if self.counts is None else self.positions
+
+    @cached_property
+    def total(self) -> int:
+        """Sum of the positions of all records."""
+        return int((self.positions if self.counts is None else self.positions * self.counts).sum())
+
+    def below(self, cut: int) -> int:
+        """How many records have a position below a cut."""
+        if self.counts is None:
+            return int(np.count_nonzero(self.positions < cut))
+        return int(self.counts[: np.searchsorted(self.positions, cut)].sum())
+
+    def of_each(self, points: int) -> Integers:
+        """How many records have each of the positions 0 .. points - 1.
+
+        >>> Histogram(np.array([2, 0, 2])).of_each(3).tolist()
+        [1, 0, 2]
+        >>> Histogram(np.array([0, 2]), np.array([1, 2])).of_each(3).tolist()
+        [1, 0, 2]
+        """
+        if self.counts is None:
+            return np.bincount(self.positions, minlength=points).astype(np.int64)
+        found = np.zeros(points, dtype=np.int64)
+        found[self.positions] = self.counts
+        return found
+
+    def between(self, places: NDArray[np.intp]) -> Integers:
+        """How many records there are between consecutive places of `ordered`."""
+        if self.counts is None:
+            return np.diff(places).astype(np.int64)
+        running = np.concatenate(([0], np.cumsum(self.counts)))
+        return np.diff(running[places])
+
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,10 +1,4 @@
-"""Suppression as a linear program: distinct rare rows come in, which of them to blank how and a lower bound leave.
-
-Unknowns are, for every rare row and every released row that it can become, how many of its records do; which released
-rows are opened; and how many records of frequent rows help out. That helpers are plentiful is the one thing that the
-program takes for granted, so its optimum is a lower bound of the fewest cells, and the optimum itself wherever
-the helpers are there.
-"""
+"""Lower bounds on the cost of local suppression: linear and integer programs and their prices."""
 
 from __future__ import annotations
 
@@ -14,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix
@@ -283,3 +278,252 @@ def rounded_up(bound: float, costs: Floats) -> float:
     if np.all(costs == np.round(costs)):
         return float(math.ceil(bound - 1e-4))
     return bound
+
+
+# passes over the pairs: more of them hardly raise the bound; fewer where there are many pairs
+ROUNDS, _MOST_VISITS = 400, 250_000_000
+# the step is halved after so many passes without a better bound
+_PATIENCE = 12
+
+
+def priced_bound(program: Program, known: float, rounds: int = ROUNDS) -> float:
+    """A cost that no way to blank is below.
+
+    Args:
+        known: the cost of a way that was found.
+
+    Cost: `rounds` passes over the pairs of the program.
+    """
+    if not program.pairs:
+        return 0.0
+    rounds = min(rounds, max(50, _MOST_VISITS // program.pairs))
+    order = np.argsort(program.name, kind="stable")
+    starts = np.searchsorted(program.name[order], np.arange(program.names.size + 1))
+    rare = program.rare[program.name]
+    paid = program.paid + np.maximum(program.k - rare, 0) / rare * program.prices[program.name]
+    prices = np.full(program.rows.size, np.inf)
+    np.minimum.at(prices, program.row, paid)
+    return float(
+        _ascent(
+            program.row[order],
+            program.paid[order],
+            starts,
+            program.prices,
+            program.counts,
+            program.k,
+            np.where(np.isinf(prices), 0.0, prices),
+            known,
+            rounds,
+        )
+    )
+
+
+@njit(cache=True, nogil=True)
+def _ascent(
+    row: Integers,
+    paid: Floats,
+    starts: Integers,
+    helper: Floats,
+    counts: Integers,
+    k: int,
+    prices: Floats,
+    known: float,
+    rounds: int,
+) -> float:
+    """The best bound on the way; prices are changed in place."""
+    best, step, waited = -np.inf, 1.0, 0
+    taken = np.empty(prices.size)
+    own_cost = np.empty(k)
+    own_place = np.empty(k, dtype=np.int64)
+    for _ in range(rounds):
+        taken[:] = 0.0
+        bound = 0.0
+        for one in range(prices.size):
+            bound += counts[one] * prices[one]
+        for name in range(helper.size):
+            bound += _gain(
+                row, paid, starts, name, helper[name], counts, k, prices, taken, own_cost, own_place
+            )
+        if bound > best + 1e-9:
+            # a better bound by next to nothing is none
+            waited = 0 if bound > best + 1e-4 * abs(best) else waited + 1
+            best = bound
+        else:
+            waited += 1
+        if waited >= _PATIENCE:
+            step, waited = step / 2, 0
+            if step < 1e-5:
+                break
+        length = 0.0
+        for one in range(prices.size):
+            length += (counts[one] - taken[one]) ** 2
+        if length == 0.0 or best >= known:
+            break
+        size = step * (known - bound) / length
+        for one in range(prices.size):
+            prices[one] += size * (counts[one] - taken[one])
+    return best
+
+
+@njit(cache=True, nogil=True)
+def _gain(
+    row: Integers,
+    paid: Floats,
+    starts: Integers,
+    name: int,
+    helper: float,
+    counts: Integers,
+    k: int,
+    prices: Floats,
+    taken: Floats,
+    own_cost: Floats,
+    own_place: Integers,
+) -> float:
+    """What a released row gains at these prices, below 0 or 0; whom it takes is added up."""
+    total, records, waiting = 0.0, 0, 0
+    for pair in range(starts[name], starts[name + 1]):
+        cost = paid[pair] - prices[row[pair]]
+        if cost < 0.0:
+            total += counts[row[pair]] * cost
+            records += counts[row[pair]]
+        elif cost < helper:
+            # those that cost less than a helper, cheapest first, k of them at most
+            for _ in range(min(counts[row[pair]], k)):
+                place = waiting if waiting < k else k
+                while place > 0 and own_cost[place - 1] > cost:
+                    if place < k:
+                        own_cost[place], own_place[place] = own_cost[place - 1], own_place[place - 1]
+                    place -= 1
+                if place < k:
+                    own_cost[place], own_place[place] = cost, row[pair]
+                    waiting = min(waiting + 1, k)
+    missing = max(k - records, 0)
+    used = min(missing, waiting)
+    for one in range(used):
+        total += own_cost[one]
+    total += (missing - used) * helper
+    if total >= 0.0:
+        return 0.0
+    for pair in range(starts[name], starts[name + 1]):
+        if paid[pair] < prices[row[pair]]:
+            taken[row[pair]] += counts[row[pair]]
+    for one in range(used):
+        taken[own_place[one]] += 1
+    return total
+
+
+# pairs of a different row and what it can become
+MOST_PAIRS = 1_200
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Pairs:
+    """Different rows, and every released row that they can become.
+
+    Attributes:
+        rows: a record of each different row.
+        counts: how many records each has.
+        row, name: pairs, by the place of the row and of the released row.
+        mask: what is blanked of the row, pair by pair.
+        paid: what that costs a record.
+    """
+
+    rows: Integers
+    counts: Integers
+    row: Integers
+    name: Integers
+    mask: Integers
+    paid: NDArray[np.float64]
+
+
+def pairs_of(keys: Keys, k: int, most: int = MOST_PAIRS) -> Pairs | None:
+    """Every pair that can be of use; None where there are too many."""
+    _, rows, counts = np.unique(keys.whole, return_index=True, return_counts=True)
+    if not keys.listed or rows.size * (len(keys.masks) + 1) > 8 * most:
+        return None
+    row, released, masks, paid = [], [], [], []
+    for mask in (0, *keys.masks):
+        columns = keys.columns_of(mask)
+        _, place = np.unique(keys.projected(mask, rows), return_inverse=True)
+        useful = np.bincount(place, counts) >= k
+        for column in columns:
+            # where all agree in a value, the released row that keeps it does the same for less
+            code = keys.codes[rows, column]
+            least, most_ = np.full(useful.size, np.iinfo(np.int64).max), np.zeros(useful.size, np.int64)
+            np.minimum.at(least, place, code)
+            np.maximum.at(most_, place, code)
+            useful &= (least != most_) | (least == 0)
+        kept = np.flatnonzero(useful[place])
+        row.append(kept)
+        released.append(keys.projected(mask, rows[kept]))
+        masks.append(np.full(kept.size, mask))
+        paid.append((keys.codes[rows[kept]][:, columns] > 0) @ keys.costs[columns])
+    every, name = np.unique(np.concatenate(released), return_inverse=True)
+    flat = np.concatenate(row)
+    # a row with gaps becomes the same under several masks
+    _, once = np.unique(flat * every.size + name, return_index=True)
+    if once.size > most:
+        return None
+    return Pairs(
+        rows,
+        counts.astype(np.int64),
+        flat[once],
+        name[once].astype(np.int64),
+        np.concatenate(masks)[once],
+        np.concatenate(paid)[once],
+    )
+
+
+def best_masks(keys: Keys, k: int, pairs: Pairs, limit: float) -> tuple[Integers | None, float]:
+    """Masks at least cost and a lower bound; no masks where none was found for less than `limit`."""
+    size, names, rows = pairs.row.size, int(pairs.name.max()) + 1, pairs.rows.size
+    number, opened = np.arange(size), size + np.arange(names)
+    counts = pairs.counts.astype(np.float64)
+    matrix = coo_matrix(
+        (
+            np.concatenate(
+                [np.ones(size), np.ones(size), np.full(names, -k), np.ones(size), -counts[pairs.row]]
+            ),
+            (
+                np.concatenate(
+                    [
+                        pairs.row,
+                        rows + pairs.name,
+                        rows + np.arange(names),
+                        rows + names + number,
+                        rows + names + number,
+                    ]
+                ),
+                np.concatenate([number, number, opened, number, opened[pairs.name]]),
+            ),
+        ),
+        shape=(rows + names + size, size + names),
+    )
+    low = np.concatenate([counts, np.zeros(names), np.full(size, -np.inf)])
+    high = np.concatenate([counts, np.full(names, np.inf), np.zeros(size)])
+    found = milp(
+        np.concatenate([pairs.paid, np.zeros(names)]),
+        constraints=LinearConstraint(matrix.tocsr(), low, high),
+        integrality=np.ones(size + names, dtype=np.int64),
+        bounds=Bounds(0.0, np.concatenate([counts[pairs.row], np.ones(names)])),
+        options={"node_limit": _NODES, "mip_rel_gap": 0.0},
+    )
+    bound = 0.0 if found.mip_dual_bound is None else float(found.mip_dual_bound)
+    if found.x is None or found.fun >= limit - 1e-6:
+        return None, bound
+    return _assigned(keys, pairs, np.rint(found.x[:size]).astype(np.int64)), bound
+
+
+def _assigned(keys: Keys, pairs: Pairs, amounts: Integers) -> Integers:
+    """A mask for every record, in the order of the rows among those that are equal."""
+    masks = keys.gaps.copy()
+    order = np.argsort(keys.whole, kind="stable")
+    # different rows are in the order of their numbers
+    start = np.cumsum(pairs.counts) - pairs.counts
+    for pair in np.flatnonzero(amounts).tolist():
+        row = int(pairs.row[pair])
+        own = order[start[row] : start[row] + amounts[pair]]
+        masks[own] |= pairs.mask[pair]
+        start[row] += amounts[pair]
+    return masks

@@ -1,0 +1,548 @@
+"""Measurements of several columns in pairs-dp: tables of pairs and triples, mixtures, contrasts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from shoal.display import internal
+from shoal.mechanisms.pairs._kernels import exchange
+from shoal.mechanisms.pairs.budget import OF_THREE, OF_TWO, Currency, Group, Shape
+from shoal.mechanisms.pairs.marginal import ABSENT, Marginal
+from shoal.noise import Source, exponential_choice
+from shoal.privacy import Accountant
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+# What it gets of the budget of pairs, where a column is heavy.
+SHARE = Fraction(1, 5)
+# Values are measured in so many parts of the reach of their attribute.
+_PARTS = 1 << 10
+# A distribution is heavy where its quantiles follow normal ones with a smaller correlation than this.
+_NORMAL = 0.9
+# Reaches that are tried, the widest first: quantiles of the distance from the mean.
+_REACHES = (1.0, 0.998, 0.995, 0.99)
+# Noise on a correlation: this much is wanted, and with more than that nothing is measured.
+_WANTED, TOO_MUCH = 0.03, 0.06
+_LEVELS = (np.arange(4096) + 0.5) / 4096
+_SWEEPS = 20
+# Values are exchanged in bins with more than this part of all that values of an attribute vary inside bins.
+_WIDE = 0.1
+# Records that are multiplied at a time; their sums are whole numbers that floats hold exactly.
+_RUN = 1 << 16
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Clipped:
+    """Which products are measured, from what is released already.
+
+    Attributes:
+        columns: attributes that take part.
+        heavy: places among them of those whose values are exchanged.
+        middles, reaches: where the values of each are clipped: middle ± reach.
+        spreads: root of the mean square of the clipped values, of the released distribution.
+        firsts, seconds: places of the attributes of every pair.
+        share: what they cost.
+        noise: standard deviation of a mean product.
+    """
+
+    columns: tuple[int, ...]
+    heavy: tuple[int, ...]
+    middles: Floats
+    reaches: Floats
+    spreads: Floats
+    firsts: Integers
+    seconds: Integers
+    share: Fraction
+    noise: float
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(1, self.firsts.size, 1, unit=_PARTS**2)
+
+    def values(self, positions: Floats | Integers, place: int) -> Floats:
+        """Values from -1 to 1; missing ones are 0."""
+        inside = np.clip((positions - self.middles[place]) / self.reaches[place], -1.0, 1.0)
+        return np.where(positions == ABSENT, 0.0, inside)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Tails:
+    """Measured products: means over rows."""
+
+    clipped: Clipped
+    products: Floats
+
+
+def tails_possible(currency: Currency, ordered: int, pairs: Fraction, rows: float) -> bool:
+    """Whether products may be measured at all, from public facts: not where noise is too large for any values."""
+    if ordered < 2 or not pairs:
+        return False
+    # one heavy column at least, and a mean square of 1 at most
+    return currency.deviation(Shape(1, ordered - 1, 1), pairs * SHARE) <= TOO_MUCH * rows
+
+
+def lay_out_tails(
+    marginals: Sequence[Marginal], flags: Mapping[int, int], currency: Currency, pairs: Fraction, rows: float
+) -> Clipped | None:
+    """Which pairs have a heavy attribute; None where noise on their correlations would be too large."""
+    gaps = set(flags.values())
+    columns = tuple(number for number, own in enumerate(marginals) if own.levels and number not in gaps)
+    drawn = [marginals[a].fine.positions(_LEVELS) for a in columns]
+    heavy = tuple(
+        place for place, own in enumerate(drawn) if not marginals[columns[place]].exact_bins and _heavy(own)
+    )
+    both = [(i, j) for j in range(len(columns)) for i in range(j) if i in heavy or j in heavy]
+    share = pairs * SHARE
+    if not both or not share:
+        return None
+    noise = currency.deviation(Shape(1, len(both), 1), share) / rows
+    middles = np.array([own.mean() for own in drawn])
+    chosen = [_reach(np.abs(own - middle), noise) for own, middle in zip(drawn, middles, strict=True)]
+    reaches, spreads = (np.array(part) for part in zip(*chosen, strict=True))
+    firsts, seconds = (np.array(part, dtype=np.int64) for part in zip(*both, strict=True))
+    if noise > TOO_MUCH * float(np.median(spreads[firsts] * spreads[seconds])):
+        return None
+    return Clipped(columns, heavy, middles, reaches, spreads, firsts, seconds, share, noise)
+
+
+def _heavy(positions: Floats) -> bool:
+    spread = float(positions.std())
+    if not spread:
+        return False
+    scores = ndtri(_LEVELS)
+    return float(np.mean((positions - positions.mean()) * scores)) / (spread * float(scores.std())) < _NORMAL
+
+
+def _reach(distances: Floats, noise: float) -> tuple[float, float]:
+    """The widest reach at which noise is small beside the mean square, and the root of that."""
+    found = (1.0, 1e-9)
+    for level in _REACHES:
+        reach = max(float(np.quantile(distances, level)), 1.0)
+        square = float(np.mean(np.minimum(distances / reach, 1.0) ** 2))
+        found = (reach, max(square, 1e-18) ** 0.5)
+        if noise <= _WANTED * square:
+            break
+    return found
+
+
+def exact_products(positions: Sequence[Integers], clipped: Clipped) -> Integers:
+    """Sums over records of products of two whole numbers of at most `_PARTS` in size. Private."""
+    size, number = positions[0].size, len(clipped.columns)
+    found = np.zeros((number, number), dtype=np.int64)
+    for first in range(0, size, _RUN):
+        parts = np.stack(
+            [
+                np.rint(clipped.values(positions[a][first : first + _RUN], place) * _PARTS)
+                for place, a in enumerate(clipped.columns)
+            ]
+        )
+        # whole numbers below 2^53: no rounding depends on the order of the records
+        found += (parts @ parts.T).astype(np.int64)
+    return found[clipped.firsts, clipped.seconds]
+
+
+def measure_tails(
+    exact: Integers, clipped: Clipped, currency: Currency, rows: float, account: Accountant
+) -> Tails:
+    """Spend the share on products.
+
+    Guarantee:
+        Pairs and reaches are functions of what was measured before; given them, a record adds to every sum a whole
+        number of at most the unit.
+
+    Reference:
+        docs/proofs/pairs.md, section 5.
+    """
+    spend = account.spend(OF_TWO, clipped.share, "products of values")
+    noisy = currency.measure(exact, clipped.shape, spend)
+    return Tails(clipped, noisy / (_PARTS**2 * rows))
+
+
+def _wide_bins(codes: NDArray[np.uint8], values: Floats) -> Integers:
+    """The bins of rows, -1 where values are so alike that exchanging them changes ranks and no correlation."""
+    sizes = np.maximum(np.bincount(codes), 1)
+    means = np.bincount(codes, values) / sizes
+    inside = np.bincount(codes, (values - means[codes]) ** 2)
+    wide = inside > _WIDE * float(inside.sum())
+    return np.where(wide[codes], codes.astype(np.int64), -1)
+
+
+def exchanged(
+    placed: Sequence[Floats],
+    tails: Tails,
+    marginals: Sequence[Marginal],
+    flags: Mapping[int, int],
+    source: Source,
+) -> list[Floats]:
+    """Positions of a block of rows, with values of heavy attributes exchanged between rows of one bin."""
+    clipped, found = tails.clipped, list(placed)
+    rows, number = placed[0].size, len(clipped.columns)
+    values, codes = np.zeros((rows, number)), np.zeros((rows, number), dtype=np.int64)
+    for place, a in enumerate(clipped.columns):
+        values[:, place] = clipped.values(placed[a], place) / clipped.spreads[place]
+        codes[:, place] = _wide_bins(marginals[a].codes(placed[a].astype(np.int64)), values[:, place])
+        if a in flags:
+            missing = placed[flags[a]] > 0
+            values[missing, place], codes[missing, place] = 0.0, -1
+    firsts, seconds = clipped.firsts, clipped.seconds
+    own = (values.T @ values / rows)[firsts, seconds]
+    both = clipped.spreads[firsts] * clipped.spreads[seconds]
+    missed = tails.products / both - own
+    noise = clipped.noise / both
+    variance = float(np.mean(missed**2))
+    # what noise explains of all that is missed is no aim
+    trust = max(0.0, 1 - float(np.mean(noise**2)) / variance) if variance else 0.0
+    wanted = np.zeros((number, number))
+    weights = np.zeros((number, number))
+    wanted[firsts, seconds] = wanted[seconds, firsts] = own + trust * missed
+    weights[firsts, seconds] = weights[seconds, firsts] = 1.0
+    moved = np.stack([placed[a] for a in clipped.columns], axis=1)
+    exchange(values, moved, codes, np.array(clipped.heavy), wanted, weights, _SWEEPS, source.words(1)[0])
+    for place in clipped.heavy:
+        found[clipped.columns[place]] = moved[:, place].copy()
+    return found
+
+
+Pair = tuple[int, int]
+
+CLASSES = 128
+MIXTURE_ROUNDS = 200
+# How wide a class is in each attribute at the start, in standard deviations.
+_WIDTH = 0.7
+_LEAST = 1e-9
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixture:
+    """Classes with their weights, and the bins' probabilities inside, all attributes beside each other.
+
+    Attributes:
+        weights: of the classes.
+        bins: (classes, all bins) probabilities, adding up to one for every class and attribute.
+        starts: where each attribute's bins begin; one more for the end.
+    """
+
+    weights: Floats
+    bins: Floats
+    starts: NDArray[np.int64]
+
+
+def fit(
+    shares: Sequence[Floats],
+    tables: Mapping[Pair, Floats],
+    correlations: Floats,
+    latent: Sequence[int],
+    random: np.random.Generator,
+    rounds: int = MIXTURE_ROUNDS,
+) -> Mixture:
+    """Fit by expectation maximisation of the composite likelihood, the sum of those of all pairs.
+
+    Args:
+        shares: probabilities of every attribute's bins.
+        correlations, latent: of latent normals, and the attributes they belong to: where classes begin.
+    """
+    starts = np.concatenate(([0], np.cumsum([own.size for own in shares])))
+    if not tables:
+        return Mixture(np.ones(1), np.concatenate(shares)[None], starts)
+    target = np.zeros((starts[-1], starts[-1]))
+    for (a, b), table in tables.items():
+        target[starts[a] : starts[a + 1], starts[b] : starts[b + 1]] = table
+    target += target.T
+    bins, weights = _start(shares, correlations, latent, random), np.full(CLASSES, 1 / CLASSES)
+    owner = np.repeat(np.arange(len(shares)), np.diff(starts))
+    # attributes that take part in no table stay as they are
+    taking = np.isin(owner, [number for pair in tables for number in pair])
+    for _ in range(rounds):
+        weighted = bins * weights[:, None]
+        model = bins.T @ weighted
+        ratio = np.divide(target, model, out=np.zeros_like(target), where=target > 0)
+        # how many (in shares) of each bin belong to each class
+        belonging = weighted * (bins @ ratio)
+        own = np.add.reduceat(belonging, starts[:-1], axis=1)
+        weights = own.sum(axis=1)
+        weights /= weights.sum()
+        scaled = belonging / np.maximum(own, 1e-300)[:, owner]
+        bins = np.where(taking, np.maximum(scaled, _LEAST), bins)
+    bins /= np.add.reduceat(bins, starts[:-1], axis=1)[:, owner]
+    return Mixture(weights, bins, starts)
+
+
+def _start(
+    shares: Sequence[Floats], correlations: Floats, latent: Sequence[int], random: np.random.Generator
+) -> Floats:
+    """Classes around points of the latent normals; names a little different in every class."""
+    centres = random.standard_normal((CLASSES, len(latent))) @ np.linalg.cholesky(correlations).T
+    parts = []
+    for number, own in enumerate(shares):
+        if number in latent:
+            ends = np.concatenate(([0.0], np.cumsum(own))) / own.sum()
+            middle = ndtri(np.clip((ends[:-1] + ends[1:]) / 2, 1e-6, 1 - 1e-6))
+            centre = centres[:, list(latent).index(number)]
+            part = own * np.exp(-((middle - centre[:, None]) ** 2) / (2 * _WIDTH**2))
+        else:
+            part = own * random.gamma(2.0, 0.5, (CLASSES, own.size))
+        part = np.maximum(part, _LEAST)
+        parts.append(part / part.sum(axis=1, keepdims=True))
+    return np.concatenate(parts, axis=1)
+
+
+# How many are chosen, and what that may cost at most, of the budget of pairs.
+ROUNDS = 3
+# An effect is by how much a mean product of three signs differs from what pairs say, at most 2. Effects of this size
+# are to be found if that is not too dear; where effects of the second size would not be, nothing is measured.
+_WANTED_TRIPLES, FOUND = 0.2, 0.4
+# Found: chosen before all triples without an effect, but for about one choice in e^3. Noise is this part of an effect.
+_SURE, _NOISE = 3.0, 1 / 8
+# Followed are effects that are this many times their noise, and as large as those that are to be found: following what
+# else a model of pairs misses gains little (docs/pairs-quality.md).
+_CLEAR, LARGE = 3.0, _WANTED_TRIPLES
+# Larger than any number of records: scores are told as penalties, which are at least 0.
+_CEILING = 1 << 40
+_TRIPLE_PARTS = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Triples:
+    """Which triples can be measured, and for which shares.
+
+    Attributes:
+        columns: attributes whose signs are multiplied.
+        rounds: how many triples are chosen.
+        choice: share of one choice; 0 where there are no more triples than are measured.
+        sums: share of the sums of those that are chosen, together.
+        deviation: of the noise on one sum.
+    """
+
+    columns: tuple[int, ...]
+    rounds: int
+    choice: Fraction
+    sums: Fraction
+    deviation: float
+
+    @property
+    def share(self) -> Fraction:
+        return self.rounds * self.choice + self.sums
+
+    @property
+    def places(self) -> Integers:
+        """All triples, by the places of their attributes in `columns`."""
+        return np.array(list(combinations(range(len(self.columns)), 3)), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """Three attributes, and the mean product of their signs that rows should have."""
+
+    attributes: tuple[int, int, int]
+    mean: float
+
+
+def lay_out_triples(
+    currency: Currency, columns: Sequence[int], budget: Fraction, rows: float
+) -> Triples | None:
+    """As much of the budget of pairs as finding effects takes, within limits; None where that is not enough."""
+    number = math.comb(len(columns), 3)
+    if not number or not budget:
+        return None
+    rounds = min(ROUNDS, number)
+    shape = Shape(1, rounds, 1)
+
+    def needs(effect: float) -> tuple[float, float]:
+        rate = (math.log(number) + _SURE) / (effect * rows)
+        choices = rounds * currency.needed_for(rate) if number > rounds else 0.0
+        return choices, currency.needed(shape, effect * _NOISE * rows)
+
+    most = float(budget * SHARE)
+    if sum(needs(FOUND)) > most:
+        return None
+    choices, sums = needs(_WANTED_TRIPLES)
+    part = min(choices + sums, most) / float(budget)
+    share = budget * min(Fraction(math.ceil(part * _TRIPLE_PARTS), _TRIPLE_PARTS), SHARE)
+    choice = share * Fraction(round(choices / (choices + sums) * _TRIPLE_PARTS), _TRIPLE_PARTS) / rounds
+    sums_share = share - rounds * choice
+    return Triples(tuple(columns), rounds, choice, sums_share, currency.deviation(shape, sums_share))
+
+
+def exact_triples(
+    codes: Sequence[NDArray[np.uint8]], marginals: Sequence[Marginal], layout: Triples
+) -> Integers:
+    """Sums over records of products of three signs, for all triples. Private.
+
+    Guarantee:
+        A record adds +1 or -1 to each of them.
+    """
+    first, second, third = layout.places.T
+    found = np.zeros(first.size, dtype=np.int64)
+    size = codes[0].size
+    for start in range(0, size, _RUN):
+        signs = np.stack(
+            [
+                1 - 2 * (codes[a][start : start + _RUN] >> (marginals[a].levels - 1)).astype(np.float32)
+                for a in layout.columns
+            ]
+        )
+        for place in range(len(layout.columns) - 2):
+            # sums of at most 2^16 ones: exact in floats of 24 bits, in whatever order they are added
+            products = (signs[place] * signs) @ signs.T
+            here = first == place
+            found[here] += products[second[here], third[here]].astype(np.int64)
+    return found
+
+
+def predicted(mixture: Mixture, layout: Triples) -> Floats:
+    """Mean products of three signs of all triples, as a model of pairs has them."""
+    means = []
+    for a in layout.columns:
+        own = mixture.bins[:, mixture.starts[a] : mixture.starts[a + 1]]
+        half = own.shape[1] // 2
+        means.append(own[:, :half].sum(axis=1) - own[:, half:].sum(axis=1))
+    first, second, third = (np.stack(means)[place] for place in layout.places.T)
+    found: Floats = (first * second * third) @ mixture.weights
+    return found
+
+
+def measure_triples(
+    exact: Integers, expected: Floats, layout: Triples, currency: Currency, rows: float, account: Accountant
+) -> tuple[Integers, Floats]:
+    """Choose triples, one after the other, and measure them: their numbers, and their mean products.
+
+    Guarantee:
+        What is expected is a function of what was measured before. An added record moves every score by one at most,
+        a replaced one by two, so each choice costs its share; given the choices, a record adds +1 or -1 to each sum.
+
+    Reference:
+        docs/proofs/pairs.md, section 5.
+    """
+    scores = np.abs(exact - np.rint(rows * expected).astype(np.int64))
+    chosen: list[int] = []
+    while len(chosen) < layout.rounds:
+        open_ = _open(layout.places, chosen)
+        if layout.choice:
+            spend = account.spend(OF_THREE, layout.choice, f"choice of triple {len(chosen) + 1}")
+            share, source = spend.take()
+            rate = currency.rate(share)
+            chosen.append(exponential_choice(open_.astype(np.int64), _CEILING - scores, rate, source))
+        else:
+            chosen.append(int(np.flatnonzero(open_)[0]))
+    numbers = np.array(chosen, dtype=np.int64)
+    spend = account.spend(OF_THREE, layout.sums, "products of three signs")
+    noisy = currency.measure(exact[numbers], Shape(1, layout.rounds, 1), spend)
+    return numbers, noisy / rows
+
+
+def _open(places: Integers, chosen: Sequence[int]) -> NDArray[np.bool_]:
+    """Which triples can be chosen next: such as have one attribute at most with each that is chosen, if there are any.
+
+    Where three attributes show something, others that go with one of them show it, too.
+    """
+    left = np.ones(len(places), dtype=np.bool_)
+    apart = left.copy()
+    for number in chosen:
+        left[number] = False
+        apart &= np.isin(places, places[number]).sum(axis=1) <= 1
+    return apart if apart.any() else left
+
+
+def to_follow(
+    expected: Floats, layout: Triples, numbers: Integers, measured: Floats, rows: float
+) -> tuple[Triple, ...]:
+    """The triples of which a model of pairs misses an effect that is clear and large, less what is noise of it."""
+    noise = layout.deviation / rows
+    found = []
+    for number, mean in zip(numbers.tolist(), measured.tolist(), strict=True):
+        effect = mean - float(expected[number])
+        if abs(effect) >= max(_CLEAR * noise, LARGE):
+            a, b, c = (layout.columns[place] for place in layout.places[number])
+            found.append(Triple((a, b, c), mean - noise**2 / effect))
+    return tuple(found)
+
+
+def half_functions(levels: int, level: int) -> Integers:
+    """The functions of one level, one column for each node: +1 on its left half, -1 on its right, 0 elsewhere.
+
+    >>> half_functions(2, 1).T.tolist()
+    [[1, -1, 0, 0], [0, 0, 1, -1]]
+    """
+    bins = np.arange(1 << levels)
+    found = np.zeros((bins.size, 1 << level), dtype=np.int64)
+    found[bins, bins >> (levels - level)] = 1 - 2 * (bins >> (levels - level - 1) & 1)
+    return found
+
+
+@lru_cache(maxsize=256)
+def functions(levels: int, level: int, bins: int) -> Integers:
+    """Functions of a level, or for names (level -1) the indicators of their groups; not to be changed."""
+    found = half_functions(levels, level) if level >= 0 else np.eye(bins, dtype=np.int64)
+    found.setflags(write=False)
+    return found
+
+
+class PairCounts:
+    """Counts of the records by the bins of two attributes, made when first asked for. Private.
+
+    A record without a value of an attribute has the code behind its last bin, and is in no cell. `tables` are counts
+    that were made before, by the numbers of the two attributes, the smaller one first.
+    """
+
+    def __init__(
+        self,
+        codes: Sequence[NDArray[np.uint8]],
+        bins: Sequence[int],
+        tables: Mapping[tuple[int, int], Integers] | None = None,
+    ) -> None:
+        self._codes, self._bins = codes, bins
+        self._tables: dict[tuple[int, int], Integers] = dict(tables or {})
+
+    def table(self, a: int, b: int) -> Integers:
+        """Rows are the bins of attribute a, columns those of b."""
+        if a > b:
+            return self.table(b, a).T
+        if (a, b) not in self._tables:
+            first, second = self._bins[a], self._bins[b]
+            both = self._codes[a].astype(np.uint16) * np.uint16(second + 1) + self._codes[b]
+            counts = np.bincount(both, minlength=(first + 1) * (second + 1)).astype(np.int64)
+            self._tables[a, b] = counts.reshape(first + 1, second + 1)[:first, :second]
+        return self._tables[a, b]
+
+
+def sign_products(counts: PairCounts, signs: Sequence[int], levels: Sequence[int], n: int) -> Integers:
+    """The matrix of sums over records of products of signs, n on its diagonal.
+
+    Guarantee:
+        A record adds the outer product of a vector of signs with itself; where it has no value the products are 0,
+        which is the mean of both signs.
+    """
+    found = np.full((len(signs), len(signs)), n, dtype=np.int64)
+    for i, a in enumerate(signs):
+        for j in range(i):
+            b = signs[j]
+            left, right = half_functions(levels[a], 0), half_functions(levels[b], 0)
+            found[i, j] = found[j, i] = (left.T @ counts.table(a, b) @ right)[0, 0]
+    return found
+
+
+def group_sums(counts: PairCounts, group: Group, levels: Sequence[int], bins: Sequence[int]) -> Integers:
+    """The sums of a group: cells of the pivot, partners, functions of the partner.
+
+    Guarantee:
+        A record is in one cell of the pivot, and there it changes one sum of each partner by one.
+    """
+    own = functions(levels[group.pivot], group.level, bins[group.pivot])
+    parts = [
+        own.T @ counts.table(group.pivot, b) @ functions(levels[b], group.depth, bins[b])
+        for b in group.partners
+    ]
+    return np.stack(parts, axis=1)
