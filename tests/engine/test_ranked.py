@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from twice import Twice
 
 import shoal
 from shoal.io.binary_files import frozen
+from shoal.mechanisms.kanonymity import swap_algorithms
 from shoal.mechanisms.moments import sampling
 from shoal.release import opening
 from shoal.release.engines import moment_method, neighbours, rank_methods, ranks, swap_method, tasks, work
@@ -49,10 +49,8 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranges, blocks, runs and buckets so small that a few hundred rows have many of each."""
     monkeypatch.setattr(sampling, "BLOCK", 32)
     monkeypatch.setattr(tasks, "OUT", 128)
-    # a function of the package hides the module of this name
-    swap = sys.modules["shoal.mechanisms.kanonymity.swap_algorithms.swap"]
     for module, names in (
-        (swap, {"BLOCK": 16}),
+        (swap_algorithms, {"BLOCK": 16}),
         (swap_method, {"RANGE": 64}),
         (moment_method, {"RANGE": 64}),
         (neighbours, {"RANGE": 64, "RUN": 50}),
