@@ -27,11 +27,11 @@ from shoal.columns.schema import Schema
 from shoal.io import read
 from shoal.progress import silent
 from shoal.release.bundle import save_bundle
-from shoal.release.engines.run import carry_out_on_engine
 from shoal.release.estimate import estimate, estimate_in_parts
-from shoal.release.measuring.pages import Look
-from shoal.release.opening import Delivery, opened
+from shoal.release.in_parts.run import carry_out_on_engine
 from shoal.release.protect import Preparation, carry_out, prepare
+from shoal.release.publish import Delivery, opened
+from shoal.release.report_in_parts import Look
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
 

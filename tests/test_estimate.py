@@ -16,14 +16,13 @@ from pyarrow import parquet
 
 from shoal.cli import run
 from shoal.columns.describe import Described
+from shoal.engines.local import LocalRunner
 from shoal.evaluation.excerpt import MOST_ROWS
 from shoal.io import read, write
 from shoal.mechanisms.method import ShareNoise
 from shoal.partition.multivariate import _choice
 from shoal.progress import silent
 from shoal.release import estimate as estimating
-from shoal.release.engines import run as engines
-from shoal.release.engines.local import LocalRunner
 from shoal.release.estimate import (
     Estimate,
     affordable,
@@ -34,9 +33,9 @@ from shoal.release.estimate import (
     internal_seconds,
     probed,
 )
-from shoal.release.opening import Delivery
+from shoal.release.in_parts import run as engines
 from shoal.release.protect import Preparation, prepare
-from shoal.release.publish import Planned, plan
+from shoal.release.publish import Delivery, Planned, plan
 from shoal.survey import survey, survey_schema
 from tests.conftest import slow_ones
 

@@ -26,9 +26,8 @@ from shoal.evaluation.attacks import attack
 from shoal.ledger import open_ledger
 from shoal.mechanisms.registry import parameters
 from shoal.progress import watched
-from shoal.release.opening import Delivery, opened
-from shoal.release.publish import CHARGING, plan
-from shoal.release.request import Declared
+from shoal.release.publish import CHARGING, Delivery, opened, plan
+from shoal.release.rehearse import Declared
 from shoal.report import bundle_report, internal_report
 
 N = 40
@@ -331,7 +330,7 @@ def test_the_engine_follows_from_the_size_of_the_file(
 ) -> None:
     parquet.write_table(pa.table(columns()), tmp_path / "in.parquet")
     chosen = {}
-    monkeypatch.setattr("shoal.release.opening._LARGE", 2 * N)
+    monkeypatch.setattr("shoal.release.publish._LARGE", 2 * N)
     for name, more in (("own", {}), ("text", {"na": ["?"]}), ("measured", {"evaluate": True})):
         made = shoal.publish(tmp_path / "in.parquet", **SETTINGS, out=tmp_path / name, seed=2, **more)
         chosen[name] = made.engine

@@ -20,7 +20,7 @@ from shoal.mechanisms.parameters import DECLARATIONS, SHARED, Parameter
 from shoal.mechanisms.recipe import load_recipe
 from shoal.mechanisms.registry import configured, method_class, names, parameters
 from shoal.noise.families import NOISES
-from shoal.release.request import Declared
+from shoal.release.rehearse import Declared
 from tools.settings_page import PAGE, with_section
 
 SETTINGS = parameters()

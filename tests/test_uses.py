@@ -18,8 +18,7 @@ from shoal.cli import run
 from shoal.errors import InputError, JournalWarning, OptionError
 from shoal.io import write
 from shoal.journal import PLACE, Journal
-from shoal.release.opening import Delivery
-from shoal.release.publish import plan
+from shoal.release.publish import Delivery, plan
 from shoal.survey import survey, survey_schema
 
 Captured = pytest.CaptureFixture[str]

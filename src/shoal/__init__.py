@@ -44,15 +44,14 @@ if TYPE_CHECKING:
     from shoal.mechanisms.tree.method import TreeDP
     from shoal.partition import Partition
     from shoal.privacy.statement import PrivacyStatement
+    from shoal.release.api import protect, redo
+    from shoal.release.bundle import Bundle
     from shoal.release.expected_noise import ExpectedNoise, expected_noise
-    from shoal.release.measuring.calls import attack, check, evaluate, risk
-    from shoal.release.one_call import protect
+    from shoal.release.measure import attack, check, evaluate, risk
     from shoal.release.protect import Release
     from shoal.release.publish import Published, publish
-    from shoal.release.redo import redo
     from shoal.release.registry import RegistryRecord, registry_record
     from shoal.release.rehearse import Rehearsal, rehearse
-    from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning, tune
 
@@ -76,12 +75,12 @@ _PLACES = {
     "registry_record": "shoal.release.registry",
     "Release": "shoal.release.protect",
     "Risk": "shoal.evaluation.disclosure",
-    "risk": "shoal.release.measuring.calls",
+    "risk": "shoal.release.measure",
     "Schema": "shoal.columns.schema",
     "ShoalError": "shoal.errors",
     "Step": "shoal.columns.schema",
     "Taxonomy": "shoal.taxonomy",
-    "Bundle": "shoal.release.saved",
+    "Bundle": "shoal.release.bundle",
     "CancelledError": "shoal.errors",
     "ProblemsError": "shoal.errors",
     "ExpectedNoise": "shoal.release.expected_noise",
@@ -89,18 +88,18 @@ _PLACES = {
     "Published": "shoal.release.publish",
     "publish": "shoal.release.publish",
     "Rehearsal": "shoal.release.rehearse",
-    "redo": "shoal.release.redo",
+    "redo": "shoal.release.api",
     "rehearse": "shoal.release.rehearse",
     "Tuning": "shoal.tuning",
     "Verdict": "shoal.evaluation.verdict",
     "verdict": "shoal.evaluation.verdict",
-    "attack": "shoal.release.measuring.calls",
+    "attack": "shoal.release.measure",
     "audit": "shoal.auditing",
-    "check": "shoal.release.measuring.calls",
+    "check": "shoal.release.measure",
     "estimates": "shoal.evaluation",
-    "evaluate": "shoal.release.measuring.calls",
+    "evaluate": "shoal.release.measure",
     "methods": "shoal.mechanisms.registry",
-    "protect": "shoal.release.one_call",
+    "protect": "shoal.release.api",
     "tune": "shoal.tuning",
     # a method is a class
     "Method": "shoal.mechanisms.method",

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from shoal.evaluation.verdict import Verdict
     from shoal.mechanisms.method import Method
     from shoal.privacy.statement import PrivacyStatement
+    from shoal.release.bundle import Bundle
     from shoal.release.expected_noise import ExpectedNoise
     from shoal.release.protect import Preparation, Release
     from shoal.release.publish import Planned, Published
     from shoal.release.registry import RegistryRecord
-    from shoal.release.saved import Bundle
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
 

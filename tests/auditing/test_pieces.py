@@ -13,7 +13,7 @@ from shoal.auditing.trial import Domain, Outputs, Stage, find_pairs, make_stage
 from shoal.io import read
 from shoal.noise.entropy import Seeded
 from shoal.partition import Partition
-from shoal.release.one_call import protect
+from shoal.release.api import protect
 from shoal.release.protect import prepare
 
 RECORDS = np.array([[0.0, 0.0], [10.0, 100.0], [50.0, 45.0], [90.0, 10.0], [90.0, 10.0], [100.0, 90.0]])

@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyarrow import parquet
 from twice import Twice
 
+from shoal.engines.local import LocalRunner
 from shoal.io.binary_files import frozen
-from shoal.release.engines.local import LocalRunner
 
 
 class Sharded(Twice):

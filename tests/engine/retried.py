@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from shoal.engines.runner import batch_of, by_bucket, scattered
 from shoal.io.binary_files import ROW
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.entropy import SystemEntropy
-from shoal.release.engines.blobs import batch_of, by_bucket, scattered
 
 BUCKETS, CLUSTER = 8, 50
 

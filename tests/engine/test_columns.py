@@ -11,7 +11,8 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.release.engines import local, rank_methods, ranks, run, tasks, work
+from shoal.engines import local
+from shoal.release.in_parts import rank_methods, ranks, run, tasks, work
 
 DOMAINS = {"a b": (0, 1000), "größe": (-5.0, 5.0), "x.y": (0.0, 50.0), "x": (0.0, 1.0)}
 N = 5000

@@ -20,11 +20,12 @@ from twice import Twice
 
 import shoal
 from shoal.cli import run
+from shoal.engines.local import LocalRunner
 from shoal.evaluation.checks import check
+from shoal.evaluation.in_parts import counts, summaries
 from shoal.io.binary_files import frozen
-from shoal.release.engines.local import LocalRunner
-from shoal.release.measuring import opened, tally, together, values
-from shoal.release.measuring.calls import checked, evaluated
+from shoal.release import measure as opened
+from shoal.release.measure import checked, evaluated
 from shoal.report.findings import of_bundle, published
 from tests.conftest import amount
 
@@ -134,7 +135,7 @@ def test_weights_are_left_out_and_said_and_persons_are_refused(tmp_path: Path) -
 
 def test_too_many_values_texts_and_cells_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runners = both(tmp_path)
-    monkeypatch.setattr(values, "MOST_VALUES", 60)
+    monkeypatch.setattr(summaries, "MOST_VALUES", 60)
     found = evaluated(runners)
     expected = shoal.evaluate(tmp_path / "before.parquet", tmp_path / "after.parquet")
     assert found.remarks[0].startswith("Ranks and the Wasserstein distance of x, day, at are to one part in")
@@ -144,18 +145,18 @@ def test_too_many_values_texts_and_cells_are_said(tmp_path: Path, monkeypatch: p
     # whatever does not need all values is exact
     same(*({k: v for k, v in line.items() if k != "wasserstein"} for line in (theirs, ours)))
     monkeypatch.undo()
-    for module in (values, tally):
+    for module in (summaries, counts):
         monkeypatch.setattr(module, "MOST_LABELS", 2)
     found = evaluated(runners)
     assert found.skipped["town"] == "more different texts than are counted in parts"
     assert "town" not in found.columns
     assert found.remarks == ("Not measured, more different texts than are counted in parts: town.",)
     monkeypatch.undo()
-    monkeypatch.setattr(together, "_MOST_CELLS", 1)
-    monkeypatch.setattr(together, "_FEWEST_CELLS", 4)
+    monkeypatch.setattr(summaries, "_MOST_CELLS", 1)
+    monkeypatch.setattr(summaries, "_FEWEST_CELLS", 4)
     found = evaluated(runners)
     assert "Left out of the two-way tables, too many cells in use: x and i; x and odd; " in found.remarks[0]
-    monkeypatch.setattr("shoal.release.measuring.closeness.MOST_VALUES", 60)
+    monkeypatch.setattr("shoal.evaluation.in_parts.closeness.MOST_VALUES", 60)
     words = "column 'x' has more than 60 different values, and the distances"
     with pytest.raises(shoal.InputError, match=words):
         checked(runners[0], ["yes"], ["x"], levels=LEVELS)

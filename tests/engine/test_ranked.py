@@ -15,9 +15,12 @@ import shoal
 from shoal.io.binary_files import frozen
 from shoal.mechanisms.kanonymity import swap_algorithms
 from shoal.mechanisms.moments import sampling
-from shoal.release import opening
-from shoal.release.engines import moment_method, neighbours, rank_methods, ranks, swap_method, tasks, work
-from shoal.release.engines.run import table_elsewhere, write_release
+from shoal.release import publish as opening
+from shoal.release.in_parts import rank_methods, ranks, tasks, work
+from shoal.release.in_parts import rank_methods as moment_method
+from shoal.release.in_parts import rank_methods as swap_method
+from shoal.release.in_parts import ranks as neighbours
+from shoal.release.in_parts.run import table_elsewhere, write_release
 from shoal.release.protect import prepare
 
 DOMAINS = {"a": (0, 1000), "b": (-5.0, 5.0), "c": (0.0, 1.0)}
@@ -180,7 +183,7 @@ def test_what_takes_memory_says_so_before_anything_is_read(tmp_path: Path) -> No
 def test_a_large_file_that_its_engine_cannot_take_is_read_as_a_whole(
     big: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal.release.engines import look
+    from shoal.engines import profile as look
 
     monkeypatch.setattr(opening, "_LARGE", 10)
     monkeypatch.setattr(look, "MOST_POSITIONS", 100)

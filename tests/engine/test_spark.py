@@ -21,9 +21,9 @@ from pyarrow import parquet
 from spark_session import ROOT, need_java, session
 
 import shoal
+from shoal.engines.runner import Over, Stage
 from shoal.io.binary_files import frozen
 from shoal.noise.entropy import Keyed
-from shoal.release.engines.stages import Over, Stage
 
 pytestmark = pytest.mark.system
 DOMAINS = {"a": (0, 1000), "b c": ("-5.00", "5.00")}
@@ -116,7 +116,7 @@ def test_a_session_on_this_machine(tmp_path: Path) -> None:
 
 def released_rows(spark: Any, data: Path, out: Path, source: Keyed | None, kill: bool) -> pa.Table:
     """Noise for clusters, written by stages of which the last is slow, an executor killed in it if asked for."""
-    from shoal.release.engines.spark import SparkRunner
+    from shoal.engines.spark import SparkRunner
 
     runner = SparkRunner(spark, frozen(data))
     pause = 2.0
@@ -198,7 +198,7 @@ def test_a_killed_executor_changes_nothing_and_fresh_entropy_would_tear(
         assert torn(plain) == torn(killed) == 0
         assert digest(plain) == digest(killed)
         # the control: without the seal, and with the system's entropy
-        monkeypatch.setattr("shoal.release.engines.spark.Sealed", lambda task: task)
+        monkeypatch.setattr("shoal.engines.spark.Sealed", lambda task: task)
         control = released_rows(spark, data, tmp_path / "control", None, kill=True)
         assert torn(control) > 0
 

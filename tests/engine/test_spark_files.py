@@ -19,11 +19,11 @@ from pyarrow import parquet
 from spark_session import ROOT, need_java, session
 
 import shoal
+from shoal.engines import staging
+from shoal.engines.runner import Over
+from shoal.engines.spark import SparkRunner, _private
 from shoal.errors import ExposedWarning
 from shoal.io.binary_files import frozen
-from shoal.release.engines import spark_input, staging
-from shoal.release.engines.spark import SparkRunner
-from shoal.release.engines.stages import Over
 
 pytestmark = pytest.mark.system
 ASKED: dict[str, Any] = {"method": "laplace", "epsilon": 1, "domains": {"a": (0, 1000)}, "seed": 4}
@@ -171,6 +171,6 @@ def test_folders_and_files_of_a_session_of_the_caller(
             shoal.protect(frame, work=place / "no", **{**ASKED, "method": "mdav-dp"})
         private = tmp_path / "private"
         private.mkdir(mode=0o700)
-        assert spark_input._private(private / "below")
-        assert not spark_input._private(Path("/tmp"))
+        assert _private(private / "below")
+        assert not _private(Path("/tmp"))
     assert sorted(path.name for path in place.iterdir()) == ["frame", "local", "spark"]

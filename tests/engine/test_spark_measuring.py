@@ -12,9 +12,8 @@ from pyarrow import parquet
 from spark_session import session
 
 import shoal
-from shoal.release.engines.local import LocalRunner
-from shoal.release.measuring.calls import checked, evaluated
-from shoal.release.measuring.opened import Where
+from shoal.engines.local import LocalRunner
+from shoal.release.measure import Where, checked, evaluated
 
 pytestmark = pytest.mark.system
 LEVELS: dict[str, Any] = {"k": 2, "l": 2, "t_emd": None, "t_ratio": None}

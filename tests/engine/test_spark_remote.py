@@ -20,8 +20,8 @@ from spark_session import ROOT, need_java, session
 
 import shoal
 from shoal.cli import run
+from shoal.engines.spark import Remote
 from shoal.journal import Journal
-from shoal.release.engines.remote import Remote
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore::shoal.errors.ExposedWarning")]
 ASKED: dict[str, Any] = {"method": "tree-dp", "epsilon": 1, "domains": {"a": (0, 1000)}, "seed": 4}

@@ -18,8 +18,8 @@ import pytest
 from pyarrow import parquet
 
 import shoal
+from shoal.engines import staging
 from shoal.io.binary_files import ROW, frozen
-from shoal.release.engines import staging
 
 ASKED: dict[str, Any] = {"method": "laplace", "epsilon": 1, "domains": {"age": (0, 9)}}
 

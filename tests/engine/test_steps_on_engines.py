@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.release.engines import local
+from shoal.engines import local
 
 JOBS = {"work": {"hands": ["cook", "baker"], "care": ["nurse"], "office": ["clerk", "judge"]}}
 N = 400

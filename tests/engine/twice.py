@@ -9,8 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from shoal.release.engines import local
-from shoal.release.engines.stages import Over, Sealed, Stage
+from shoal.engines import local
+from shoal.engines.runner import Over, Sealed, Stage
 
 
 class Twice(local.LocalRunner):

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from shoal.errors import InputError, OptionError
 from shoal.evaluation import Evaluation, evaluate
-from shoal.release.one_call import protect
+from shoal.release.api import protect
 
 
 def people(n: int = 60) -> pd.DataFrame:

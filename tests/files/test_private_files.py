@@ -13,11 +13,11 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
+from shoal.engines import local
+from shoal.engines.local import LocalRunner
+from shoal.engines.staging import claim
 from shoal.io.binary_files import frozen
 from shoal.io.common import private_file, private_folder, private_text
-from shoal.release.engines import local
-from shoal.release.engines.local import LocalRunner
-from shoal.release.engines.staging import claim
 
 DOMAINS = {"a": (0, 100), "b": (0.0, 1.0)}
 

@@ -15,7 +15,7 @@ import shoal
 from shoal import Attribute, OptionError, Schema
 from shoal.evaluation.measures import il1s
 from shoal.mechanisms.registry import configured
-from shoal.release.engines.run import refusal
+from shoal.release.in_parts.run import refusal
 from shoal.report import internal_report
 from tools.offices import census
 

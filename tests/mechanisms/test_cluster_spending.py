@@ -26,7 +26,7 @@ from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, OverspendError, Parallel
 from shoal.progress import silent
-from shoal.release.engines.run import table_elsewhere, write_release
+from shoal.release.in_parts.run import table_elsewhere, write_release
 from shoal.release.protect import Preparation, prepare
 from tests.conftest import examples
 
@@ -352,7 +352,7 @@ def test_a_run_on_an_engine_spends_what_was_reserved(
     name: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the program that asks, and in every task that works on a batch of records."""
-    from shoal.release.engines import local
+    from shoal.engines import local
 
     accounts: list[Accountant] = []
     parts: list[Accountant] = []

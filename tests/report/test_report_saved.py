@@ -20,7 +20,7 @@ from shoal.cli import run
 from shoal.evaluation.excerpt import excerpt, released_rows, some_rows
 from shoal.evaluation.verdict import verdict
 from shoal.io import Table, read, write
-from shoal.release.measuring import sources
+from shoal.release import report_in_parts as sources
 from shoal.report import findings, internal_report
 
 COMPARED = (

@@ -234,7 +234,7 @@ ALLOWED: Mapping[str, str] = {
     "io/files.py": "pyarrow has the type that it cannot read in quotes",
     "io/common.py": "libraries that unpack say why in several lines",
     "query/server/folder.py": "pyarrow says why in several lines",
-    "release/engines/spark.py": "Spark has the traceback of a task in its message",
+    "engines/spark.py": "Spark has the traceback of a task in its message",
     "taxonomy/rdf.py": "rdflib says why in several lines",
     "text/words.py": "the room that writes sentences begins them with a capital",
 }

@@ -26,7 +26,7 @@ from shoal.partition import Partition
 from shoal.privacy import Accountant
 from shoal.privacy.budget import Plan
 from shoal.progress import silent
-from shoal.release.leaving import published_columns
+from shoal.release.protect import published_columns
 from shoal.text import Message
 
 Columns = Mapping[str, NDArray[Any]]

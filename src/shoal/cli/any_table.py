@@ -63,7 +63,7 @@ def say_if_synthetic(table: Path) -> None:
     """Say what classical risk means where the rows of a release were drawn and belong to nobody."""
     from shoal.errors import ShoalError
     from shoal.mechanisms.registry import method_class, names
-    from shoal.release.saved import Bundle
+    from shoal.release.bundle import Bundle
 
     folder = next((place for place in (table, table.parent) if (place / "statement.json").is_file()), None)
     try:

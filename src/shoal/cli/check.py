@@ -16,10 +16,10 @@ from shoal.cli.output import complain, print_json, progress_bar, results
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
+    from shoal.engines.runner import Runner
     from shoal.evaluation.measured import Check
     from shoal.io import Table
     from shoal.progress import Progress
-    from shoal.release.engines.stages import Runner
 
 
 def flags() -> tuple[Flag, ...]:
@@ -72,7 +72,7 @@ def check(typed: Mapping[str, Any]) -> None:
       shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
     from shoal.columns.schema import Schema
-    from shoal.release.measuring.calls import check_runner
+    from shoal.release.measure import check_runner
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
     if declared is not None and _is_released(typed["table"]):
@@ -135,7 +135,7 @@ def _note(typed: Mapping[str, Any], records: Table | Runner) -> None:
 
 
 def _in_parts(typed: Mapping[str, Any], declared: Schema | None, runner: Runner, progress: Progress) -> Check:
-    from shoal.release.measuring.calls import checked
+    from shoal.release.measure import checked
 
     levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
     told = {"na": typed["na"] or (), **options.file_arguments(typed)}

@@ -36,7 +36,7 @@ def demo(
     from shoal.evaluation.verdict import verdict
     from shoal.io import write
     from shoal.io.folders import check_output, staged
-    from shoal.release.one_call import protect
+    from shoal.release.api import protect
     from shoal.survey import survey, survey_schema
 
     folder = out if out is not None else _free_name(Path("shoal-demo"))

@@ -12,10 +12,10 @@ from shoal.cli.command import Flag
 from shoal.cli.output import print_json, progress_bar, results, say_measures, say_verdict
 
 if TYPE_CHECKING:
+    from shoal.engines.runner import Runner
     from shoal.evaluation import Evaluation
     from shoal.io import Table
     from shoal.progress import Progress
-    from shoal.release.engines.stages import Runner
     from shoal.report.findings import Subject
 
 
@@ -68,7 +68,7 @@ def evaluate(typed: Mapping[str, Any]) -> None:
       shoal evaluate people.csv release/data.csv --target 'income>30000'
     """
     from shoal.evaluation.verdict import verdict
-    from shoal.release.measuring.calls import data_of, in_memory_because
+    from shoal.release.measure import data_of, in_memory_because
     from shoal.report.findings import bundle_of
 
     bundle = bundle_of(typed["released"], on_disk=True)
@@ -137,7 +137,7 @@ def _note(typed: Mapping[str, Any], records: Table | Runner, found: Evaluation) 
 def _in_parts(
     typed: Mapping[str, Any], bundle: Subject | None, runners: Sequence[Runner], progress: Progress
 ) -> Evaluation:
-    from shoal.release.measuring.calls import evaluated
+    from shoal.release.measure import evaluated
 
     columns, na = typed["columns"], typed["na"] or (() if bundle is None else bundle.na)
     chosen = None if columns is None else options.column_names([columns], runners[0].schema.names)

@@ -16,11 +16,11 @@ from shoal.errors import OptionError, ShoalError
 from shoal.text import Message, capital
 
 if TYPE_CHECKING:
+    from shoal.engines.runner import Runner
     from shoal.io import Table
     from shoal.journal import Kind
     from shoal.mechanisms.parameters import Parameter
-    from shoal.release.engines.stages import Runner
-    from shoal.release.measuring.opened import Where
+    from shoal.release.measure import Where
 
 # how a file is written, for all commands that read one
 _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
@@ -353,7 +353,7 @@ def file_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
 
 def where(typed: Mapping[str, Any]) -> Where:
     """Where tables are to be measured."""
-    from shoal.release.measuring.opened import Where
+    from shoal.release.measure import Where
 
     return Where(typed["engine"], typed["master"], tuple(typed["conf"] or ()))
 

@@ -67,7 +67,7 @@ _HELP = """Protect a table and write a bundle that may be published.
 
 def flags() -> tuple[Flag, ...]:
     """The options of `shoal protect`."""
-    from shoal.release.opening import ENGINES
+    from shoal.release.publish import ENGINES
 
     return (
         options.data(),
@@ -148,8 +148,7 @@ def flags() -> tuple[Flag, ...]:
 def protect(typed: Mapping[str, Any]) -> None:
     from shoal.io import known_format
     from shoal.io.folders import place
-    from shoal.release.opening import Delivery, opened
-    from shoal.release.publish import plan
+    from shoal.release.publish import Delivery, opened, plan
 
     dry_run, as_json = typed["dry_run"], typed["json"]
     if typed["rehearse"]:

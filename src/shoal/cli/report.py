@@ -15,8 +15,8 @@ from shoal.cli.output import complain, progress_bar, results, say_verdict
 from shoal.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
+    from shoal.engines.runner import Runner
     from shoal.io import Table
-    from shoal.release.engines.stages import Runner
 
 _FLAGS = {flag.name: flag for flag in options.ENGINE}
 
@@ -61,8 +61,8 @@ def report(
     """
     from shoal.columns.declaration import read_declared
     from shoal.privacy.verdict import public_verdict
-    from shoal.release.measuring.calls import in_memory_because
-    from shoal.release.measuring.pages import report_in_parts
+    from shoal.release.measure import in_memory_because
+    from shoal.release.report_in_parts import report_in_parts
     from shoal.report import bundle_report
     from shoal.report.findings import of_bundle
 

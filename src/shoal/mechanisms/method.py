@@ -310,7 +310,7 @@ class Method:
 
     @property
     def in_parts(self) -> str:
-        """How an engine does it, a function of `shoal.release.engines.methods`; empty where none can."""
+        """How an engine does it, a function of `shoal.release.in_parts.methods`; empty where none can."""
         return ""
 
     @property

@@ -21,6 +21,7 @@ import numpy as np
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.describe import Described
+from shoal.engines.local import LocalRunner
 from shoal.evaluation.excerpt import MOST_ROWS
 from shoal.io import Table, read
 from shoal.io.binary_files import frozen
@@ -30,11 +31,10 @@ from shoal.noise import Seeded
 from shoal.partition.base import standing_for
 from shoal.progress import silent
 from shoal.release.bundle import save_bundle
-from shoal.release.engines.local import LocalRunner
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:
-    from shoal.release.engines.stages import Runner
+    from shoal.engines.runner import Runner
     from shoal.release.protect import Preparation, Release
 
 # rows of the first trial and of the largest
@@ -216,8 +216,8 @@ def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bo
     import pyarrow as pa
     from pyarrow import parquet
 
-    from shoal.release.engines.run import carry_out_on_engine, table_elsewhere
-    from shoal.release.measuring.pages import Look
+    from shoal.release.in_parts.run import carry_out_on_engine, table_elsewhere
+    from shoal.release.report_in_parts import Look
 
     attributes, bare = _bare(prepared.described)
     with tempfile.TemporaryDirectory() as place:

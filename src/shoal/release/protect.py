@@ -1,27 +1,30 @@
-"""From a table to a released one: what is settled before the budget is spent, and what is made of it."""
+"""From a prepared table to a released one: settle, draw, and make the rows that are published."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal import summaries
 from shoal.columns.circumstances import Circumstances
-from shoal.columns.column import check_storable
+from shoal.columns.column import check_storable, restored, texts
 from shoal.columns.declaration import Declaration
 from shoal.columns.describe import Described, describe
 from shoal.columns.kinds import KIND_FACTS
+from shoal.columns.missing import with_gaps
+from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, Problems, ShoalError
 from shoal.evaluation.checks import check
-from shoal.io import Codebook, Conventions, Table
+from shoal.io import Codebook, Conventions, Table, read
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.recipe import tuned_settings, with_tuning
@@ -38,9 +41,197 @@ from shoal.privacy.statement import PrivacyStatement, state
 from shoal.progress import Progress, silent
 from shoal.release.advice import advice
 from shoal.release.expected_noise import expected_error
-from shoal.release.leaving import measured, one_table, public_schema
-from shoal.release.raking import check_raking, with_raked_weight
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.columns.schema import Margin
+
+
+def published_columns(
+    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+) -> dict[str, NDArray[Any]]:
+    """What leaves the house: rows in random order, values as the columns store them."""
+    orders = _row_orders(method, rebuilt, source)
+    found: dict[str, NDArray[Any]] = {}
+    for column, values in rebuilt.values.items():
+        order = orders[column]
+        gaps = _gaps(described, rebuilt, column, values)
+        computed = column not in rebuilt.unchanged
+        if gaps is None:
+            found[column] = described.stored(
+                column, values[order], clip=method.output.clip, computed=computed
+            )
+            continue
+        # no type holds "nothing" until the values are objects
+        tree = described.tree(column)
+        any_value = float(described.lattices[column].lo) if tree is None else float(tree.domain[0])
+        filled = np.where(gaps, any_value, values)
+        made = described.stored(column, filled[order], clip=method.output.clip, computed=computed)
+        found[column] = with_gaps(made, gaps[order])
+    return found
+
+
+def one_table(
+    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+) -> tuple[Any, dict[str, Any]]:
+    """The released table, and no further ones."""
+    released = published_columns(method, described, rebuilt, source)
+    return described.released_frame(released, generalise=method.output.generalise, emptied=rebuilt.gaps), {}
+
+
+def _gaps(
+    described: Described, rebuilt: Rebuilt, column: str, values: NDArray[np.float64]
+) -> NDArray[np.bool_] | None:
+    """The rows that have no value of a column in the release, in input order."""
+    if column in described.flagged:
+        return np.isnan(values)
+    return rebuilt.gaps.get(column, described.gaps.get(column))
+
+
+def measured(described: Described, rebuilt: Rebuilt) -> Any:
+    """Unrounded values in input order: numbers as they are, concepts by name, gaps as gaps."""
+    columns: dict[str, NDArray[Any]] = {}
+    gaps = {**described.gaps, **rebuilt.gaps}
+    for column, values in (rebuilt.measured or rebuilt.values).items():
+        found: NDArray[Any] = values
+        if described.tree(column) is not None:
+            found = restored(described.table, described.attribute(column), values)
+            if column in gaps:
+                found = with_gaps(found, gaps[column])
+        elif column in gaps:
+            found = np.where(gaps[column], np.nan, values)
+        columns[column] = found
+    return described.table.like(columns, keep_dtypes=False)
+
+
+def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:
+    """A random row order: one for all columns, or one for each when columns are not linked."""
+    rows = next(iter(rebuilt.values.values())).size
+    if method.output.linked:
+        return dict.fromkeys(rebuilt.values, source.permutation(rows))
+    return {column: source.permutation(rows) for column in rebuilt.values}
+
+
+def public_schema(described: Described, declared: Declaration) -> Schema:
+    """What a recipe may say: declared facts only, so a domain taken from the data stays out.
+
+    It describes the released columns; `before` are those of the table as it is read, with the steps between.
+    """
+    private = described.circumstances.private_domains
+    attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
+    whole = described.schema
+    if declared.schema is None or whole is None:
+        return Schema(tuple(attributes), declared.file)
+    weight = whole.weight
+    kept = [] if whole.unit is None else [whole.unit]
+    if weight is not None and weight.name not in described.columns:
+        kept.append(weight)
+    names = {a.name for a in (*attributes, *kept)}
+    margins = tuple(margin for margin in whole.margins if margin.column in names)
+    # a column that is dropped need not be described; steps on others that are not released have no place here
+    steps = tuple(s.public() for s in whole.declared.steps if s.do == "drop" or s.column in names)
+    told = whole.publication
+    released = Schema((*attributes, *kept), declared.file, (), margins, publication=told)
+    if not steps:
+        return released
+    raw = {a.name: public_attribute(a, private_domain=False) for a in whole.declared.attributes}
+    changed = {step.column for step in steps}
+    before = tuple(raw[a.name] if a.name in changed else a for a in released.attributes)
+    return replace(released, before=Schema(before, declared.file, steps, margins, publication=told))
+
+
+# relative difference from a margin that counts as none, and how often the margins are gone through
+_CLOSE = 1e-10
+_ROUNDS = 1_000
+
+
+def rake(
+    codes: Sequence[NDArray[np.int64]], totals: Sequence[NDArray[np.float64]], rows: int
+) -> tuple[NDArray[np.float64], float]:
+    """Weights whose sums by the values of each column are the given totals (iterative proportional fitting).
+
+    Args:
+        codes: for each margin, the place of each row's value among its totals; -1 for a value that has none.
+        totals: the totals of each margin.
+        rows: number of rows; all weights begin alike.
+
+    Returns:
+        The weights, and the largest relative difference that is left from a total that some row can help to reach.
+
+    Reference:
+        Deming and Stephan (1940), Annals of Mathematical Statistics 11(4).
+
+    >>> weights, left = rake([np.array([0, 0, 1])], [np.array([10.0, 30.0])], 3)
+    >>> weights.tolist(), left
+    ([5.0, 5.0, 30.0], 0.0)
+    """
+    weights = np.full(rows, float(totals[0].sum()) / max(rows, 1))
+    left = np.inf
+    for _ in range(_ROUNDS):
+        left = 0.0
+        for which, wanted in zip(codes, totals, strict=True):
+            sums = np.bincount(which + 1, weights=weights, minlength=wanted.size + 1)[1:]
+            factors = np.divide(wanted, sums, out=np.ones_like(wanted), where=sums > 0)
+            left = max(left, float(np.abs(1 / factors - 1).max(initial=0.0)))
+            weights = weights * np.append(factors, 1.0)[which]
+        if left <= _CLOSE:
+            break
+    return weights, left
+
+
+def check_raking(schema: Schema | None, columns: Sequence[str]) -> None:
+    """Refuse, before anything is spent, margins of columns that are not released."""
+    assert schema is not None
+    assert schema.weight is not None
+    if schema.weight.name in columns:
+        raise OptionError("column-released-already", column=schema.weight.name)
+    for margin in schema.margins:
+        if margin.column not in columns:
+            raise OptionError(
+                "weight-raked-margin-not-released", column=schema.weight.name, margin=margin.column
+            )
+
+
+def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[Message, ...]]:
+    """The released table with its raked weight as last column, and notes about totals that could not be reached.
+
+    Raises:
+        OptionError: a column of a margin is in another table.
+    """
+    assert schema is not None
+    assert schema.weight is not None
+    table = read(frame)
+    margins = schema.margins
+    for margin in margins:
+        if margin.column not in table.names:
+            raise OptionError("margin-cannot-used", column=margin.column)
+    codes = [_codes(table, margin) for margin in margins]
+    totals = [np.array([float(total) for _, total in margin.totals]) for margin in margins]
+    weights, left = rake(codes, totals, table.n)
+    notes = []
+    for margin, which in zip(margins, codes, strict=True):
+        found = set(which.tolist())
+        gone = [name for place, (name, _) in enumerate(margin.totals) if place not in found]
+        if gone:
+            notes.append(Message.of("total-not-reached", column=margin.column, values=gone))
+        if -1 in found:
+            notes.append(Message.of("value-without-total", column=margin.column))
+    if left > 1e-6:
+        notes.append(Message.of("raking-unsettled", percent=100 * left))
+    column = nw.new_series(schema.weight.name, weights, backend=table.frame.implementation)
+    native = table.frame.to_native()
+    if table.frame.implementation.is_pandas_like():
+        return native.assign(**{schema.weight.name: weights}), tuple(notes)
+    return nw.from_native(native, eager_only=True).with_columns(column).to_native(), tuple(notes)
+
+
+def _codes(table: Any, margin: Margin) -> NDArray[np.int64]:
+    found, which = texts(table, margin.column)
+    places = {name: place for place, (name, _) in enumerate(margin.totals)}
+    known = np.array([*(places.get(text, -1) for text in found), -1], dtype=np.int64)
+    coded: NDArray[np.int64] = known[which]
+    return coded
+
 
 # what a `Declaration` is made from, besides the schema
 _SAID = (

@@ -23,7 +23,7 @@ from shoal.privacy.statement import (
     domain_words,
     recorded_words,
 )
-from shoal.release.saved import Bundle
+from shoal.release.bundle import Bundle
 from shoal.text import Message, capital
 
 # mechanisms whose rows belong to nobody

@@ -1,17 +1,13 @@
-"""Rehearse: settings come in, what they do to made-up people is measured, and no record is touched.
-
-The people are drawn from the public schema alone, or they are those of another table such as last year's. Whatever is
-seen and chosen here spoils no promise about the records that will be released, and costs nothing of their budget.
-"""
+"""`rehearse`: release from made-up rows of the public schema and measure what would be lost."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.apply_steps import marked
 from shoal.columns.attribute import DROPPED_ROLES, MISSING_VALUE, Attribute
@@ -22,17 +18,37 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.evaluation import Evaluation, evaluate
 from shoal.evaluation.verdict import Verdict, verdict
-from shoal.io import Table, read
+from shoal.io import Conventions, Table, read
 from shoal.mechanisms.method import Method
+from shoal.mechanisms.recipe import Tuned
 from shoal.mechanisms.registry import DEFAULT_METHOD, class_of, configured
 from shoal.progress import Progress, silent
 from shoal.release.expected_noise import public_description
 from shoal.release.protect import Release, carry_out, prepare
-from shoal.release.request import Declared
 from shoal.release.uses import note_use
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+class Declared(TypedDict, total=False):
+    """What is said about the table; `shoal.protect` says what each of it means."""
+
+    columns: Sequence[str] | None
+    domains: Mapping[str, Any] | None
+    domain_from_data: float | None
+    outside: Literal["error", "clip"]
+    missing: Literal["error", "drop", "category", "separate"]
+    na: Sequence[str]
+    types: Mapping[str, str] | None
+    file: Conventions | Mapping[str, Any] | None
+    labels: ArrayLike | None
+    tuned: str | Sequence[str] | Tuned | None
+    tuned_epsilon: Any
+    tuned_choice: Sequence[Any] | None
+    most_epsilon: Any
+    override: str | None
+
 
 PEOPLE = 5_000
 # how much made-up columns have in common, as correlation of what they are drawn from

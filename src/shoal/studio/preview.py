@@ -28,8 +28,7 @@ from shoal.mechanisms.recipe import settled_text
 from shoal.privacy.statement import CANNOT_CHECK, NOTHING_RECORDED, three_parts
 from shoal.privacy.verdict import DECISIONS, MOST_RANGE_ERROR, PublicVerdict
 from shoal.release.expected_noise import CALM, ExpectedNoise, drowned, noise_of
-from shoal.release.leaving import public_schema
-from shoal.release.protect import Angle, Preparation, look_at, prepare
+from shoal.release.protect import Angle, Preparation, look_at, prepare, public_schema
 from shoal.release.uses import Uses
 from shoal.report.words import Explanation, explanation
 from shoal.studio import runs

@@ -25,8 +25,7 @@ from shoal.io.common import private_text
 from shoal.privacy.claims import MODELS
 from shoal.privacy.statement import three_parts
 from shoal.privacy.verdict import DATA_DEPENDENT, Reason
-from shoal.release.bundle import write_documents
-from shoal.release.saved import Bundle
+from shoal.release.bundle import Bundle, write_documents
 from shoal.studio.runs import Run
 
 OVERRIDE = "override.json"

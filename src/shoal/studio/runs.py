@@ -118,8 +118,7 @@ def _table(job: Mapping[str, Any], schema: Schema) -> Table:
 def release(job: Mapping[str, Any], tell: Tell) -> None:
     """Make, measure and write one release."""
     from shoal.evaluation.verdict import verdict
-    from shoal.release.opening import Delivery
-    from shoal.release.publish import plan
+    from shoal.release.publish import Delivery, plan
     from shoal.release.uses import domains_of, settings_of
     from shoal.studio.facts import judged
 
@@ -194,8 +193,7 @@ def _standing(job: Mapping[str, Any]) -> str:
 
 def expect(job: Mapping[str, Any], tell: Tell) -> None:
     """How long a run would take with its measures, from made-up rows; no record is looked at and nothing is spent."""
-    from shoal.release.opening import Delivery
-    from shoal.release.publish import plan
+    from shoal.release.publish import Delivery, plan
 
     delivery = Delivery(Path(job["folder"]) / BUNDLE, evaluate=True, engine="memory")
     found = plan(Path(job["data"]), delivery, estimated=True, **_request(job)).estimate

@@ -1,0 +1,510 @@
+"""What a release asks of a table that is read in parts: counts, ranges and totals of its columns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.attribute import Attribute
+from shoal.columns.column import labels_of, numbers
+from shoal.columns.describe import Absent, KeptElsewhere, gaps_of
+from shoal.columns.kinds import Lattice
+from shoal.columns.provenance import as_declared
+from shoal.display import internal
+from shoal.engines.reading import Reading, Wrong, error_of, first_of, wrong_in
+from shoal.engines.runner import Blob, Over, Runner, Stage, batch_of, blobs_in, by_bucket, packed, unpacked
+from shoal.errors import InputError, OptionError, ShoalError
+from shoal.io import Table
+from shoal.io.binary_files import ROW
+from shoal.mechanisms.pairs.measure_one import Histogram
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from shoal.columns.schema import Schema
+
+
+Integers = NDArray[np.int64]
+
+# Up to so many positions all of them are counted, seen or not.
+_DENSE = 1 << 21
+# Entries of a sparse histogram that are gathered before they are put together.
+_GATHERED = 1 << 22
+
+
+class Counts:
+    """A histogram that grows. Private."""
+
+    def __init__(self, points: int) -> None:
+        self._dense = np.zeros(points, dtype=np.int64) if points <= _DENSE else None
+        self._pieces: list[tuple[Integers, Integers]] = []
+        self._waiting = 0
+
+    def add(self, positions: Integers, counts: Integers | None = None) -> None:
+        if self._dense is not None:
+            if counts is None:
+                found = np.bincount(positions)
+                self._dense[: found.size] += found
+            else:
+                np.add.at(self._dense, positions, counts)
+            return
+        if counts is None:
+            positions, counts = np.unique(positions, return_counts=True)
+        self._pieces.append((positions.astype(np.int64), counts.astype(np.int64)))
+        self._waiting += positions.size
+        if self._waiting > _GATHERED:
+            whole = together(self._pieces)
+            # what is put together once is not waiting any more
+            self._pieces, self._waiting = [whole], 0
+
+    def result(self) -> tuple[Integers, Integers]:
+        """Different positions in ascending order, and how often each was seen."""
+        if self._dense is None:
+            return together(self._pieces)
+        seen = np.flatnonzero(self._dense)
+        return seen, self._dense[seen]
+
+
+def together(pieces: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    """Several histograms as one.
+
+    >>> [part.tolist() for part in together([(np.array([1, 4]), np.array([2, 1])), (np.array([4]), np.array([5]))])]
+    [[1, 4], [2, 6]]
+    """
+    if not pieces:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    positions = np.concatenate([positions for positions, _ in pieces])
+    counts = np.concatenate([counts for _, counts in pieces])
+    order = np.argsort(positions, kind="stable")
+    positions, counts = positions[order], counts[order]
+    if not positions.size:
+        return positions, counts
+    starts = np.flatnonzero(np.concatenate(([True], positions[1:] != positions[:-1])))
+    return positions[starts], np.add.reduceat(counts, starts)
+
+
+def spread(part: int, positions: Integers, counts: Integers, shards: int) -> Iterator[Blob]:
+    """A histogram as blobs, one for each shard that has any of it; differences of positions are small numbers."""
+    for shard in range(shards):
+        mine = slice(None) if shards == 1 else positions % shards == shard
+        found = positions[mine]
+        if found.size:
+            yield shard, part, packed(np.diff(found, prepend=0), counts[mine], squeeze=True)
+
+
+def gathered(arrays: Sequence[NDArray[np.int64]]) -> tuple[Integers, Integers]:
+    """A histogram of `spread`."""
+    steps, counts = arrays
+    return np.cumsum(steps.astype(np.int64)), counts.astype(np.int64)
+
+
+FACTS = -1
+
+
+@internal()
+@dataclass(slots=True)
+class Facts:
+    """What is known about a column after a look.
+
+    Attributes:
+        missing, first_missing: how many values are missing, and the first row without one.
+        low, high: smallest and largest value of the rows that take part.
+        wrong: the first row that cannot be read, and what is wrong with it.
+        gaps: missing values in rows that take part.
+    """
+
+    missing: int = 0
+    first_missing: int = -1
+    low: float = float("inf")
+    high: float = float("-inf")
+    wrong: Wrong | None = None
+    gaps: int = 0
+
+    def joined(self, other: Facts) -> Facts:
+        firsts = [first for first in (self.first_missing, other.first_missing) if first >= 0]
+        return Facts(
+            self.missing + other.missing,
+            min(firsts, default=-1),
+            min(self.low, other.low),
+            max(self.high, other.high),
+            first_of((self.wrong, other.wrong)),
+            self.gaps + other.gaps,
+        )
+
+
+def survey(
+    batches: Iterator[pa.RecordBatch], reading: Reading, lattices: Mapping[str, Lattice], shards: int
+) -> Iterator[pa.RecordBatch]:
+    """Facts about all columns, and histograms of those whose lattice is known."""
+    facts = {name: Facts() for name in reading.columns}
+    counts = {name: Counts(lattice.steps + 1) for name, lattice in lattices.items()}
+    kept = seen = 0
+    steps = _Steps([0] * (0 if reading.schema is None else len(reading.schema.declared.steps)))
+    for batch in batches:
+        seen += batch.num_rows
+        rows = batch.column(batch.schema.names.index(ROW)).to_numpy()
+        if rows.size:
+            table = steps.run(batch, rows, reading)
+            kept += 0 if table is None else _survey(table, rows, reading, lattices, facts, counts)
+    told = {
+        "kept": kept,
+        "seen": seen,
+        "facts": {name: _told(found) for name, found in facts.items()},
+        "changed": steps.changed,
+        "wrong": steps.wrong,
+    }
+    text = np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)
+    yield batch_of([(0, FACTS, packed(text))])
+    for number, name in enumerate(reading.columns):
+        if name in counts:
+            yield batch_of(list(spread(number, *counts[name].result(), shards)))
+
+
+@dataclass(slots=True)
+class _Steps:
+    """What became of the steps before protection.
+
+    Attributes:
+        changed: how many cells each changed.
+        wrong: the first step that could not be run, the first row that it could not be run on, and why.
+    """
+
+    changed: list[int]
+    wrong: tuple[int, int, str, dict[str, Any]] | None = None
+
+    def run(self, batch: pa.RecordBatch, rows: NDArray[np.int64], reading: Reading) -> Table | None:
+        table, problem = reading.stepped(batch)
+        first = int(rows[0])
+        if problem is not None:
+            wrong = (len(table.steps), *wrong_in(problem, first))
+            self.wrong = wrong if self.wrong is None else min(self.wrong, wrong, key=lambda one: one[:2])
+            return None
+        self.changed = [before + more for before, (_, more) in zip(self.changed, table.steps, strict=True)]
+        return table
+
+
+def _survey(
+    table: Table,
+    rows: NDArray[np.int64],
+    reading: Reading,
+    lattices: Mapping[str, Lattice],
+    facts: dict[str, Facts],
+    counts: Mapping[str, Counts],
+) -> int:
+    """Facts about one batch are added; how many of its rows take part."""
+    first = int(rows[0])
+    values: dict[str, NDArray[np.float64]] = {}
+    absent: dict[str, NDArray[np.bool_]] = {}
+    for attribute in reading.attributes:
+        name = attribute.name
+        try:
+            values[name] = numbers(as_declared(table, (attribute,), reading.na), attribute)
+            absent[name] = gaps_of(values[name], attribute)
+        except ShoalError as error:
+            # the first is told; the others in this column are not looked at
+            if facts[name].wrong is None:
+                facts[name].wrong = wrong_in(error, first)
+            continue
+        if absent[name].any():
+            facts[name].missing += int(absent[name].sum())
+            if facts[name].first_missing < 0:
+                facts[name].first_missing = int(rows[np.argmax(absent[name])])
+    kept = np.ones(rows.size, dtype=np.bool_)
+    for name in reading.dropping:
+        if name in absent:
+            kept &= ~absent[name]
+    for name, found in values.items():
+        if name not in absent:
+            continue
+        present = kept & ~absent[name]
+        facts[name].gaps += int((kept & absent[name]).sum())
+        here = found if present.all() else found[present]
+        if here.size:
+            facts[name].low = min(facts[name].low, float(here.min()))
+            facts[name].high = max(facts[name].high, float(here.max()))
+            if name in counts:
+                counts[name].add(lattices[name].positions(here))
+    return int(kept.sum())
+
+
+def _told(found: Facts) -> list[Any]:
+    # JSON has no infinite numbers
+    ends = [None if np.isinf(end) else end for end in (found.low, found.high)]
+    return [found.missing, found.first_missing, *ends, found.wrong, found.gaps]
+
+
+def heard(told: Sequence[Any]) -> Facts:
+    """Facts as a survey tells them."""
+    missing, first, low, high, wrong, gaps = told
+    return Facts(
+        missing,
+        first,
+        float("inf") if low is None else low,
+        float("-inf") if high is None else high,
+        None if wrong is None else (wrong[0], wrong[1], wrong[2]),
+        gaps,
+    )
+
+
+def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Histograms of the same column put together; everything else as it is."""
+    for bucket, parts in by_bucket(batches):
+        found: list[Blob] = []
+        for part, blobs in parts.items():
+            if part < 0:
+                found += [(bucket, part, packed(*arrays)) for arrays in blobs]
+                continue
+            positions, counts = together([gathered(arrays) for arrays in blobs])
+            found.append((bucket, part, packed(np.diff(positions, prepend=0), counts, squeeze=True)))
+        yield batch_of(found)
+
+
+_MOST_LABELS = 100_000
+# A histogram on the driver has at most so many entries.
+MOST_POSITIONS = 1 << 26
+
+
+def found_labels(
+    batches: Iterator[pa.RecordBatch], reading: Reading, attribute: Attribute
+) -> Iterator[pa.RecordBatch]:
+    """The different texts of a nominal column."""
+    seen: set[str] = set()
+    for batch in batches:
+        seen |= {label for label in labels_of(reading.table(batch), attribute) if label is not None}
+        if len(seen) > _MOST_LABELS:
+            break
+    text = np.frombuffer(json.dumps(sorted(seen)).encode(), dtype=np.uint8)
+    yield batch_of([(0, FACTS, packed(text))])
+
+
+def outside_of(
+    batches: Iterator[pa.RecordBatch], reading: Reading, attribute: Attribute, lo: float, hi: float
+) -> Iterator[pa.RecordBatch]:
+    """How many values are outside of a domain."""
+    count = 0
+    for batch in batches:
+        part = reading.part(batch)
+        values = numbers(part.table, attribute)
+        values = values if part.kept is None else values[part.kept]
+        count += int(((values < lo) | (values > hi)).sum())
+    yield batch_of([(0, FACTS, packed(np.array([count], dtype=np.int64)))])
+
+
+def unit_rows(
+    batches: Iterator[pa.RecordBatch], reading: Reading, name: str, shards: int
+) -> Iterator[pa.RecordBatch]:
+    """Rows by unit, units known by a hash; a missing one in a row is told as such."""
+    missing = 0
+    counted: dict[bytes, int] = {}
+    for batch in batches:
+        part = reading.part(batch)
+        column = batch.column(batch.schema.names.index(name))
+        missing += column.null_count
+        column = column if part.kept is None else column.take(part.kept)
+        for value, count in zip(*_counted_values(column), strict=True):
+            digest = hashlib.blake2b(str(value).encode(), digest_size=16).digest()
+            counted[digest] = counted.get(digest, 0) + count
+    yield batch_of([(0, FACTS, packed(np.array([missing], dtype=np.int64)))])
+    keys = np.frombuffer(b"".join(counted), dtype=np.uint64).reshape(-1, 2)
+    counts = np.fromiter(counted.values(), dtype=np.int64, count=len(counted))
+    shard = (keys[:, 0] % np.uint64(shards)).astype(np.int64)
+    for bucket in range(shards):
+        mine = shard == bucket
+        if mine.any():
+            yield batch_of([(bucket, 0, packed(keys[mine].ravel(), counts[mine]))])
+
+
+def _counted_values(column: pa.Array) -> tuple[list[Any], list[int]]:
+    found = column.value_counts()
+    return found.field("values").to_pylist(), found.field("counts").to_pylist()
+
+
+def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The largest number of rows of a unit in each bucket."""
+    for bucket, parts in by_bucket(batches):
+        found: list[Blob] = [(bucket, FACTS, packed(*arrays)) for arrays in parts.get(FACTS, [])]
+        if 0 in parts:
+            keys = np.concatenate([arrays[0].reshape(-1, 2) for arrays in parts[0]])
+            counts = np.concatenate([arrays[1] for arrays in parts[0]])
+            _, which = np.unique(keys, axis=0, return_inverse=True)
+            most = int(np.bincount(which.ravel(), counts).max())
+            found.append((bucket, 0, packed(np.array([most], dtype=np.int64))))
+        yield batch_of(found)
+
+
+@internal()
+@dataclass(eq=False)
+class Elsewhere:
+    """The answers about records that a runner has.
+
+    Attributes:
+        counted: histograms are wanted as well, which the same pass brings where lattices are known.
+    """
+
+    runner: Runner
+    counted: bool = True
+    reading: Reading = field(default_factory=lambda: Reading(()))
+    _facts: dict[str, Facts] = field(default_factory=dict)
+    _kept: int = 0
+    _lattices: dict[str, Lattice] = field(default_factory=dict)
+    _histograms: dict[str, Histogram] = field(default_factory=dict)
+    na: tuple[str, ...] = ()
+    _schema: Schema | None = None
+    _changed: list[int] = field(default_factory=list)
+
+    @property
+    def n(self) -> int:
+        return self.runner.rows
+
+    @property
+    def _all(self) -> Over:
+        return Over(self.reading.read)
+
+    def run_steps(self, schema: Schema, na: Sequence[str]) -> None:
+        self._schema = schema
+        self.na = tuple(na)
+
+    def steps(self) -> tuple[tuple[str, int], ...]:
+        steps = () if self._schema is None else self._schema.declared.steps
+        return tuple((step.key, count) for step, count in zip(steps, self._changed, strict=True))
+
+    def look(
+        self,
+        table: Table,
+        chosen: Sequence[Attribute],
+        policies: Mapping[str, str],
+        na: Sequence[str],
+    ) -> None:
+        dropping, apart = (
+            tuple(name for name, policy in policies.items() if policy == wanted)
+            for wanted in ("drop", "separate")
+        )
+        self.reading = Reading(tuple(chosen), tuple(na), dropping, self._schema, apart)
+        self._lattices = _known_lattices(table, chosen) if self.counted else {}
+        self._survey()
+
+    def _survey(self) -> None:
+        shards = self.runner.shards
+        self._facts = {name: Facts() for name in self.reading.columns}
+        self._kept = seen = 0
+        self._changed = [0] * (0 if self._schema is None else len(self._schema.declared.steps))
+        wrongs = []
+        pieces: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
+        stages = (
+            Stage(partial(survey, reading=self.reading, lattices=self._lattices, shards=shards), shards),
+            Stage(merged),
+        )
+        for _, part, blob in blobs_in(self.runner.collect("looking at the records", self._all, *stages)):
+            if part >= 0:
+                pieces.setdefault(self.reading.columns[part], []).append(gathered(unpacked(blob)))
+                continue
+            told = json.loads(unpacked(blob)[0].tobytes())
+            self._kept += told["kept"]
+            seen += told["seen"]
+            self._changed = [a + b for a, b in zip(self._changed, told["changed"], strict=True)]
+            wrongs += [] if told["wrong"] is None else [told["wrong"]]
+            for name, found in told["facts"].items():
+                self._facts[name] = self._facts[name].joined(heard(found))
+        if seen != self.n:
+            raise InputError("rows-were-read-table", seen=seen, n=self.n)
+        if wrongs:
+            *_, code, facts = min(wrongs, key=lambda wrong: wrong[:2])
+            raise error_of(code, facts)
+        empty = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+        for name in self._lattices:
+            positions, counts = together(pieces.get(name, [empty]))
+            self._histograms[name] = Histogram(positions, counts)
+
+    def labels(self, attribute: Attribute) -> list[str]:
+        reading = Reading((attribute,), self.na, schema=self._schema)
+        task = partial(found_labels, reading=reading, attribute=attribute)
+        seen: set[str] = set()
+        for _, _, blob in blobs_in(
+            self.runner.collect("looking at the records", Over(reading.read), Stage(task))
+        ):
+            seen |= set(json.loads(unpacked(blob)[0].tobytes()))
+        if len(seen) > _MOST_LABELS:
+            raise InputError(
+                "column-more-than-different-values", column=attribute.name, most_labels=_MOST_LABELS
+            )
+        return sorted(seen)
+
+    def absent(self, attribute: Attribute) -> Absent:
+        found = self._facts[attribute.name]
+        if found.wrong is not None:
+            raise error_of(*found.wrong[1:])
+        return Absent(found.missing, max(found.first_missing, 0))
+
+    def kept(self, dropping: Iterable[str]) -> KeptElsewhere | None:
+        return None if self._kept == self.n else KeptElsewhere(self._kept)
+
+    def ends(self, attribute: Attribute, kept: Any) -> tuple[float, float]:
+        found = self._facts[attribute.name]
+        return found.low, found.high
+
+    def unit(self, name: str, kept: Any) -> tuple[bool, int]:
+        shards = self.runner.shards
+        over = Over(tuple(dict.fromkeys((*self.reading.read, name))))
+        stages = (
+            Stage(partial(unit_rows, reading=self.reading, name=name, shards=shards), shards),
+            Stage(most_rows),
+        )
+        missing, most = False, 0
+        for _, part, blob in blobs_in(self.runner.collect("counting rows of a unit", over, *stages)):
+            (value,) = unpacked(blob)[0].tolist()
+            if part == FACTS:
+                missing |= value > 0
+            else:
+                most = max(most, value)
+        return missing, most
+
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> int:
+        found = self._facts[attribute.name]
+        if found.low >= lo and found.high <= hi:
+            return 0
+        task = partial(outside_of, reading=self.reading, attribute=attribute, lo=lo, hi=hi)
+        answers = blobs_in(self.runner.collect("looking at the records", self._all, Stage(task)))
+        return sum(int(unpacked(blob)[0].sum()) for _, _, blob in answers)
+
+    def missing_of(self, name: str) -> int:
+        """How many of the rows that take part have no value."""
+        return self._facts[name].gaps
+
+    def histogram(self, name: str, lattices: Mapping[str, Lattice]) -> Histogram:
+        """Positions of the values that are there, with their counts."""
+        if any(self._lattices.get(column) != lattice for column, lattice in lattices.items()):
+            # domains that were taken from the records are known only now
+            self._lattices = dict(lattices)
+            self._survey()
+        return self._histograms[name]
+
+
+def _known_lattices(table: Table, chosen: Sequence[Attribute]) -> dict[str, Lattice]:
+    """The lattices of columns whose domain is declared; others follow from the records, or are complained about."""
+    found = {}
+    for attribute in chosen:
+        try:
+            found[attribute.name] = attribute.lattice(integer=table.is_integer(attribute.name))
+        except ShoalError:
+            continue
+    return found
+
+
+def check_positions(lattices: Mapping[str, Lattice], rows: int) -> None:
+    """Refuse columns whose histogram would be as large as the table, or larger than the driver can hold."""
+    for name, lattice in lattices.items():
+        if min(lattice.steps, rows) > MOST_POSITIONS:
+            raise OptionError(
+                "column-lattice-positions-engine-counts-most",
+                column=name,
+                steps=lattice.steps + 1,
+                most_positions=MOST_POSITIONS,
+                rows=rows,
+            )

@@ -1,0 +1,629 @@
+"""Summaries of columns and pairs of columns for tables read in parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.attribute import Attribute
+from shoal.columns.column import labels_of
+from shoal.display import internal
+from shoal.engines.reading import Wrong, error_of, first_of, wrong_in
+from shoal.engines.runner import Stage, batch_of, packed
+from shoal.errors import ShoalError
+from shoal.evaluation.in_parts.counts import (
+    FACTS,
+    MOST_LABELS,
+    SUMS,
+    Aggregates,
+    Counted,
+    Floats,
+    Integers,
+    Reading,
+    Side,
+    Tally,
+    added,
+    gathered,
+    label_blobs,
+    text_blob,
+)
+from shoal.evaluation.pair import numbers_of, texts_of
+from shoal.evaluation.utility import Distribution, Moments, Parts, Products
+from shoal.io import Table
+from shoal.progress import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# different numbers of a column that are counted one by one; of more, as many ranges between values that occur
+MOST_VALUES = 1 << 20
+_WHAT = "counting values"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A column whose values are counted.
+
+    Attributes:
+        attribute: what is declared about it, if anything is.
+        ordered: its values are numbers; otherwise texts.
+        labels: texts are spelled as the report shows them, and not as they are stored.
+    """
+
+    name: str
+    attribute: Attribute | None
+    ordered: bool
+    labels: bool = False
+
+    def texts(self, table: Table) -> Any:
+        """The texts of a batch as an arrow array, missing ones null."""
+        import pyarrow as pa
+
+        if not self.labels:
+            return texts_of(table, self.name)
+        assert self.attribute is not None
+        return pa.array(labels_of(table, self.attribute), pa.large_string())
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What one pass says about a column, whatever its values are.
+
+    Attributes:
+        n: values that are there.
+        missing: rows without one.
+        mean, square: mean, and sum of squared deviations from it.
+        low, high: smallest and largest value.
+        whole: all values are whole numbers.
+        wrong: the first row that cannot be read, and what is wrong with it.
+    """
+
+    n: int = 0
+    missing: int = 0
+    mean: float = 0.0
+    square: float = 0.0
+    low: float | None = None
+    high: float | None = None
+    whole: bool = True
+    wrong: Wrong | None = None
+
+    @classmethod
+    def of(cls, values: Floats) -> Facts:
+        """Of numbers with NaN for missing ones."""
+        present = values[~np.isnan(values)]
+        missing = int(values.size - present.size)
+        if not present.size:
+            return cls(missing=missing)
+        mean = float(present.mean())
+        return cls(
+            int(present.size),
+            missing,
+            mean,
+            float(np.sum((present - mean) ** 2)),
+            float(present.min()),
+            float(present.max()),
+            bool(np.all(present == np.rint(present))),
+        )
+
+    def joined(self, other: Facts) -> Facts:
+        """Facts about two parts of a column together.
+
+        Reference:
+            Chan, Golub and LeVeque (1979), for the squares.
+        """
+        n = self.n + other.n
+        gap, share = other.mean - self.mean, other.n / max(n, 1)
+        lows = [low for low in (self.low, other.low) if low is not None]
+        highs = [high for high in (self.high, other.high) if high is not None]
+        return Facts(
+            n,
+            self.missing + other.missing,
+            self.mean + gap * share,
+            self.square + other.square + gap * gap * self.n * share,
+            min(lows, default=None),
+            max(highs, default=None),
+            self.whole and other.whole,
+            first_of((self.wrong, other.wrong)),
+        )
+
+    @property
+    def moments(self) -> Moments:
+        if not self.n:
+            return Moments(0, math.nan, math.nan)
+        # rounding leaves a constant a little variance
+        variance = 0.0 if self.low == self.high else self.square / self.n
+        return Moments(self.n, self.mean, variance)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Numbers:
+    """A column of numbers, counted.
+
+    Attributes:
+        distribution: the different values; of a column with too many, the lower ends of ranges of values.
+        exact: all different values are there.
+    """
+
+    facts: Facts
+    distribution: Distribution
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Names:
+    """A column of texts, counted; None where there are too many different ones."""
+
+    counts: Mapping[str, int] | None
+    missing: int
+
+
+Column = Numbers | Names
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The columns of a table, counted.
+
+    Attributes:
+        n: rows that take part.
+    """
+
+    n: int
+    columns: Mapping[str, Column] = field(default_factory=dict)
+
+
+def ordered_keys(values: Floats) -> Integers:
+    """Numbers as whole ones in the same order, none lost.
+
+    >>> keys = ordered_keys(np.array([-1.5, -0.0, 0.0, 2.0]))
+    >>> (np.diff(keys) >= 0).all(), numbers_behind(keys).tolist()
+    (np.True_, [-1.5, 0.0, 0.0, 2.0])
+    """
+    bits = (values + 0.0).view(np.int64)
+    return np.where(bits < 0, bits ^ np.int64(0x7FFFFFFFFFFFFFFF), bits)
+
+
+def numbers_behind(keys: Integers) -> Floats:
+    """The numbers of `ordered_keys`."""
+    return np.where(keys < 0, keys ^ np.int64(0x7FFFFFFFFFFFFFFF), keys).view(np.float64)
+
+
+def counted_values(
+    batches: Iterator[pa.RecordBatch], reading: Reading, asked: Sequence[Asked], shards: int
+) -> Iterator[pa.RecordBatch]:
+    """Moments of numbers, and how often every value and every text occurs."""
+    facts = {one.name: Facts() for one in asked}
+    tallies = {one.name: Tally(MOST_VALUES) for one in asked if one.ordered}
+    texts: dict[str, dict[str, int] | None] = {one.name: {} for one in asked if not one.ordered}
+    kept = 0
+    for table, rows in _readable(batches, reading, facts):
+        kept += rows.size
+        for one in asked:
+            try:
+                if one.ordered:
+                    values = numbers_of(table, one.name, one.attribute)
+                    found = Facts.of(values)
+                    tallies[one.name].add(ordered_keys(values[~np.isnan(values)]))
+                else:
+                    found = _counted_texts(one.texts(table), texts, one.name)
+            except ShoalError as error:
+                first = int(rows[0])
+                found = Facts(wrong=wrong_in(error, first))
+            facts[one.name] = facts[one.name].joined(found)
+    told = {"kept": kept, "facts": {name: asdict(found) for name, found in facts.items()}}
+    yield batch_of([text_blob(0, FACTS, told)])
+    for number, one in enumerate(asked):
+        if one.ordered:
+            yield batch_of(list(tallies[one.name].blobs(number, shards)))
+        else:
+            yield batch_of([label_blobs(number, texts[one.name], shards)])
+
+
+def _readable(
+    batches: Iterator[pa.RecordBatch], reading: Reading, facts: dict[str, Facts]
+) -> Iterator[tuple[Table, Integers]]:
+    """The parts of batches; what cannot be read as declared is a fact about the first column."""
+    for batch in batches:
+        try:
+            yield from reading.parts(iter([batch]))
+        except ShoalError as error:
+            first = int(batch.column(batch.num_columns - 1)[0].as_py())
+            name = next(iter(facts))
+            wrong = Facts(wrong=wrong_in(error, first))
+            facts[name] = facts[name].joined(wrong)
+
+
+def _counted_texts(values: pa.Array, texts: dict[str, dict[str, int] | None], name: str) -> Facts:
+    found = values.value_counts()
+    so_far = texts[name]
+    missing = int(values.null_count)
+    if so_far is not None:
+        pairs = zip(found.field("values").to_pylist(), found.field("counts").to_pylist(), strict=True)
+        for text, count in pairs:
+            if text is not None:
+                so_far[text] = so_far.get(text, 0) + count
+        if len(so_far) > MOST_LABELS:
+            texts[name] = None
+    return Facts(n=len(values) - missing, missing=missing)
+
+
+def sampled_values(
+    batches: Iterator[pa.RecordBatch], reading: Reading, asked: Sequence[Asked], stride: int
+) -> Iterator[pa.RecordBatch]:
+    """Values of every stride-th row: a public choice, for columns with too many different values."""
+    for table, rows in reading.parts(batches):
+        mine = np.flatnonzero(rows % stride == 0)
+        if mine.size:
+            few = table.rows(mine)
+            found = [numbers_of(few, one.name, one.attribute) for one in asked]
+            yield batch_of([(0, SUMS, packed(*found))])
+
+
+def counted_ranges(
+    batches: Iterator[pa.RecordBatch],
+    reading: Reading,
+    asked: Sequence[Asked],
+    ends: Sequence[Floats],
+    shards: int,
+) -> Iterator[pa.RecordBatch]:
+    """How many values lie in each range; `ends` are the lower ends of each column's ranges."""
+    tallies = [np.zeros(lower.size, dtype=np.int64) for lower in ends]
+    for table, _ in reading.parts(batches):
+        for one, lower, counts in zip(asked, ends, tallies, strict=True):
+            values = numbers_of(table, one.name, one.attribute)
+            found = np.bincount(range_of(values[~np.isnan(values)], lower))
+            counts[: found.size] += found
+    yield batch_of(
+        [
+            (number % shards, number, packed(np.flatnonzero(counts), counts[counts > 0], shrink=True))
+            for number, counts in enumerate(tallies)
+        ]
+    )
+
+
+def range_of(values: Floats, lower: Floats) -> Integers:
+    """The range that each value lies in, by the ranges' lower ends."""
+    return np.maximum(np.searchsorted(lower, values, side="right") - 1, 0).astype(np.int64)
+
+
+def count_values(side: Side, asked: Sequence[Asked], tell: Progress) -> Values:
+    """The columns of a table, counted: one pass, and two more where a column has too many different values.
+
+    Raises:
+        InputError: a value cannot be read as declared; the sentence names the row as in memory.
+    """
+    shards = side.runner.shards
+    names = [one.name for one in asked]
+    task = partial(counted_values, reading=side.reading, asked=tuple(asked), shards=shards)
+    merge = Stage(partial(added, most=MOST_VALUES))
+    found = gathered(side.collect(_WHAT, names, tell, Stage(task, shards), merge), MOST_VALUES)
+    facts = {name: Facts() for name in names}
+    for told in found.facts:
+        for name, some in told["facts"].items():
+            facts[name] = facts[name].joined(Facts(**some))
+    for about in facts.values():
+        if about.wrong is not None:
+            raise error_of(*about.wrong[1:])
+    columns: dict[str, Column] = {}
+    many: list[Asked] = []
+    for number, one in enumerate(asked):
+        if not one.ordered:
+            columns[one.name] = Names(found.labels.get(number, {}), facts[one.name].missing)
+        elif (counted := found.counts.get(number, _none())) is None:
+            many.append(one)
+        else:
+            keys, counts = counted
+            columns[one.name] = Numbers(facts[one.name], Distribution(numbers_behind(keys), counts))
+    if many:
+        for one, distribution in zip(many, _by_ranges(side, many, facts, tell), strict=True):
+            columns[one.name] = Numbers(facts[one.name], distribution, exact=False)
+    return Values(sum(told["kept"] for told in found.facts), {name: columns[name] for name in names})
+
+
+def _none() -> tuple[Integers, Integers]:
+    return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+
+
+def _by_ranges(
+    side: Side, asked: Sequence[Asked], facts: Mapping[str, Facts], tell: Progress
+) -> list[Distribution]:
+    """Distributions of columns with too many different values, in ranges that hold about equally many records."""
+    names, shards = [one.name for one in asked], side.runner.shards
+    stride = max(1, side.runner.rows // MOST_VALUES)
+    task = partial(sampled_values, reading=side.reading, asked=tuple(asked), stride=stride)
+    sample = gathered(side.collect(_WHAT, names, tell, Stage(task)), MOST_VALUES).sums
+    ends = []
+    for number, one in enumerate(asked):
+        some = np.unique(np.concatenate([arrays[number] for arrays in sample] or [np.empty(0)]))
+        low = facts[one.name].low
+        assert low is not None
+        ends.append(np.unique(np.append(some[~np.isnan(some)], low)))
+    count = partial(counted_ranges, reading=side.reading, asked=tuple(asked), ends=tuple(ends), shards=shards)
+    merge = Stage(partial(added, most=2 * MOST_VALUES))
+    found = gathered(side.collect(_WHAT, names, tell, Stage(count, shards), merge), 4 * MOST_VALUES)
+    made = []
+    for number, lower in enumerate(ends):
+        counted = found.counts[number]
+        assert counted is not None
+        made.append(Distribution(lower[counted[0]], counted[1]))
+    return made
+
+
+# cells in use of all two-way tables together
+_MOST_CELLS = 1 << 24
+_FEWEST_CELLS = 1 << 14
+# categories of a column: the texts of both tables
+MOST_ALONE = 2 * MOST_LABELS + 1
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Scale:
+    """Numbers of a column as standardised ones; all of them 0 where there is no spread.
+
+    Attributes:
+        values, ranks: where ranks are standardised: the different values, and the standardised rank of each.
+    """
+
+    mean: float
+    deviation: float
+    values: Floats | None = None
+    ranks: Floats | None = None
+
+    @classmethod
+    def of(cls, column: Numbers) -> Scale:
+        moments = column.facts.moments
+        return cls(moments.mean, math.sqrt(moments.variance) if moments.n else 0.0)
+
+    @classmethod
+    def of_ranks(cls, column: Numbers) -> Scale:
+        found = column.distribution
+        n = found.n
+        if found.values.size < 2:
+            return cls(0.0, 0.0, found.values, np.zeros(found.values.size))
+        ranks = found.ranks() - (n + 1) / 2
+        deviation = math.sqrt(float(np.sum(found.counts * ranks * ranks)) / n)
+        return cls((n + 1) / 2, deviation, found.values, ranks / deviation)
+
+    @property
+    def constant(self) -> bool:
+        return not self.deviation > 0
+
+    def __call__(self, values: Floats) -> Floats:
+        """Standardised numbers; 0 for a missing one."""
+        there = ~np.isnan(values)
+        out = np.zeros(values.size)
+        if self.constant:
+            return out
+        if self.values is None or self.ranks is None:
+            out[there] = (values[there] - self.mean) / self.deviation
+        else:
+            out[there] = self.ranks[range_of(values[there], self.values)]
+        return out
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """A column as categories: parts of a domain, or codes of texts, `gone` for a missing one."""
+
+    asked: Asked
+    parts: Parts | None = None
+    codes: Mapping[str, int] | None = None
+    size: int = 0
+    gone: int = -1
+
+    def of(self, table: Table) -> tuple[Integers, Floats | None]:
+        """Category of every row, and the numbers they were made of."""
+        if self.parts is not None:
+            values = numbers_of(table, self.asked.name, self.asked.attribute)
+            return self.parts(values), values
+        assert self.codes is not None
+        encoded = self.asked.texts(table).dictionary_encode()
+        places = np.array(
+            [*(self.codes[text] for text in encoded.dictionary.to_pylist()), self.gone], dtype=np.int64
+        )
+        which = encoded.indices.fill_null(len(encoded.dictionary)).to_numpy(zero_copy_only=False)
+        return places[which] + 1, None
+
+    @property
+    def cells(self) -> int:
+        return self.size if self.parts is None else self.parts.size
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What is counted of a table's columns together.
+
+    Attributes:
+        cuts: the columns as categories.
+        scales: of columns of quantities, by their place.
+        ranks: of columns with an order, by their place.
+        pairs: two-way tables are counted, too.
+    """
+
+    cuts: tuple[Cut, ...]
+    scales: Mapping[int, Scale]
+    ranks: Mapping[int, Scale]
+    pairs: bool = True
+
+    @property
+    def tables(self) -> list[tuple[int, ...]]:
+        """Columns and pairs of them that are counted, in the order of their numbers."""
+        alone: list[tuple[int, ...]] = [(place,) for place in range(len(self.cuts))]
+        return alone + (list(combinations(range(len(self.cuts)), 2)) if self.pairs else [])
+
+    def most_of(self, places: Sequence[int]) -> int:
+        """Cells that may be in use: categories of a column alone are never too many."""
+        return max(_FEWEST_CELLS, _MOST_CELLS // len(self.tables)) if len(places) > 1 else MOST_ALONE
+
+    @property
+    def most(self) -> int:
+        return max((self.most_of(places) for places in self.tables), default=0)
+
+
+def counted_together(
+    batches: Iterator[pa.RecordBatch], reading: Reading, plan: Plan, shards: int
+) -> Iterator[pa.RecordBatch]:
+    """Counts of categories, alone and in pairs, and sums of products of standardised numbers and ranks."""
+    tables = plan.tables
+    tallies = [Tally(plan.most, math.prod(plan.cuts[place].cells for place in places)) for places in tables]
+    sums = [_Sums(len(plan.scales)), _Sums(len(plan.ranks)), _Sums(len(plan.scales))]
+    for table, _ in reading.parts(batches):
+        found = [cut.of(table) for cut in plan.cuts]
+        for places, tally in zip(tables, tallies, strict=True):
+            if len(places) == 1:
+                tally.add(found[places[0]][0])
+            else:
+                first, second = places
+                tally.add(found[first][0] * plan.cuts[second].cells + found[second][0])
+        for scales, total in ((plan.scales, sums[0]), (plan.ranks, sums[1])):
+            total.add(scales, found)
+        sums[2].add(plan.scales, found, complete=True)
+    yield batch_of([(0, SUMS, packed(*(array for total in sums for array in total.arrays())))])
+    for number, tally in enumerate(tallies):
+        yield batch_of(list(tally.blobs(number, shards)))
+
+
+class _Sums:
+    """Sums of products over the rows of a pair of columns, as `Products` has them, and the ends of every column."""
+
+    def __init__(self, size: int) -> None:
+        self.count, self.total, self.squares, self.common = (np.zeros((size, size)) for _ in range(4))
+        self.low, self.high = np.full(size, np.inf), np.full(size, -np.inf)
+
+    def add(
+        self,
+        scales: Mapping[int, Scale],
+        found: Sequence[tuple[Integers, Floats | None]],
+        complete: bool = False,
+    ) -> None:
+        if not scales:
+            return
+        columns = [values for place in scales if (values := found[place][1]) is not None]
+        there = np.column_stack([~np.isnan(values) for values in columns])
+        standard = np.column_stack(
+            [scale(values) for scale, values in zip(scales.values(), columns, strict=True)]
+        )
+        if complete:
+            whole = there.all(axis=1)
+            there, standard = there[whole], standard[whole]
+            if not there.size:
+                return
+            self.low = np.minimum(self.low, standard.min(axis=0))
+            self.high = np.maximum(self.high, standard.max(axis=0))
+        mask = there.astype(np.float64)
+        self.count += mask.T @ mask
+        self.total += standard.T @ mask
+        self.squares += (standard * standard).T @ mask
+        self.common += standard.T @ standard
+
+    def arrays(self) -> list[NDArray[np.float64]]:
+        return [
+            array.ravel()
+            for array in (self.count, self.total, self.squares, self.common, self.low, self.high)
+        ]
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Together:
+    """Columns of a table together.
+
+    Attributes:
+        counts: categories and their counts, by the columns' places: one or two; None where too many cells are in use.
+        products: of columns of quantities.
+        ranks: of ranks of columns with an order.
+        complete: of quantities in rows without a gap.
+        pearson, gapless: correlations of quantities as statistical offices take them, with gaps and in rows without;
+            None where they do not exist.
+    """
+
+    counts: Mapping[tuple[int, ...], Counted | None]
+    products: Products
+    ranks: Products
+    pearson: Floats | None
+    gapless: Floats | None
+
+
+def count_together(side: Side, plan: Plan, tell: Progress) -> Together:
+    """Two-way tables and products of a table: one pass."""
+    shards = side.runner.shards
+    task = partial(counted_together, reading=side.reading, plan=plan, shards=shards)
+    names = [cut.asked.name for cut in plan.cuts]
+    stages = Stage(task, shards), Stage(partial(added, most=plan.most))
+    found = gathered(side.collect("counting pairs of columns", names, tell, *stages), plan.most)
+    tables = plan.tables
+    empty = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    sums = _summed(found, len(plan.scales), len(plan.ranks))
+    constants = [
+        np.array([scale.constant for scale in scales.values()], dtype=np.bool_)
+        for scales in (plan.scales, plan.ranks)
+    ]
+    products, of_ranks = (
+        Products(count, total, squares, common, constant)
+        for (count, total, squares, common, *_), constant in zip(sums[:2], constants, strict=True)
+    )
+    return Together(
+        {
+            places: _few(found.counts.get(number, empty), plan.most_of(places))
+            for number, places in enumerate(tables)
+        },
+        products,
+        of_ranks,
+        _pearson(products),
+        _gapless(sums[2]),
+    )
+
+
+def _few(counted: Counted | None, most: int) -> Counted | None:
+    return None if counted is None or counted[0].size > most else counted
+
+
+def _summed(found: Aggregates, quantities: int, ordered: int) -> list[list[Floats]]:
+    """The sums of all tasks, in the order of tasks."""
+    sizes = (quantities, ordered, quantities)
+    total: list[list[Floats]] = []
+    for number, size in enumerate(sizes):
+        arrays = [task[6 * number : 6 * number + 6] for task in found.sums]
+        added_up = [
+            np.sum([array[place] for array in arrays], axis=0).reshape(size, size) for place in range(4)
+        ]
+        total.append(
+            [
+                *added_up,
+                np.min([array[4] for array in arrays], axis=0),
+                np.max([array[5] for array in arrays], axis=0),
+            ]
+        )
+    return total
+
+
+def _pearson(found: Products) -> Floats | None:
+    """Correlations over common rows of columns that are standardised by all their values, dividing by n - 1."""
+    n = np.diag(found.count)
+    if not n.size or found.constant.any() or (found.count < 2).any():
+        return None
+    factor = np.sqrt((n - 1.0) / n)
+    common = found.common - found.total * found.total.T / found.count
+    return np.asarray(np.outer(factor, factor) * common / (found.count - 1.0))
+
+
+def _gapless(sums: Sequence[Floats]) -> Floats | None:
+    """Correlations in rows without a gap."""
+    count, total, _, common, low, high = sums
+    if not count.size or count[0, 0] < 2 or not (high > low).all():
+        return None
+    covariance = common - total * total.T / count
+    spread = np.sqrt(np.diag(covariance))
+    return np.asarray(covariance / np.outer(spread, spread))

@@ -1,0 +1,382 @@
+"""Ranks over all parts of a table, and records that are neighbours in rank order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.describe import Described
+from shoal.display import internal
+from shoal.engines.reading import Reading
+from shoal.engines.runner import Blob, batch_of, packed, scattered
+from shoal.mechanisms.pairs.measure_one import Histogram
+from shoal.mechanisms.sensitivity import CALIBRATIONS
+from shoal.partition import Partition
+from shoal.partition.base import stable_order
+from shoal.release.in_parts.tasks import Route, given_values
+from shoal.release.in_parts.work import RUN
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Records of a range, about, and of a position that is cut by its rows.
+RANGE = 1 << 20
+HEAVY = 4 * RANGE
+# Of a sorted cluster, how far a record can move its sum shows at the first and the last three.
+_ENDS = 3
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranked:
+    """A column in order of rank, cut into clusters. Private.
+
+    Attributes:
+        positions, counts: its histogram.
+        sizes: of the clusters, in order of rank; records without a value are one more, behind all others.
+    """
+
+    positions: Integers
+    counts: Integers
+    sizes: Integers
+
+    @classmethod
+    def of(cls, histogram: Histogram, sizes: Integers, missing: int = 0) -> Ranked:
+        """`missing` records without a value count as the first of the domain, in a cluster of their own."""
+        assert histogram.counts is not None
+        if not missing:
+            return cls(histogram.positions, histogram.counts, sizes)
+        return cls(
+            np.append(histogram.positions, 0), np.append(histogram.counts, missing), np.append(sizes, missing)
+        )
+
+    @property
+    def ends(self) -> Integers:
+        return np.cumsum(self.sizes)
+
+    def at(self, ranks: Integers) -> Integers:
+        """Positions at ranks."""
+        found: Integers = self.positions[np.searchsorted(np.cumsum(self.counts), ranks, side="right")]
+        return found
+
+    def sums(self) -> Integers:
+        """Exact sum of the positions of every cluster.
+
+        >>> Ranked(np.array([1, 5]), np.array([3, 2]), np.array([2, 3])).sums().tolist()
+        [2, 11]
+        """
+        running = np.cumsum(self.counts)
+        totals = np.concatenate(([0], np.cumsum(self.positions * self.counts)))
+        place = np.searchsorted(running, self.ends, side="left")
+        # the last position of a cluster may go on in the next one
+        beyond = running[place] - self.ends
+        upto = totals[place + 1] - beyond * self.positions[place]
+        found: Integers = np.diff(upto, prepend=0)
+        return found
+
+    def runs(self) -> tuple[Integers, Integers, Integers]:
+        """Cluster, position and number of records of every run of equal positions inside a cluster."""
+        running = np.cumsum(self.counts)
+        cuts = np.unique(np.concatenate((running, self.ends)))
+        first = np.concatenate(([0], cuts[:-1]))
+        return (
+            np.searchsorted(self.ends, first, side="right"),
+            self.positions[np.searchsorted(running, first, side="right")],
+            cuts - first,
+        )
+
+    def outline(self) -> tuple[Integers, Partition]:
+        """The records at both ends of every cluster, which stand for all of it where only its ends matter."""
+        few = np.minimum(self.sizes, 2 * _ENDS)
+        labels = np.repeat(np.arange(self.sizes.size), few)
+        place = np.arange(labels.size) - np.repeat(np.cumsum(few) - few, few)
+        starts = self.ends - self.sizes
+        # the second half counts from the end
+        from_end = place >= few[labels] - _ENDS
+        ranks = np.where(
+            from_end & (self.sizes[labels] > 2 * _ENDS),
+            self.ends[labels] - (few[labels] - place),
+            starts[labels] + place,
+        )
+        return self.at(ranks), Partition(labels, few)
+
+    def calibrated_sums(self, sensitivity: str) -> Integers:
+        """What a method of this sensitivity sums up in its clusters."""
+        sums = self.sums()
+        positions, partition = self.outline()
+        inner = CALIBRATIONS[sensitivity].sums(positions, partition)
+        # what the ends' own sum lacks is what the rest of the cluster adds
+        return sums + inner - partition.sums(positions)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranges:
+    """How the records of all columns are spread over buckets.
+
+    Attributes:
+        starts: rank at which the range of each bucket begins; one more for the end of the last of each column.
+    """
+
+    routes: tuple[Route, ...]
+    starts: Integers
+    ends: Integers
+
+    @property
+    def buckets(self) -> int:
+        return self.starts.size
+
+    def given(self, number: int, sizes: Integers, values: Floats) -> list[Blob]:
+        """The values of a column's clusters, cut into its ranges."""
+        route = self.routes[number]
+        running = np.cumsum(sizes)
+        found = []
+        for bucket in range(route.first, route.first + route.buckets):
+            low, high = int(self.starts[bucket]), int(self.ends[bucket])
+            if low == high:
+                continue
+            first, last = np.searchsorted(running, [low, high - 1], side="right")
+            here = sizes[first : last + 1].copy()
+            here[-1] -= int(running[last]) - high
+            here[0] -= low - (int(running[first]) - int(sizes[first]))
+            found.append(given_values(bucket, here, values[first : last + 1]))
+        return found
+
+
+def heavy_positions(histogram: Histogram, limit: int = HEAVY) -> list[int]:
+    """Positions that more records have than one task should hold."""
+    assert histogram.counts is not None
+    found: list[int] = histogram.positions[histogram.counts > limit].tolist()
+    return found
+
+
+def lay_ranges(
+    histograms: Sequence[Histogram],
+    heavy: Mapping[tuple[int, int], tuple[Integers, Integers]],
+    run: int,
+    size: int = RANGE,
+) -> Ranges:
+    """Ranges of about `size` records of every column.
+
+    Args:
+        histograms: of the columns.
+        heavy: for a column's number and a heavy position, runs of `run` rows with how many records of it each has.
+    """
+    routes, starts, ends = [], [], []
+    first = 0
+    for number, histogram in enumerate(histograms):
+        assert histogram.counts is not None
+        positions, counts = histogram.positions, histogram.counts
+        mine = [position for column, position in heavy if column == number]
+        alone = np.isin(positions, mine)
+        # a new range begins where the one before is full, and on both sides of a heavy position
+        part = (np.cumsum(counts) - counts) // size
+        begins = np.concatenate(([True], (part[1:] != part[:-1]) | alone[1:] | alone[:-1]))
+        at = np.flatnonzero(begins)
+        before = np.concatenate(([0], np.cumsum(counts)))
+        bounds = np.append(before[at], before[-1])
+        cut_rows: dict[int, Integers] = {}
+        for place, index in enumerate(at.tolist()):
+            low, high = int(bounds[place]), int(bounds[place + 1])
+            position = int(positions[index])
+            if position not in mine:
+                starts.append(low)
+                ends.append(high)
+                continue
+            runs, many = heavy[number, position]
+            rows, inside = _cut_runs(runs, many, run, size)
+            cut_rows[position] = rows
+            edges = [low, *(low + inside).tolist(), high]
+            starts += edges[:-1]
+            ends += edges[1:]
+        routes.append(Route(first, positions[at[1:]], cut_rows))
+        first += routes[-1].buckets
+    return Ranges(tuple(routes), np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64))
+
+
+def _cut_runs(runs: Integers, many: Integers, run: int, size: int) -> tuple[Integers, Integers]:
+    """Rows at which a heavy position is cut, and how many of its records come before each."""
+    before = np.cumsum(many) - many
+    begins = np.flatnonzero(np.diff(before // size, prepend=0))
+    begins = begins[begins > 0]
+    return runs[begins] * run, before[begins]
+
+
+# Among the parts of a bucket: what the driver gives, and columns that stay as they are. Others are numbers of columns.
+GIVEN, STAYING = -2, -3
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """Ranges of ranks of a column, each a bucket, cut where groups begin.
+
+    Attributes:
+        number: of the column among those that are ranked.
+        first: number of the first bucket.
+        keys: where each position stands in the order of ranks; None where positions are in that order.
+        heavy: positions whose records are told apart by their rows, too.
+        runs: of rows in the table; a cell is a key and, of a heavy position, a run of rows.
+        firsts, lasts: the cells of every range.
+        before: rank of the first record of the first cell of every range.
+        starts, ends: ranks at which each range begins and ends.
+    """
+
+    number: int
+    first: int
+    keys: Integers | None
+    heavy: tuple[int, ...]
+    runs: int
+    firsts: Integers
+    lasts: Integers
+    before: Integers
+    starts: Integers
+    ends: Integers
+
+    @property
+    def buckets(self) -> int:
+        return self.starts.size
+
+    def cells(self, positions: Integers, rows: Integers) -> Integers:
+        keys = positions if self.keys is None else self.keys[positions]
+        cells = keys * self.runs
+        for position in self.heavy:
+            here = positions == position
+            cells[here] += rows[here] // RUN
+        return cells
+
+    def targets(self, positions: Integers, rows: Integers) -> Iterator[tuple[Integers, Integers]]:
+        """Records by their places, and the buckets that get them; those of a cell at a cut come several times."""
+        cells = self.cells(positions, rows)
+        low = np.searchsorted(self.lasts, cells, side="left")
+        high = np.searchsorted(self.firsts, cells, side="right") - 1
+        which = np.arange(cells.size)
+        while which.size:
+            yield which, self.first + low[which]
+            low += 1
+            which = which[low[which] <= high[which]]
+
+    def given(self, sizes: Integers, *arrays: Floats) -> list[Blob]:
+        """Sizes of the groups and what belongs to them, cut into the ranges."""
+        cuts = np.searchsorted(np.cumsum(sizes), self.ends, side="left")[:-1] + 1
+        parts = zip(*(np.split(one, cuts) for one in (sizes, *arrays)), strict=True)
+        return [
+            (self.first + place, GIVEN, packed(np.array([self.number]), *part))
+            for place, part in enumerate(parts)
+        ]
+
+
+def lay_neighbours(
+    number: int,
+    first: int,
+    rows: int,
+    histogram: Histogram,
+    sizes: Integers,
+    keys: Integers | None,
+    heavy: Mapping[int, tuple[Integers, Integers]],
+) -> Neighbours:
+    """Ranges of about `RANGE` ranks.
+
+    Args:
+        number, first, keys: as in `Neighbours`.
+        rows: of the table.
+        sizes: of the groups, in order of rank.
+        heavy: for a heavy position, runs of rows with how many records of it each has.
+    """
+    assert histogram.counts is not None
+    runs = rows // RUN + 1
+    own = histogram.positions if keys is None else keys[histogram.positions]
+    light = ~np.isin(histogram.positions, list(heavy))
+    cells, counts = [own[light] * runs], [histogram.counts[light]]
+    for position, (those, many) in heavy.items():
+        key = position if keys is None else int(keys[position])
+        cells.append(key * runs + those)
+        counts.append(many)
+    cell, count = np.concatenate(cells), np.concatenate(counts)
+    order = np.argsort(cell)
+    cell, count = cell[order], count[order]
+    after = np.cumsum(count)
+    begins = np.cumsum(sizes) - sizes
+    starts = begins[np.flatnonzero(np.diff(begins // RANGE, prepend=-1))]
+    ends = np.append(starts[1:], after[-1])
+    low = np.searchsorted(after, starts, side="right")
+    high = np.searchsorted(after, ends - 1, side="right")
+    before = after[low] - count[low]
+    return Neighbours(number, first, keys, tuple(heavy), runs, cell[low], cell[high], before, starts, ends)
+
+
+def to_neighbours(
+    batches: Iterator[pa.RecordBatch],
+    reading: Reading,
+    described: Described,
+    routes: Mapping[str, Neighbours],
+    values: Callable[[Described, str], NDArray[Any]],
+    staying: Sequence[str],
+    apart: int,
+) -> Iterator[pa.RecordBatch]:
+    """Values of ranked columns on the way to their neighbours.
+
+    Columns that stay as they are, and rows whose value stays missing, go to buckets from `apart` on.
+    """
+    for part, here in reading.parts(batches, described):
+        found: list[Blob] = []
+        for name, route in routes.items():
+            positions, own, rows = here.positions(name)[0], values(here, name), part.rows
+            if name in here.gaps:
+                missing = rows[here.gaps[name]]
+                found += scattered(apart + missing // RANGE, route.number, missing)
+                present = ~here.gaps[name]
+                positions, own, rows = positions[present], own[present], rows[present]
+            for which, buckets in route.targets(positions, rows):
+                found += scattered(buckets, route.number, rows[which], own[which])
+        if staying:
+            others = [values(here, name) for name in staying]
+            found += scattered(apart + part.rows // RANGE, STAYING, part.rows, *others)
+        yield batch_of(found)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Owned:
+    """The records of a range, in order of rank.
+
+    Attributes:
+        start: rank of the first.
+        sizes: of their groups.
+        given: what the driver gave, group by group.
+    """
+
+    name: str
+    number: int
+    start: int
+    sizes: Integers
+    given: list[Floats]
+    rows: Integers
+    values: NDArray[Any]
+
+
+def owned(
+    bucket: int,
+    parts: Mapping[int, list[list[NDArray[Any]]]],
+    routes: Mapping[str, Neighbours],
+    ranks: Callable[[str, NDArray[Any]], NDArray[Any]],
+) -> Owned:
+    """What is in the bucket of a range; `ranks` says by what values are ordered. Equal ones are ordered by row."""
+    (((number,), sizes, *given),) = parts[GIVEN]
+    name, route = next((name, route) for name, route in routes.items() if route.number == number)
+    rows, values = (np.concatenate([blob[place] for blob in parts[route.number]]) for place in (0, 1))
+    by_row = stable_order(rows)
+    order = by_row[stable_order(ranks(name, values[by_row]))]
+    # records of the cells at both ends that belong to other ranges are left to them
+    place = bucket - route.first
+    start, low = int(route.starts[place]), int(route.starts[place] - route.before[place])
+    order = order[low : low + int(route.ends[place]) - start]
+    return Owned(name, route.number, start, sizes, given, rows[order], values[order])

@@ -1,0 +1,137 @@
+"""A release on an engine: what it is made of comes in, aggregates of all records and places for released rows leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns.describe import Described
+from shoal.display import internal
+from shoal.engines.profile import Elsewhere, check_positions
+from shoal.engines.runner import Over, Runner, Stage, blobs_in, unpacked
+from shoal.mechanisms.pairs.measure_one import Histogram
+from shoal.noise import Source
+from shoal.noise.entropy import fresh_key
+from shoal.progress import Progress
+from shoal.release.in_parts.tasks import Order, Outgoing, counted, heavy_rows, summed
+from shoal.release.protect import Preparation
+from shoal.text import Message
+
+Integers = NDArray[np.int64]
+
+# rows of a run in which heavy positions are counted
+RUN = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Made:
+    """Stages that end in blobs of released rows, and what is known of the release.
+
+    Attributes:
+        out: where its rows go.
+        internal: private facts for the internal report.
+        unchanged: columns that hold the records' own values.
+        conditions: what was measured, where it follows from what was let out on the way.
+    """
+
+    over: Over
+    stages: tuple[Stage, ...]
+    out: Outgoing
+    internal: dict[str, Any]
+    unchanged: frozenset[str] = field(default_factory=frozenset)
+    conditions: tuple[Message, ...] = ()
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Work:
+    """A prepared release on an engine."""
+
+    prepared: Preparation
+    runner: Runner
+    records: Elsewhere
+    tell: Progress
+
+    @property
+    def described(self) -> Described:
+        """Without who answers for the records: this goes to tasks."""
+        return self.prepared.described.without_records()
+
+    @property
+    def over(self) -> Over:
+        return Over(self.records.reading.read)
+
+    def source(self) -> Source:
+        """What tasks draw from: children of a new key, or of the seed."""
+        return self.prepared.source if self.prepared.source.reproducible else fresh_key()
+
+    def outgoing(self, rows: int, source: Source, *, linked: bool = True) -> Outgoing:
+        columns = 1 if linked else len(self.prepared.described.columns)
+        return Outgoing(
+            tuple(Order.drawn(rows, source.child("order of rows", number)) for number in range(columns))
+        )
+
+    def histograms(self) -> list[Histogram]:
+        """Positions of all columns with their counts. Private."""
+        described = self.prepared.described
+        check_positions(described.lattices, described.n)
+        return [self.records.histogram(name, described.lattices) for name in described.columns]
+
+    def counts(self, what: str, count: Callable[[Described], Sequence[Integers]]) -> list[Integers]:
+        """Tables of counts over all records. Private."""
+        task = partial(counted, reading=self.records.reading, described=self.described, count=count)
+        found: dict[int, Integers] = {}
+        for _, part, blob in blobs_in(self.runner.collect(what, self.over, Stage(task, 1), Stage(summed))):
+            found[part] = unpacked(blob)[0].astype(np.int64)
+        if not found:
+            # no record takes part: the tables are those of an empty table
+            return [table.ravel() for table in count(self.described)]
+        return [found[part] for part in sorted(found)]
+
+    def facts(self, **more: Any) -> dict[str, Any]:
+        """Private facts: how many values were clipped, and what else is known."""
+        described = self.prepared.described
+        clipped = {}
+        for name in described.columns:
+            lattice = described.lattices[name]
+            ends = float(lattice.lo), float(lattice.hi)
+            clipped[name] = self.records.outside(described.attribute(name), *ends, described.kept)
+        return {"values_clipped": clipped, **more}
+
+    def heavy_counts(
+        self, heavy: Mapping[str, Sequence[int]]
+    ) -> dict[tuple[int, int], tuple[Integers, Integers]]:
+        """For a column's number and each heavy position: runs of rows, and how many records each has. Private."""
+        counts: dict[tuple[int, int], dict[int, int]] = {}
+        if not heavy:
+            return {}
+        task = partial(
+            heavy_rows, reading=self.records.reading, described=self.described, heavy=heavy, size=RUN
+        )
+        for _, part, blob in blobs_in(self.runner.collect("counting heavy values", self.over, Stage(task))):
+            (position,), runs, many = unpacked(blob)
+            mine = counts.setdefault((part, int(position)), {})
+            for run, count in zip(runs.tolist(), many.tolist(), strict=True):
+                mine[run] = mine.get(run, 0) + count
+        return {
+            key: (
+                np.array(sorted(found), dtype=np.int64),
+                np.array([found[run] for run in sorted(found)], dtype=np.int64),
+            )
+            for key, found in counts.items()
+        }
+
+
+def cluster_facts(name: str, sizes: Integers) -> dict[str, Any]:
+    """What the internal report says about the clusters of a column."""
+    return {
+        "columns": [name],
+        "count": sizes.size,
+        "smallest": int(sizes.min()),
+        "largest": int(sizes.max()),
+    }

@@ -1,0 +1,535 @@
+"""`evaluate`, `check`, `risk` and `attack`: choose the engine, measure, and note it in the journal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals as nw
+
+from shoal.columns.declaration import read_declared
+from shoal.columns.schema import Schema
+from shoal.engines.local import LocalRunner
+from shoal.engines.runner import Runner
+from shoal.errors import OptionError
+from shoal.evaluation.attacks import AttackReport
+from shoal.evaluation.attacks import attack as attack_in_memory
+from shoal.evaluation.checks import check as check_in_memory
+from shoal.evaluation.disclosure import TOLERATED, Form, MissingRule, Points, Risk
+from shoal.evaluation.disclosure import risk as risk_in_memory
+from shoal.evaluation.in_parts.counts import Reading, Side
+from shoal.evaluation.in_parts.evaluate import check_in_parts, evaluate_in_parts
+from shoal.evaluation.learning import Protocol
+from shoal.evaluation.measure import evaluate as evaluate_in_memory
+from shoal.evaluation.measured import Check
+from shoal.evaluation.pair import unmatched
+from shoal.evaluation.result import Evaluation
+from shoal.io import Conventions, Table, is_parquet, read
+from shoal.io.binary_files import Frozen, frozen
+from shoal.progress import Progress, silent
+from shoal.release.uses import folder_of, note_use, shows_records
+from shoal.report.findings import Subject, bundle_of, of_bundle, published
+from shoal.text import Message
+
+Engine = Literal["memory", "local", "spark"]
+ENGINES: tuple[Engine, ...] = ("memory", "local", "spark")
+# number of values (rows times columns) from which Parquet files are not loaded as a whole
+LARGE = 20_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where the work is done, as a caller says it.
+
+    Attributes:
+        engine: None chooses by the size of the tables.
+        master, conf: as for `shoal.publish`.
+    """
+
+    engine: str | None = None
+    master: str | None = None
+    conf: tuple[str, ...] = ()
+
+    def check(self) -> None:
+        """Refuse what cannot be."""
+        if self.engine is not None and self.engine not in ENGINES:
+            raise OptionError("unknown-engine", option="engine", engine=self.engine, allowed=tuple(ENGINES))
+        for name in ("master", "conf"):
+            if getattr(self, name) and self.engine != "spark":
+                raise OptionError("option-engine-spark", option=name)
+
+    def runners(self, tables: Sequence[Any], obstacle: Message | None = None) -> tuple[Runner, ...] | None:
+        """A runner for each table; None where they are measured in memory.
+
+        Args:
+            tables: paths; anything else is in memory already.
+            obstacle: why the tables have to be in memory; None if they need not be.
+
+        Raises:
+            OptionError: an engine was asked for, and a table is no Parquet file, or has to be in memory.
+        """
+        self.check()
+        paths = [Path(table) if isinstance(table, (str, Path)) else None for table in tables]
+        wanted = self.engine in ("local", "spark")
+        if wanted and obstacle:
+            raise OptionError(
+                "engine-works-through-tables-parts", option="engine", engine=self.engine, obstacle=obstacle
+            )
+        found = [path for path in paths if path is not None and path.exists() and is_parquet(path)]
+        if len(found) < len(paths):
+            if wanted:
+                odd = next(path for path in paths if path is None or path not in found)
+                raise OptionError(
+                    "engine-reads-parquet" if odd is None else "engine-reads-parquet-not-this",
+                    option="engine",
+                    engine=self.engine,
+                    path=odd,
+                )
+            return None
+        if self.engine == "memory" or (not wanted and obstacle):
+            return None
+        if self.engine == "spark":
+            from shoal.engines.spark import spark_runner
+
+            return tuple(spark_runner(path, None, self.master, self.conf) for path in found)
+        files = [frozen(path) for path in found]
+        if not wanted and not any(path.is_dir() for path in found) and not any(map(large, files)):
+            return None
+        return tuple(LocalRunner(one) for one in files)
+
+
+def large(files: Frozen) -> bool:
+    """Whether files are not loaded as a whole unless that is asked for."""
+    return files.rows * len(files.schema) >= LARGE
+
+
+_SIDE_BY_SIDE = (
+    ("same_order", "rows-side-by-side"),
+    ("target", "target-side-by-side"),
+    ("weight", "estimates-side-by-side"),
+    ("strata", "estimates-side-by-side"),
+)
+
+
+def evaluate(
+    original: Any,
+    released: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    same_order: bool = False,
+    target: str | None = None,
+    protocol: Protocol = "k-fold",
+    folds: int = 5,
+    runs: int = 5,
+    trees: int = 100,
+    weight: str | None = None,
+    strata: str | None = None,
+    dataset: str | None = None,
+    engine: Engine | None = None,
+    master: str | None = None,
+    conf: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Measure what a release lost and what risk it leaves.
+
+    With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
+    in input order. With any other table (or a release without such rows) only the measures that need no row
+    order exist, unless the caller says that the rows are in the same order; the others are None. The k actually
+    reached is always that of the published table.
+
+    Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
+    a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic
+    distance of their taxonomy, or of none, where any two values are equally far apart.
+
+    Args:
+        original: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
+        released: a `Release`, or a path or table; the folder of a release, or of Parquet files, too.
+        columns: measure only these; by default the released columns, or the columns both tables have.
+        same_order: row i of the released table came from row i of the original, where `released` is a plain table.
+        target: also measure how well a random forest that learns from the release predicts this column: one of
+            classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
+        protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
+        folds: number of folds of `k-fold`.
+        runs: number of runs of learning, with different seeds; the intervals are over these.
+        trees: number of trees of a forest.
+        weight: the survey weight of the original: also compare what both tables say about the population, as
+            `shoal.estimates` does; by default the weight of a release's schema.
+        strata: with a weight, the column of the strata of the sample.
+        dataset: the name of the original data set, by which the journal of use notes that it was measured; by default
+            that of the `Release`.
+        engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
+            size. The measures are the same; `remarks` of the result says what cannot be had in parts.
+        master, conf: with engine `spark`, as for `shoal.publish`.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        Facts about the original data: they belong in the internal report, not in a publication.
+
+    Raises:
+        InputError: a table is empty, there is no common column, or a chosen one is unknown or holds different
+            kinds of values; the target is unknown, or cannot be learned.
+        OptionError: an option has a value that cannot be used, or not in parts.
+        MissingExtraError: there is a target, and the extra 'learn' is not installed.
+
+    Cost:
+        O(n log n) per column; record linkage as described in `record_linkage`, learning as in `learn`. In parts, the
+        memory of a batch and of one bucket of rows.
+
+    >>> import pyarrow as pa
+    >>> before = pa.table({"age": [20, 30, 40, 50]})
+    >>> result = evaluate(before, pa.table({"age": [25, 25, 45, 45]}))
+    >>> result.utility["mean_variation"], result.risk["actual_k"], result.utility["sse"]
+    (0.0, 2, None)
+    """
+    on_disk = isinstance(released, (str, Path)) and Path(released).is_dir()
+    bundle = bundle_of(released, on_disk=True) if on_disk else None
+    asked = {"same_order": same_order, "target": target, "weight": weight, "strata": strata}
+    where = Where(engine, master, tuple(conf))
+    runners = where.runners((original, data_of(bundle, released)), in_memory_because(asked))
+    if runners is not None:
+        na = () if bundle is None else bundle.na
+        found = evaluated(runners, bundle, columns=columns, na=na, progress=progress)
+        note_use("measured", runners[0], found.columns, "shoal.evaluate", dataset, folder=folder_of(released))
+        return found
+    after = released if bundle is None else published(of_bundle(released))
+    before, of = _original(original, after)
+    measured = evaluate_in_memory(
+        before,
+        after,
+        columns=columns,
+        same_order=same_order,
+        target=target,
+        protocol=protocol,
+        folds=folds,
+        runs=runs,
+        trees=trees,
+        weight=weight,
+        strata=strata,
+        progress=progress,
+    )
+    which = of if bundle is None else {}
+    note_use(
+        "measured", before, measured.columns, "shoal.evaluate", dataset, folder=folder_of(released), **which
+    )
+    return measured
+
+
+def check(
+    table: Any,
+    quasi: Sequence[str] | None = None,
+    confidential: Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+    k: int | None = None,
+    l: int | None = None,  # noqa: E741
+    t_emd: float | None = None,
+    t_ratio: float | None = None,
+    weight: str | None = None,
+    household: str | None = None,
+    unit: str | None = None,
+    dataset: str | None = None,
+    engine: Engine | None = None,
+    master: str | None = None,
+    conf: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Check:
+    """Measure the protection a table reaches, whichever tool made it.
+
+    Rows that agree in all quasi-identifiers are a group. Missing values agree with each other and are a value of
+    their own. A missing confidential value tells nothing: for l it is taken for the commonest one of its group.
+
+    Args:
+        table: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
+        quasi: the quasi-identifiers; by default the columns with that role in the schema.
+        confidential: the confidential columns; by default those with that role, none without a schema.
+        schema: roles, the order of ordinal columns, and steps that are run before anything is measured.
+        k: level asked for: rows, or persons, in the smallest group.
+        l: level asked for: different confidential values in every group.
+        t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
+            ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
+        t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
+        weight: column of sampling weights, for the disclosure risk; by default the one with that role.
+        household: column that says who lives together.
+        unit: column that says whose row it is, where a person can have several; by default the one with the role
+            `unit`. Persons are counted then: k is their number in the smallest group, l how many of them have a
+            confidential value each, all different, and a person has one share of a group's values, in equal parts for
+            their rows.
+        dataset: the name of the data set, by which the journal of use notes that it was viewed.
+        engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
+            size. The levels are the same; `remarks` of the result says what cannot be had in parts.
+        master, conf: with engine `spark`, as for `shoal.publish`.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        The levels; `met` says whether all those asked for are reached.
+
+    Raises:
+        InputError: an unknown column, or a table without rows.
+
+    Cost: one sort per column and confidential attribute, O(n) memory; in parts, that of a batch and of one bucket.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 40, 40], "ill": ["a", "b", "b", "b"]})
+    >>> found = check(people, ["age"], ["ill"], k=2, l=2)
+    >>> found.k, found.distinct_l, found.emd, found.met
+    (2, 1, 0.25, False)
+    """
+    levels: dict[str, Any] = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
+    runner = check_runner(Where(engine, master, tuple(conf)), table, schema, weight, household, unit)
+    if runner is not None:
+        found = checked(runner, quasi, confidential, schema=schema, levels=levels, progress=progress)
+    else:
+        data = read(table)
+        more: dict[str, Any] = {"weight": weight, "household": household, "unit": unit, "progress": progress}
+        found = check_in_memory(data, quasi, confidential, schema=schema, **levels, **more)
+    if shows_records(table, dataset):
+        note_use("viewed", runner or data, (), "shoal.check", dataset)
+    return found
+
+
+def risk(
+    table: Any,
+    keys: Sequence[str] | None = None,
+    weight: str | None = None,
+    household: str | None = None,
+    *,
+    unit: str | None = None,
+    schema: Schema | None = None,
+    sensitive: Sequence[str] = (),
+    missing: MissingRule = "wildcard",
+    alpha: float = 1.0,
+    form: Form = "approximate",
+    tolerated: float = TOLERATED,
+    special: bool | None = None,
+    fraction: float = 0.01,
+    points: Points = "original",
+    interactions: Sequence[Sequence[str]] = (),
+    c: float = 2.0,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> Risk:
+    """Measure the disclosure risk of a table, record by record, as statistical offices do.
+
+    The intruder knows the keys of a person who may be in the table. What is measured is how many records fit, how many
+    people of the population do, and how likely the right one is picked. It says nothing about what is promised.
+
+    Args:
+        table: path, or pandas, polars or pyarrow table.
+        keys: the columns that an intruder may know; by default the quasi-identifiers of the schema.
+        weight: the column of sampling weights; by default the one with that role in the schema. Without weights the
+            table is taken for the whole population.
+        household: the column that says who lives together. A record without one is a household of its own.
+        unit: the column that says whose record it is, where a person can have several; by default the one with the role
+            `unit` in the schema. Persons are counted then: fk is how many of them fit, Fk the sum of their weights, of
+            each person the smallest one of their records; the risk of a person is that of their most exposed record.
+        schema: roles of the columns, and steps that are run before anything is measured.
+        sensitive: columns whose l-diversity is measured; a missing value is taken for the commonest of its group.
+        missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
+        alpha: what a record that fits by a wildcard counts, 0 to 1.
+        form: of the individual risk: closed forms (`approximate`) or the mean of 1/F itself (`exact`).
+        tolerated: the global risk that the threshold is for.
+        special: search special uniques (SUDA2); by default with at most 8 keys, or 12 where few records are unique.
+        fraction: share of the population that is in the sample, for DIS scores.
+        points: how minimal sample uniques are weighed: `original`, (m-s)!, or `ihsn`.
+        interactions: sets of keys whose joint tables the log-linear model keeps.
+        c: the constant of recursive l-diversity.
+        dataset: the name of the data set, by which the journal of use notes that it was viewed.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        Arrays in input order and figures of the whole table: facts about the records, never published.
+
+    Raises:
+        InputError: an unknown column, a table without rows, a weight that is missing or not above 0, or a record
+            without its person.
+        OptionError: there are no keys, or an option has a value that cannot be used.
+
+    Cost:
+        One pass per column; O(n) memory. SUDA2 visits sets of keys, 2^keys at most.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 40, 50], "town": ["a", "a", "b", None], "w": [10, 12, 5, 2]})
+    >>> found = risk(people, ["age", "town"], weight="w")
+    >>> found.fk.tolist(), found.Fk.tolist(), round(found.expected, 3), found.suda.tolist()
+    ([2.0, 2.0, 1.0, 1.0], [22.0, 22.0, 5.0, 2.0], 1.248, [0.0, 0.0, 2.0, 1.0])
+    """
+    data = read(table) if schema is None else read_declared(table, schema)
+    found = risk_in_memory(
+        data,
+        keys,
+        weight,
+        household,
+        unit=unit,
+        schema=schema,
+        sensitive=sensitive,
+        missing=missing,
+        alpha=alpha,
+        form=form,
+        tolerated=tolerated,
+        special=special,
+        fraction=fraction,
+        points=points,
+        interactions=interactions,
+        c=c,
+        progress=progress,
+    )
+    note_use("viewed", data, (), "shoal.risk", dataset)
+    return found
+
+
+def attack(
+    original: Any,
+    released: Any,
+    control: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    secret: str | None = None,
+    attempts: int = 500,
+    tolerance: float = 0.05,
+    seed: int | None = None,
+    dataset: str | None = None,
+    progress: Progress | None = None,
+) -> AttackReport:
+    """Attack a released table as an outsider would, and measure how often that succeeds.
+
+    Linkability (join two files through the released table), singling out (find a condition only one person
+    fulfils) and attribute inference (guess an unknown column). Each has the rate of success with a 95%
+    interval and that of guessing at random. Much of it may be knowledge about people in general; with a
+    control group the part that is due to being in the data is measured too.
+
+    Args:
+        original: the table that was protected: path, or pandas, polars or pyarrow table.
+        released: a `Release`, or a path or table from any tool. Of a `Release` with rows of known origin, record
+            linkage is measured as well.
+        control: records like the original ones that were NOT used for the release.
+        columns: attack only these; by default all that both tables have. The first half of them is what one
+            source knows in the linkability attack, the second half what the other source knows.
+        secret: the column to infer from all others; by default each in turn.
+        attempts: number of targets, or of predicates, of each attack.
+        tolerance: how far off a right guess of a number may be, as a share of its range in the original.
+        seed: makes the choice of targets and predicates reproducible.
+        dataset: the name of the original data set, by which the journal of use notes that it was measured; by default
+            that of the `Release`.
+        progress: called with (what, done, total); what it raises ends the work.
+
+    Returns:
+        Facts about the original data: they belong in the internal report, not in a publication.
+
+    Raises:
+        InputError: no common column, a missing value, or different types under one name.
+        OptionError: attempts or tolerance out of range, or an unknown secret.
+
+    Cost:
+        O(attempts · n) time per column at most, O(n) memory.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [20, 31, 45, 58], "town": ["A", "B", "A", "C"], "pay": [10, 22, 31, 47]})
+    >>> leaked = attack(people, people, seed=1)
+    >>> leaked["singling out, one column"].success.value, leaked["inference of pay"].success.value
+    (1.0, 1.0)
+    """
+    before, of = _original(original, released)
+    found = attack_in_memory(
+        before,
+        released,
+        control,
+        columns=columns,
+        secret=secret,
+        attempts=attempts,
+        tolerance=tolerance,
+        seed=seed,
+        progress=progress,
+    )
+    note_use("measured", before, found.columns, "shoal.attack", dataset, folder=folder_of(released), **of)
+    return found
+
+
+def _original(original: Any, released: Any) -> tuple[Table, dict[str, str]]:
+    """The original as it was read for a release, and which release in memory that was, for the journal."""
+    # asked first: a dataframe may have columns that are called like the attributes of a release
+    if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
+        return read(original), {}
+    return read_declared(original, released.schema), {"release": getattr(released, "use", "")}
+
+
+def check_runner(
+    where: Where,
+    table: Any,
+    schema: Schema | None,
+    weight: str | None,
+    household: str | None,
+    unit: str | None,
+) -> Runner | None:
+    """What goes through a table in parts, None where it is checked in memory.
+
+    Raises:
+        OptionError: an engine was asked for, and options or the schema's unit take the table in memory.
+    """
+    given = (("unit", unit), ("weight", weight), ("household", household))
+    asked = [Message.of("records-side-by-side", name=name) for name, column in given if column is not None]
+    runners = where.runners([table], next(iter(asked), None))
+    if runners is None:
+        return None
+    declared = None if schema is None else schema.unit
+    if declared is None or declared.name not in runners[0].schema.names:
+        return runners[0]
+    where.runners([table], Message.of("persons-side-by-side", column=declared.name))
+    return None
+
+
+def in_memory_because(options: Mapping[str, Any]) -> Message | None:
+    """Why options of an evaluation take the tables in memory; None if they do not."""
+    return next((Message(code, {"name": name}) for name, code in _SIDE_BY_SIDE if options.get(name)), None)
+
+
+def data_of(bundle: Subject | None, released: Any) -> Any:
+    """Where the released table is: the data of a bundle, or what was named."""
+    return released if bundle is None else bundle.table.path
+
+
+def evaluated(
+    runners: Sequence[Runner],
+    bundle: Any = None,
+    *,
+    columns: Sequence[str] | None = None,
+    na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Measure two tables that runners have; the bundle says what is public about the columns.
+
+    Args:
+        bundle: a `Subject`, or None where neither table is a release.
+    """
+    schema = None if bundle is None else bundle.schema
+    before = Side(runners[0], Reading(schema, tuple(na), types, file))
+    after = Side(runners[1], before.reading)
+    if schema is not None:
+        # what was released is as it is after the steps
+        after = Side(runners[1], Reading(replace(schema, steps=(), before=None), tuple(na)))
+    pair = unmatched(before.table(), after.table(), None if bundle is None else published(bundle))
+    found = evaluate_in_parts(before, after, pair, columns, progress or silent)
+    weight = None if schema is None else schema.weight
+    if weight is not None and weight.name in pair.before.names:
+        found = replace(found, told=(*found.told, Message("estimates-not-in-parts")))
+    return found
+
+
+def checked(
+    runner: Runner,
+    quasi: Sequence[str] | None = None,
+    confidential: Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+    levels: Mapping[str, float | None],
+    na: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+    file: Conventions | Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Check:
+    """Check a table that a runner has."""
+    side = Side(runner, Reading(schema, tuple(na), types, file))
+    return check_in_parts(side, quasi, confidential, schema, levels, progress or silent)
