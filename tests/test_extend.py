@@ -278,7 +278,7 @@ def test_the_form_of_a_flag_is_that_of_the_method_that_is_named(
 ) -> None:
     register_method(Loud, who=WHO)
     typed: list[dict[str, Any]] = []
-    flags = protect.flags()
+    flags = protect.protect_flags()
     for words in (["--method", "loud-words", "--k", "many", "--clip", "7"], ["--k", "4", "--no-clip"]):
         own = options.as_named_method_has_them(flags, words, {})
         given, _, _ = sorted_words(own, words)

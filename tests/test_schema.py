@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from samples import LIBRARIES, ODD_NAMES, frame
 
 import shoal
-from shoal.cli.declared import parse_domains
+from shoal.cli.options import parse_domains
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema, draft_text
 from shoal.errors import InputError, OptionError

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import shoal
-from shoal.cli import audit, options, protect, run, tune
+from shoal.cli import options, protect, run, tune
+from shoal.cli import tune as audit
 from shoal.cli.command import Flag
 from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
@@ -35,9 +36,9 @@ every_own_parameter = pytest.mark.parametrize(
     ],
 )
 FLAGS: dict[str, tuple[Flag, ...]] = {
-    "protect": protect.flags(),
-    "audit": audit.flags(),
-    "tune": tune.flags(),
+    "protect": protect.protect_flags(),
+    "audit": audit.audit_flags(),
+    "tune": tune.tune_flags(),
 }
 
 
@@ -195,4 +196,4 @@ def test_choices_of_a_growing_table_are_read_when_they_are_asked(monkeypatch: py
     monkeypatch.setitem(noise, "toy", replace(NOISES["laplace"], about="for this test"))
     assert "toy (for this test)" in SETTINGS["noise"].sentence()
     assert SETTINGS["noise"].read("toy") == "toy"
-    assert "toy" in next(flag for flag in protect.flags() if flag.name == "noise").help
+    assert "toy" in next(flag for flag in protect.protect_flags() if flag.name == "noise").help

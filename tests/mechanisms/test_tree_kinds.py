@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import shoal
-from shoal.cli.declared import parse_domains
+from shoal.cli.options import parse_domains
 from shoal.errors import InputError, OptionError
 from shoal.mechanisms.recipe import load_recipe
 

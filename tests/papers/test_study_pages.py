@@ -197,7 +197,7 @@ def test_outside_a_checkout_one_line_says_where_the_papers_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     installed = tmp_path / "lib" / "site-packages" / "shoal" / "cli" / "reproduce.py"
-    monkeypatch.setattr("shoal.cli.reproduce.__file__", str(installed))
+    monkeypatch.setattr("shoal.cli.first_steps.__file__", str(installed))
     assert run(["reproduce", "idp", "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
     assert "papers/" in said

@@ -5,40 +5,15 @@ from __future__ import annotations
 import functools
 import sys
 import warnings
-from collections.abc import Callable
-from types import ModuleType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 
 from shoal._version import __version__
-from shoal.cli import (
-    ask,
-    attack,
-    audit,
-    check,
-    demo,
-    evaluate,
-    hold_out,
-    journal,
-    ledger,
-    listing,
-    options,
-    protect,
-    redo,
-    registry,
-    rehearse,
-    report,
-    reproduce,
-    risk,
-    schema,
-    serve,
-    studio,
-    token,
-    tune,
-)
-from shoal.cli.command import Commands, add_table_command, unknown_flag
-from shoal.cli.output import complain
+from shoal.cli import first_steps, ledger, measure, options, protect, serve, tune
+from shoal.cli.command import Commands, Flag, add_table_command, unknown_flag
+from shoal.cli.terminal import complain
 from shoal.errors import ShoalError, ShoalWarning
 
 # typer ships its own copy of click in some versions and imports it in others; this is the base either way
@@ -74,35 +49,35 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-for _command in (
-    demo.demo,
-    rehearse,
-    protect,
-    redo,
-    evaluate,
-    hold_out.hold_out,
-    attack,
-    check,
-    risk,
-    tune,
-    audit,
-    report.report,
-    registry.registry,
-    reproduce.reproduce,
-    listing.methods,
-    schema,
-    journal.journal,
-    studio.studio,
-    serve,
-    ask.ask,
-):
-    if isinstance(_command, ModuleType):
-        # its options are records
-        _function = vars(_command)[_command.__name__.rpartition(".")[2]]
-        add_table_command(app, _interruptible(_function), _command.flags, options.OF_METHODS)
-    else:
+# in the order of `shoal --help`: commands whose options are records come with these, the others with typer's own
+_COMMANDS: tuple[tuple[Callable[..., None], Callable[[], Sequence[Flag]] | None], ...] = (
+    (first_steps.demo, None),
+    (protect.rehearse, protect.rehearse_flags),
+    (protect.protect, protect.protect_flags),
+    (protect.redo, protect.redo_flags),
+    (measure.evaluate, measure.evaluate_flags),
+    (measure.hold_out, None),
+    (measure.attack, measure.attack_flags),
+    (measure.check, measure.check_flags),
+    (measure.risk, measure.risk_flags),
+    (tune.tune, tune.tune_flags),
+    (tune.audit, tune.audit_flags),
+    (measure.report, None),
+    (measure.registry, None),
+    (first_steps.reproduce, None),
+    (first_steps.methods, None),
+    (first_steps.schema, first_steps.schema_flags),
+    (ledger.journal, None),
+    (serve.studio, None),
+    (serve.serve, serve.serve_flags),
+    (ledger.ask, None),
+)
+for _command, _flags in _COMMANDS:
+    if _flags is None:
         app.command()(_interruptible(_command))
-for _group in (ledger.ledger, token.token):
+    else:
+        add_table_command(app, _interruptible(_command), _flags, options.OF_METHODS)
+for _group in (ledger.ledger, serve.token):
     app.add_typer(_group)
 
 

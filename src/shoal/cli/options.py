@@ -1,17 +1,17 @@
-"""Options that several commands share: what the caller typed comes in, arguments of the library leave.
-
-Options of methods are made from the parameters that their classes declare; a new one needs no line here.
-"""
+"""Options shared by several commands: parse what the caller typed into arguments of the library."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli.command import METHOD as NAMED
 from shoal.cli.command import Flag, MethodFlags
+from shoal.columns.kinds import ISO_DAY
+from shoal.decimals import exact
 from shoal.errors import OptionError, ShoalError
 from shoal.text import Message, capital
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from shoal.journal import Kind
     from shoal.mechanisms.parameters import Parameter
     from shoal.release.measure import Where
+
 
 # how a file is written, for all commands that read one
 _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
@@ -297,7 +298,6 @@ def _sentence(words: str) -> str:
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `shoal.protect` from what was typed: the recipe first, then the rest."""
-    from shoal.cli.declared import parse_domains, parse_types
     from shoal.columns.schema import Schema
     from shoal.mechanisms.forms import names_in
     from shoal.mechanisms.recipe import load_recipe
@@ -419,10 +419,52 @@ def note_use(
 
     The custodian is told where the same content is known under another name.
     """
-    from shoal.cli.output import complain
+    from shoal.cli.terminal import complain
     from shoal.release.uses import folder_of, noted
 
     folder = {} if released is None else {"folder": folder_of(released)}
     told = noted(kind, records, columns, by, typed["dataset"], ledger=typed.get("ledger"), **folder, **facts)
     for said in told:
         complain(said)
+
+
+def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decimal | str]]:
+    """Domains from command-line text `column=lo:hi`, with the decimals that were written; dates are left as text.
+
+    >>> parse_domains(["FICA=0:12000", "rent=0.00:900.00"])
+    {'FICA': (Decimal('0'), Decimal('12000')), 'rent': (Decimal('0.00'), Decimal('900.00'))}
+    """
+    domains: dict[str, tuple[Decimal | str, Decimal | str]] = {}
+    for text in texts:
+        name, equals, bounds = text.rpartition("=")
+        lo, colon, hi = bounds.partition(":")
+        if not (equals and colon and name):
+            raise OptionError("domain-not-form-column-lo-hi", text=text)
+        if name in domains:
+            raise OptionError("domain-names-column-twice", column=name)
+        what = Message.of("bound-of-domain", text=text)
+        first, last = (side if ISO_DAY.match(side) else _number(side, what) for side in (lo, hi))
+        domains[name] = (first, last)
+    return domains
+
+
+def _number(text: str, what: Message) -> Decimal:
+    exact(text, what)
+    return Decimal(text.strip())
+
+
+def parse_types(texts: Iterable[str]) -> dict[str, str]:
+    """Types from command-line text `column=type`, such as age=integer or income=decimal:2.
+
+    >>> parse_types(["income=decimal:2"])
+    {'income': 'decimal:2'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, type = text.rpartition("=")
+        if not (equals and name and type):
+            raise OptionError("type-not-form-column-type", text=text)
+        if name in found:
+            raise OptionError("type-names-column-twice", column=name)
+        found[name] = type
+    return found

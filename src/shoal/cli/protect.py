@@ -1,4 +1,4 @@
-"""`shoal protect`: write the bundle of a release."""
+"""`shoal protect`, `rehearse` and `redo`: releases."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
 from shoal.cli.command import Flag
-from shoal.cli.interrupt import charge_words, interruptibly, noting
-from shoal.cli.output import (
+from shoal.cli.terminal import (
+    charge_words,
     complain,
+    interruptibly,
     messages,
+    noting,
     print_json,
     progress_bar,
     results,
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from shoal.mechanisms.method import Method
     from shoal.release.expected_noise import ExpectedNoise
     from shoal.release.publish import Planned, Published
+    from shoal.release.rehearse import Rehearsal
+
 
 _LONG_SECONDS = 60
 # what becomes of the release, under the library's names
@@ -65,7 +69,7 @@ _HELP = """Protect a table and write a bundle that may be published.
     """
 
 
-def flags() -> tuple[Flag, ...]:
+def protect_flags() -> tuple[Flag, ...]:
     """The options of `shoal protect`."""
     from shoal.release.publish import ENGINES
 
@@ -152,8 +156,6 @@ def protect(typed: Mapping[str, Any]) -> None:
 
     dry_run, as_json = typed["dry_run"], typed["json"]
     if typed["rehearse"]:
-        from shoal.cli.rehearse import rehearse_typed
-
         rehearse_typed(typed)
         return
     if typed["out"] is None and not dry_run:
@@ -346,3 +348,153 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
     console.print(f"Written to {folder}{names and f': {names}'}.", markup=False)
     if published.internal is not None:
         console.print(f"Internal report, not to be published: {published.internal}.", markup=False)
+
+
+_REHEARSE_HELP = """Try settings on made-up people, with all measurements, as often as wanted; nothing is spent.
+
+    The people are drawn from the public ranges and values of the schema alone, or are those of another table (--on),
+    such as last year's. What you choose after looking at them spoils no promise about the records that you will
+    release. The page of --internal shows the figures.
+
+    Examples:
+
+      shoal rehearse --schema people.toml --method pairs-dp --epsilon 1
+
+      shoal rehearse --schema people.toml --on last-year.csv --method ranking-dp --epsilon 1 --k 100 --all
+    """
+
+
+def rehearse_flags() -> tuple[Flag, ...]:
+    """The options of `shoal rehearse`."""
+    return (
+        *options.about_the_table(),
+        Flag("on", "Another table with the same columns, such as last year's.", "input", Path, common=True),
+        Flag(
+            "people", "How many people are made up; default 5000.", "input", int, common=True, placeholder="N"
+        ),
+        replace(
+            options.DATASET, help="With --on: the name of that data set, for the journal.", group="input"
+        ),
+        options.METHOD,
+        *options.of_methods(("target",)),
+        options.CONFIG,
+        replace(options.TARGET, group="method"),
+        Flag(
+            "internal",
+            "Write the page about the rehearsal here.",
+            "output",
+            Path,
+            common=True,
+            placeholder="FILE",
+        ),
+        Flag("everything", "Print every measure.", "output", bool, ("--all",), default=False, common=True),
+        replace(options.JSON, common=True),
+    )
+
+
+def rehearse(typed: Mapping[str, Any]) -> None:
+    rehearse_typed(typed)
+
+
+# the docstring is the help text
+rehearse.__doc__ = inspect.cleandoc(_REHEARSE_HELP)
+
+
+def rehearse_typed(typed: Mapping[str, Any]) -> None:
+    """Rehearse what was typed for this command or for `shoal protect --rehearse`."""
+    from shoal.release.rehearse import PEOPLE
+    from shoal.release.rehearse import rehearse as run
+
+    arguments = options.recipe_arguments(typed)
+    if typed["columns"]:
+        schema = arguments.get("schema")
+        arguments["columns"] = options.column_names(typed["columns"], () if schema is None else schema.names)
+    page: Path | None = typed["internal"]
+    if page is not None:
+        from shoal.cli.measure import check_place
+
+        check_place(page)
+    people = typed.get("people") or _public_rows(typed, arguments) or PEOPLE
+    with progress_bar() as progress:
+        on = typed.get("on")
+        noted = {} if on is None else {"dataset": typed["dataset"]}
+        found = run(on=on, people=people, progress=progress, **noted, **arguments)
+        if page is not None:
+            _write_page(found, page, progress)
+    _say_rehearsal(found, page, everything=typed["everything"], as_json=typed["json"])
+
+
+def _public_rows(typed: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | None:
+    """The number of rows of the table that is to be released, where the promise takes it as public."""
+    from shoal.mechanisms.registry import method_class
+
+    neighbours = arguments.get("neighbours") or method_class(arguments["method"]).neighbours
+    if typed.get("data") is None or neighbours != "replace-one":
+        return None
+    return options.read_declared(typed["data"], arguments).n
+
+
+def _write_page(found: Rehearsal, page: Path, progress: Any) -> None:
+    from shoal.cli.measure import write_page
+    from shoal.report import internal_report
+
+    write_page(page, internal_report(found.release, found.evaluation, found.original, progress))
+
+
+def _say_rehearsal(found: Rehearsal, page: Path | None, *, everything: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(
+            {
+                "rehearsal": found.sentence,
+                "statement": found.release.statement.to_dict(),
+                "evaluation": found.evaluation.to_dict(),
+                "verdict": found.verdict.to_dict(),
+            }
+        )
+        return
+    console = results()
+    console.print(found.sentence, markup=False)
+    say_promise(found.release.statement)
+    say_measures(found.evaluation, everything, "on a rehearsal")
+    say_verdict(found.verdict)
+    if page is not None:
+        console.print(f"Page about the rehearsal: {page}.", markup=False)
+
+
+def redo_flags() -> tuple[Flag, ...]:
+    """The options of `shoal redo`: where things go, because what is done stands in the log."""
+    log = Flag("log", "The log.toml of a release, or its folder.", "input", Path, argument=True, common=True)
+    kept = (
+        "out",
+        "format",
+        "internal",
+        "evaluate",
+        "ledger",
+        "dataset",
+        "same_records",
+        "not_same_records",
+        "engine",
+        "everything",
+        "dry_run",
+        "json",
+    )
+    own = [flag for flag in protect_flags() if flag.name in kept]
+    return (log, options.data(), *own)
+
+
+def redo(typed: Mapping[str, Any]) -> None:
+    """Repeat a release on another table, such as next year's: the same steps, settings and sources.
+
+    LOG is the log.toml of a release, or its folder. A seed is not repeated, bounds keep their sources, and the new
+    release is charged by itself: name the --ledger and the --dataset of the people whom DATA is about.
+
+    Examples:
+
+      shoal redo release/log.toml people-2027.csv --out release-2027
+
+      shoal redo release people-2027.csv --out release-2027 --ledger budget.db --dataset people-2027
+    """
+    from shoal.mechanisms.recipe import log_path
+
+    everything = {flag.name: flag.default for flag in protect_flags()}
+    protect({**everything, **typed, "config": log_path(typed["log"])})

@@ -1,20 +1,22 @@
-"""`shoal serve`: a folder of data sets comes in, questions about them are answered until it is stopped."""
+"""`shoal serve`, `token` and `studio`: the query server, its tokens, and the local browser interface."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from shoal.cli.command import Flag
-from shoal.cli.output import messages
-from shoal.errors import needs_extra
+import typer
+
+from shoal.cli.command import Commands, Flag
+from shoal.cli.terminal import messages, print_json, results
+from shoal.errors import InputError, needs_extra
 
 DEMO_TOKEN = "analyst.token"
 _LIMITS = ("rate", "pace", "patience", "workers", "allowance")
 
 
-def flags() -> tuple[Flag, ...]:
+def serve_flags() -> tuple[Flag, ...]:
     """The options of `shoal serve`."""
     return (
         Flag(
@@ -140,3 +142,110 @@ def _make_demo(folder: Path) -> None:
     messages().print(
         f"Made {folder} with the demo survey; a token for an analyst is in {path}.", markup=False
     )
+
+
+token = typer.Typer(name="token", cls=Commands, help="Tokens of the query server: new, list, revoke.")
+Folder = Annotated[Path, typer.Option("--data", help="The served folder.", show_default=False)]
+
+
+@token.command()
+def new(
+    data: Folder,
+    name: Annotated[
+        str, typer.Option(help="Who uses it; budgets are kept by this name.", show_default=False)
+    ],
+    role: Annotated[str, typer.Option(help="analyst, or holder (sees what everybody spent).")] = "analyst",
+    dataset: Annotated[list[str] | None, typer.Option(help="Only for this data set; repeat it.")] = None,
+    days: Annotated[
+        float | None, typer.Option(help="How many days it is good for; default: for ever.")
+    ] = None,
+) -> None:
+    """Make a token and print it.
+
+    Example: shoal token new --data shoal-served --name ada
+    """
+    from shoal.query.server.folder import TOKENS_FILE
+    from shoal.query.server.state import new_token
+
+    text = new_token(data / TOKENS_FILE, name, role, tuple(dataset or ()), days)
+    messages().print("Keep this token: it is not stored and not shown again.", markup=False)
+    print(text)
+
+
+@token.command("list")
+def list_tokens(
+    data: Folder, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+) -> None:
+    """List the tokens: their ids, names and roles."""
+    from shoal.query.server.folder import TOKENS_FILE
+    from shoal.query.server.state import read_tokens
+
+    tokens = read_tokens(data / TOKENS_FILE)
+    if as_json:
+        print_json(
+            [
+                {
+                    "id": t.id,
+                    "name": t.name,
+                    "role": t.role,
+                    "created": t.created,
+                    "datasets": list(t.datasets),
+                    "expires": t.expires or None,
+                }
+                for t in tokens
+            ]
+        )
+        return
+    for t in tokens:
+        where = f", for {', '.join(t.datasets)}" if t.datasets else ""
+        end = f", until {t.expires}" if t.expires else ""
+        results().print(f"{t.id}  {t.name} ({t.role}), made {t.created}{end}{where}", markup=False)
+
+
+@token.command()
+def revoke(
+    data: Folder, number: Annotated[str, typer.Argument(help="Id of the token.", metavar="ID")]
+) -> None:
+    """Make a token useless, at once also for a running server."""
+    from shoal.query.server.folder import TOKENS_FILE
+    from shoal.query.server.state import revoke_token
+
+    revoke_token(data / TOKENS_FILE, number)
+    results().print(f"Token {number} is revoked.", markup=False)
+
+
+_BY_HAND = "Open this address in your browser: it works once, and only on this machine."
+_OPENED = f"Your browser opens by itself. If it does not: {_BY_HAND[0].lower()}{_BY_HAND[1:]}"
+
+
+def studio(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A table to begin with; it is read where it lies.")
+    ] = None,
+    port: Annotated[
+        int, typer.Option(help="Port on this machine; 0 takes a free one.", min=0, max=65535)
+    ] = 8260,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Print the address, and open no browser.")
+    ] = False,
+) -> None:
+    """Open the window a data custodian works in: a page in your browser, served by this machine to itself.
+
+    Example: shoal studio people.csv
+    """
+    with needs_extra("studio", "the studio needs"):
+        from shoal.studio.app import serve
+
+    if file is not None:
+        from shoal.io import format_of
+
+        if not file.is_file():
+            raise InputError("there-no-file", file=file)
+        format_of(file)
+
+    def ready(address: str, again: bool) -> None:
+        first = f"Shoal Studio is at {address}\n{_BY_HAND if no_browser else _OPENED}\nStop with Ctrl-C."
+        text = f"That address was used. The next one: {address}" if again else first
+        messages().print(text, markup=False, soft_wrap=True)
+
+    serve(None if file is None else file.resolve(), port, browser=not no_browser, ready=ready)
