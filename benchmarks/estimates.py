@@ -29,9 +29,9 @@ from shoal.progress import silent
 from shoal.release.bundle import save_bundle
 from shoal.release.estimate import estimate, estimate_in_parts
 from shoal.release.in_parts.run import carry_out_on_engine
-from shoal.release.protect import Preparation, carry_out, prepare
-from shoal.release.publish import Delivery, opened
-from shoal.release.report_in_parts import Look
+from shoal.release.protection import Preparation, carry_out, prepare
+from shoal.release.publication import Delivery, opened
+from shoal.release.reports import Look
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
 

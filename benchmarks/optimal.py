@@ -19,7 +19,7 @@ from pyarrow import csv
 
 import shoal
 from shoal.partition import best_k, expected_error, optimal, ranking
-from shoal.privacy.budget import split_budget
+from shoal.privacy.accountant import split_budget
 from tools.public_data import data_folder
 
 DATA = data_folder()

@@ -23,7 +23,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from shoal.cli import run
-from shoal.evaluation.verdict import verdict
+from shoal.evaluation.assessment import verdict
 from shoal.io import read
 from shoal.look import tokens
 from shoal.report.words import explanation

@@ -65,7 +65,7 @@ import resource, sys, time
 from pathlib import Path
 from shoal.io import read_columnwise
 from shoal.release.columnwise import carry_out_columnwise
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 columns = sys.argv[3].split(",")
 started = time.perf_counter()
 table = read_columnwise(Path(sys.argv[1]))

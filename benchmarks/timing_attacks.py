@@ -45,7 +45,7 @@ from shoal.query.price import effort
 from shoal.query.refinement import Factors, Prior, Refined, refine
 from shoal.query.refinement.refine import _keys
 from shoal.query.server.answers import Departure, Schedule, WorkQueue
-from shoal.query.server.problems import Problem
+from shoal.query.server.guard import Problem
 from shoal.query.spec import Query, answer, parse
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words

@@ -19,7 +19,7 @@ import shoal
 from shoal.io import read
 from shoal.noise import Seeded
 from shoal.progress import silent
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 from shoal.tuning.grid import Row, Setting
 from shoal.workers import machine_words as machine
 from tools.public_data import data_folder

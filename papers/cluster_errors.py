@@ -17,7 +17,7 @@ from shoal.mechanisms.clusters import Clusters
 from shoal.mechanisms.insensitive import paying_clusters
 from shoal.noise import Seeded
 from shoal.progress import silent
-from shoal.release.protect import Preparation, carry_out, prepare
+from shoal.release.protection import Preparation, carry_out, prepare
 from shoal.tuning.expected import clipped_moments, expected_errors
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.mechanisms import forms, registry
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameters import Exact, parameter, shared
+from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.noise import discrete_gaussian, discrete_laplace, round_up_scale
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.privacy.claims import Case, Claim
 from shoal.progress import Progress
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import OptionError
-from shoal.privacy.budget import split_budget
+from shoal.privacy.accountant import split_budget
 
 widths = st.lists(st.fractions(min_value=Fraction(1, 1000), max_value=10**6), min_size=1, max_size=6)
 budgets = st.fractions(min_value=Fraction(1, 100), max_value=100)

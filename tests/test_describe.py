@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from shoal.columns.declaration import Declaration
-from shoal.columns.describe import Described, describe
+from shoal.columns.description import Described, describe
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError, Problems
 from shoal.io import read

@@ -38,7 +38,7 @@ from shoal.io import read
 from shoal.mechanisms.kanonymity.grouping_algorithms import close_groups, diversify
 from shoal.mechanisms.kanonymity.swap_algorithms import dissect, swap_ranking
 from shoal.query.facts import prepare as prepare_queries
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 from shoal.tuning.grid import Figure
 from tests.repeatable import words_of
 

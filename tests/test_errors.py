@@ -298,7 +298,7 @@ def test_an_error_about_an_option_names_its_flag_once() -> None:
 def test_every_flag_that_is_named_exists() -> None:
     """All names that are translated are options of some command."""
     from shoal.cli import app
-    from shoal.mechanisms.parameters import DECLARATIONS
+    from shoal.mechanisms.parameter_fields import DECLARATIONS
     from shoal.mechanisms.registry import parameters
 
     commands = [command.cls for command in app.registered_commands if hasattr(command.cls, "flags")]

@@ -15,9 +15,9 @@ import pytest
 from pyarrow import parquet
 
 from shoal.cli import run
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.engines.local import LocalRunner
-from shoal.evaluation.excerpt import MOST_ROWS
+from shoal.evaluation.pair import MOST_ROWS
 from shoal.io import read, write
 from shoal.mechanisms.method import ShareNoise
 from shoal.partition.multivariate import _choice
@@ -34,8 +34,8 @@ from shoal.release.estimate import (
     probed,
 )
 from shoal.release.in_parts import run as engines
-from shoal.release.protect import Preparation, prepare
-from shoal.release.publish import Delivery, Planned, plan
+from shoal.release.protection import Preparation, prepare
+from shoal.release.publication import Delivery, Planned, plan
 from shoal.survey import survey, survey_schema
 from tests.conftest import slow_ones
 

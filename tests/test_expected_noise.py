@@ -19,8 +19,8 @@ from shoal.io import read
 from shoal.mechanisms.registry import configured
 from shoal.noise import Seeded
 from shoal.progress import silent
-from shoal.release.expected_noise import drowned, noise_of, public_description
-from shoal.release.protect import prepare
+from shoal.release.forecast import drowned, noise_of, public_description
+from shoal.release.protection import prepare
 from tests.conftest import examples
 
 # what is announced for shares of rows holds within these factors: for every column and pair, and on average over them

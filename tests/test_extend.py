@@ -29,7 +29,7 @@ from shoal.evaluation.measures import Measure, register_measure
 from shoal.extend import Pair, pairs, register_method, register_noise, register_partition
 from shoal.mechanisms import forms, partition_stage
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameters import parameter, shared
+from shoal.mechanisms.parameter_fields import parameter, shared
 from shoal.mechanisms.recipe import load_recipe, recipe_text
 from shoal.mechanisms.registry import method_class
 from shoal.noise import Source, discrete_laplace, families

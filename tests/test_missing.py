@@ -36,10 +36,9 @@ from typer.testing import CliRunner
 
 import shoal
 from shoal.cli import app
-from shoal.columns.attribute import Attribute
-from shoal.columns.describe import InMemory
+from shoal.columns.attribute import Attribute, patterns, settle_gaps
+from shoal.columns.description import InMemory
 from shoal.columns.kinds import Lattice
-from shoal.columns.missing import patterns, settle_gaps
 from shoal.errors import ClaimError, InputError, OptionError, Problems
 from shoal.io import read
 from shoal.mechanisms.partition_stage import Group, partition_group

@@ -42,7 +42,7 @@ from shoal.cli.options import recipe_arguments
 from shoal.errors import InputError, OptionError
 from shoal.io import read
 from shoal.mechanisms.recipe import load_recipe, recipe_text
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 from tests.conftest import slow_ones
 
 every_method = pytest.mark.parametrize("method", METHODS)

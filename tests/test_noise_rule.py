@@ -19,7 +19,7 @@ from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms.registry import configured, method_class
 from shoal.noise import LatticeBox, LatticeStaircase
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 
 DOMAINS = {"a": (0, 100), "b": (0, 1000)}
 

@@ -26,8 +26,8 @@ from shoal.evaluation.attacks import attack
 from shoal.ledger import open_ledger
 from shoal.mechanisms.registry import parameters
 from shoal.progress import watched
-from shoal.release.publish import CHARGING, Delivery, opened, plan
-from shoal.release.rehearse import Declared
+from shoal.release.publication import CHARGING, Delivery, opened, plan
+from shoal.release.rehearsal import Declared
 from shoal.report import bundle_report, internal_report
 
 N = 40
@@ -330,7 +330,7 @@ def test_the_engine_follows_from_the_size_of_the_file(
 ) -> None:
     parquet.write_table(pa.table(columns()), tmp_path / "in.parquet")
     chosen = {}
-    monkeypatch.setattr("shoal.release.publish._LARGE", 2 * N)
+    monkeypatch.setattr("shoal.release.publication._LARGE", 2 * N)
     for name, more in (("own", {}), ("text", {"na": ["?"]}), ("measured", {"evaluate": True})):
         made = shoal.publish(tmp_path / "in.parquet", **SETTINGS, out=tmp_path / name, seed=2, **more)
         chosen[name] = made.engine
@@ -354,7 +354,7 @@ def test_a_large_table_is_estimated_and_a_plan_spends_nothing(
     assert files(tmp_path) == set()
     assert not Path(ledger).exists()
     assert repr(settled).startswith("<Preparation of a release with ranking-dp, nothing is spent yet")
-    monkeypatch.setattr("shoal.release.publish._WORTH_AN_ESTIMATE", 10)
+    monkeypatch.setattr("shoal.release.publication._WORTH_AN_ESTIMATE", 10)
     published = settled.carry_out()
     assert published.folder.is_dir()
     assert everything(tmp_path / "more").estimate is not None

@@ -9,7 +9,7 @@ import pytest
 
 import shoal
 from shoal.errors import OptionError
-from shoal.release.rehearse import made_up_people
+from shoal.release.rehearsal import made_up_people
 
 SCHEMA = shoal.Schema.from_dict(
     {

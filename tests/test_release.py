@@ -14,7 +14,7 @@ from samples import LIBRARIES, column, frame
 import shoal
 from shoal.io import read
 from shoal.noise import source as noise_source
-from shoal.release.protect import carry_out, prepare
+from shoal.release.protection import carry_out, prepare
 
 N = 60
 

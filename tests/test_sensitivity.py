@@ -17,7 +17,7 @@ import shoal.noise.families
 from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import round_up_scale
 from shoal.partition import Partition, mdav, ranking
-from shoal.privacy.budget import split_budget
+from shoal.privacy.accountant import split_budget
 
 Data = tuple[int, ...]
 REMAINDERS = ("middle", "last", "first")

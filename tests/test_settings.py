@@ -17,11 +17,11 @@ from shoal.cli.command import Flag
 from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
 from shoal.extend import _OPTIONS
-from shoal.mechanisms.parameters import DECLARATIONS, SHARED, Parameter
+from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
 from shoal.mechanisms.recipe import load_recipe
 from shoal.mechanisms.registry import configured, method_class, names, parameters
 from shoal.noise.families import NOISES
-from shoal.release.rehearse import Declared
+from shoal.release.rehearsal import Declared
 from tools.settings_page import PAGE, with_section
 
 SETTINGS = parameters()

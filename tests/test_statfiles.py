@@ -565,7 +565,7 @@ def test_a_name_that_cannot_be_written_is_refused_before_the_work(
 ) -> None:
     survey().rename(columns={"age": "age in years"}).to_csv(tmp_path / "in.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("shoal.release.publish.carry_out", lambda *_: pytest.fail("the budget was spent"))
+    monkeypatch.setattr("shoal.release.publication.carry_out", lambda *_: pytest.fail("the budget was spent"))
     words = [
         "--method",
         "ranking-dp",

@@ -15,13 +15,13 @@ from pyarrow import parquet
 import shoal
 from shoal.cli import run
 from shoal.columns.circumstances import Recorded
-from shoal.columns.publication import Publication
+from shoal.columns.schema import Publication
 from shoal.io import read
 from shoal.mechanisms.registry import method_class, names
 from shoal.privacy import Adjacency
 from shoal.privacy.statement import declaration, recorded_words, three_parts
 from shoal.privacy.verdict import DECISION_CODES, DECISIONS, RULES, Reason, rules_table
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 from shoal.release.uses import Uses
 from shoal.report import internal_report, public_report
 from shoal.studio.guarantee import Recipe

@@ -18,7 +18,7 @@ from shoal.cli import run
 from shoal.errors import InputError, JournalWarning, OptionError
 from shoal.io import write
 from shoal.journal import PLACE, Journal
-from shoal.release.publish import Delivery, plan
+from shoal.release.publication import Delivery, plan
 from shoal.survey import survey, survey_schema
 
 Captured = pytest.CaptureFixture[str]
@@ -408,7 +408,7 @@ def test_a_release_that_fails_is_not_noted(monkeypatch: pytest.MonkeyPatch) -> N
     def failing(*_: object, **__: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr("shoal.release.publish.save_bundle", failing)
+    monkeypatch.setattr("shoal.release.publication.save_bundle", failing)
     with pytest.raises(OSError, match="no space"):
         shoal.publish("survey.csv", survey_schema(), out="one", dataset="people", **SETTINGS)
     assert kinds() == []

@@ -216,7 +216,7 @@ def costs() -> tuple[Cost, ...]:
         ),
         Cost(
             "an engine",
-            "`release/publish.py` chooses it; what it does is a runner like `engines/local.py`",
+            "`release/publication.py` chooses it; what it does is a runner like `engines/local.py`",
         ),
         Cost("a window on top", "a call of `shoal.publish`"),
     )

@@ -16,7 +16,7 @@ from shoal.io import read
 from shoal.mechanisms.registry import method_class
 from shoal.noise import Source
 from shoal.progress import Progress
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 from tools.broken_mechanisms import FLAWS
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from shoal.mechanisms.parameters import DECLARATIONS, Parameter
+from shoal.mechanisms.parameter_fields import DECLARATIONS, Parameter
 from shoal.mechanisms.registry import method_class, names, parameters, taken_by
 
 PAGE = Path(__file__).parents[1] / "docs" / "methods.md"

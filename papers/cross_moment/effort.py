@@ -19,7 +19,7 @@ from papers.texts import wording
 from shoal.io import read
 from shoal.mechanisms.registry import names
 from shoal.progress import silent
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 
 heading = wording("cross_moment/texts")
 

@@ -16,7 +16,7 @@ from shoal.io import read
 from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.noise import Seeded
 from shoal.progress import silent
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from papers.textbook import histogram_cells, laplace_loss
 from papers.texts import judging
 from shoal.noise import Seeded, Source
 from shoal.partition import mdav, ranking
-from shoal.release.protect import carry_out
+from shoal.release.protection import carry_out
 
 judge = judging("mdai2017/texts")
 

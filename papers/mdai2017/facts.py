@@ -17,7 +17,7 @@ from papers.desk import Desk, read_table
 from papers.mdai2017.curves import Point, setting
 from papers.mdai2017.printed import CENSUS_4, EIA_11, REFERENCE_LOSS
 from shoal.partition import Partition, best_k, expected_error, mdav, normalise, optimal, ranking
-from shoal.privacy.budget import split_budget
+from shoal.privacy.accountant import split_budget
 
 Floats = NDArray[np.float64]
 # where replaced records and attribute groups are looked at

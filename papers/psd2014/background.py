@@ -20,7 +20,7 @@ from papers.textbook import attribute_loss, parallel_loss, sequential_loss
 from papers.texts import judging
 from shoal.noise import Seeded
 from shoal.partition import Partition, insensitive, ranking
-from shoal.release.protect import carry_out
+from shoal.release.protection import carry_out
 
 judge = judging("psd2014/texts")
 

@@ -9,8 +9,7 @@ if TYPE_CHECKING:
     from shoal import noise, partition
     from shoal.auditing import Audit, audit
     from shoal.columns.attribute import Attribute
-    from shoal.columns.publication import Publication
-    from shoal.columns.schema import Margin, Schema
+    from shoal.columns.schema import Margin, Publication, Schema
     from shoal.columns.steps import Step
     from shoal.errors import (
         CancelledError,
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
         ShoalError,
     )
     from shoal.evaluation import Estimates, Evaluation, estimates
+    from shoal.evaluation.assessment import Verdict, verdict
     from shoal.evaluation.attacks import AttackReport
     from shoal.evaluation.disclosure import Risk
     from shoal.evaluation.measured import Check
-    from shoal.evaluation.verdict import Verdict, verdict
     from shoal.mechanisms.cluster_methods import (
         IdpCBLS,
         IdpLS,
@@ -45,13 +44,12 @@ if TYPE_CHECKING:
     from shoal.partition import Partition
     from shoal.privacy.statement import PrivacyStatement
     from shoal.release.api import protect, redo
-    from shoal.release.bundle import Bundle
-    from shoal.release.expected_noise import ExpectedNoise, expected_noise
+    from shoal.release.bundle import Bundle, RegistryRecord, registry_record
+    from shoal.release.forecast import ExpectedNoise, expected_noise
     from shoal.release.measure import attack, check, evaluate, risk
-    from shoal.release.protect import Release
-    from shoal.release.publish import Published, publish
-    from shoal.release.registry import RegistryRecord, registry_record
-    from shoal.release.rehearse import Rehearsal, rehearse
+    from shoal.release.protection import Release
+    from shoal.release.publication import Published, publish
+    from shoal.release.rehearsal import Rehearsal, rehearse
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning, tune
 
@@ -71,9 +69,9 @@ _PLACES = {
     "Partition": "shoal.partition",
     "PrivacyStatement": "shoal.privacy.statement",
     "Publication": "shoal.columns.schema",
-    "RegistryRecord": "shoal.release.registry",
-    "registry_record": "shoal.release.registry",
-    "Release": "shoal.release.protect",
+    "RegistryRecord": "shoal.release.bundle",
+    "registry_record": "shoal.release.bundle",
+    "Release": "shoal.release.protection",
     "Risk": "shoal.evaluation.disclosure",
     "risk": "shoal.release.measure",
     "Schema": "shoal.columns.schema",
@@ -83,16 +81,16 @@ _PLACES = {
     "Bundle": "shoal.release.bundle",
     "CancelledError": "shoal.errors",
     "ProblemsError": "shoal.errors",
-    "ExpectedNoise": "shoal.release.expected_noise",
-    "expected_noise": "shoal.release.expected_noise",
-    "Published": "shoal.release.publish",
-    "publish": "shoal.release.publish",
-    "Rehearsal": "shoal.release.rehearse",
+    "ExpectedNoise": "shoal.release.forecast",
+    "expected_noise": "shoal.release.forecast",
+    "Published": "shoal.release.publication",
+    "publish": "shoal.release.publication",
+    "Rehearsal": "shoal.release.rehearsal",
     "redo": "shoal.release.api",
-    "rehearse": "shoal.release.rehearse",
+    "rehearse": "shoal.release.rehearsal",
     "Tuning": "shoal.tuning",
-    "Verdict": "shoal.evaluation.verdict",
-    "verdict": "shoal.evaluation.verdict",
+    "Verdict": "shoal.evaluation.assessment",
+    "verdict": "shoal.evaluation.assessment",
     "attack": "shoal.release.measure",
     "audit": "shoal.auditing",
     "check": "shoal.release.measure",

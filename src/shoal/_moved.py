@@ -19,7 +19,7 @@ MOVED = {
     "shoal.evaluation.disclosure.figures": "shoal.evaluation.disclosure.result",
     "shoal.evaluation.disclosure.loglinear": "shoal.evaluation.disclosure.record_risk",
     "shoal.evaluation.population": "shoal.evaluation.survey",
-    "shoal.evaluation.risk_lines": "shoal.evaluation.verdict",
+    "shoal.evaluation.risk_lines": "shoal.evaluation.assessment",
     "shoal.io.conventions": "shoal.io.text_files",
     "shoal.mechanisms.promises": "shoal.mechanisms.registry",
     "shoal.noise.box_shape": "shoal.noise.box",

@@ -20,7 +20,7 @@ from shoal.errors import ClaimError, OptionError
 from shoal.evaluation.measures import Measure, register_measure
 from shoal.io import Format, register_format
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameters import DECLARATIONS, Parameter, parameter, shared
+from shoal.mechanisms.parameter_fields import DECLARATIONS, Parameter, parameter, shared
 from shoal.mechanisms.partition_stage import _PARTITIONS, PARTITIONS, PartitionStage
 from shoal.mechanisms.registry import names, register
 from shoal.noise.families import _NOISES, NOISES, NoiseFamily

@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 import shoal
-import shoal.release.protect
+import shoal.release.protection
 from shoal.errors import OptionError
 from shoal.io import read
 from shoal.privacy import Accountant
 from shoal.query.facts import prepare as prepare_queries
 from shoal.query.spec import KINDS, answer, cost, parse
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 from shoal.tuning.grid import Setting
 from shoal.tuning.private import choose_privately
 
@@ -53,7 +53,7 @@ def choose(table: pd.DataFrame, ks: tuple[int, ...], epsilon: Fraction) -> Setti
     candidates = {
         Setting("ranking-dp", k): prepare(read(table), declared, "ranking-dp", 1, k, link=False) for k in ks
     }
-    account = Accountant.of({"choice": epsilon}, epsilon, shoal.release.protect.noise_source(None))
+    account = Accountant.of({"choice": epsilon}, epsilon, shoal.release.protection.noise_source(None))
     return choose_privately(candidates, account.spend("choice", epsilon))
 
 

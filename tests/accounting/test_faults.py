@@ -32,7 +32,7 @@ from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import choice
 from shoal.noise.scale import round_up_scale
 from shoal.privacy import OverspendError
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.query.answers import Blur, Linear
 from shoal.query.facts import Neighbours
 from shoal.query.facts import prepare as prepare_queries

@@ -12,7 +12,7 @@ from shoal.io import read
 from shoal.mechanisms.registry import names
 from shoal.mechanisms.tree.intervals import ends_of
 from shoal.noise import Seeded
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 
 from .transcript import recording
 from .worlds import world

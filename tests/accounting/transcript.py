@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import shoal.query.refinement
-import shoal.release.protect
+import shoal.release.protection
 from shoal.noise import Seeded, Source, block, box, choice, entropy, gaussian, laplace, staircase
 from shoal.noise.box import best_centres
 from shoal.noise.entropy import shape_with
@@ -233,7 +233,7 @@ class Run:
         return found
 
 
-_row_orders = shoal.release.protect._row_orders
+_row_orders = shoal.release.protection._row_orders
 _fraction_of = shoal.query.refinement.fraction_of
 
 
@@ -400,7 +400,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         ),
         _fraction_of: fraction_of,
         entropy.source: lambda seed: run.source,
-        shoal.release.protect._row_orders: run.orders,
+        shoal.release.protection._row_orders: run.orders,
     }
 
 

@@ -10,14 +10,14 @@ import numpy as np
 import pandas as pd
 
 import shoal
-import shoal.release.protect
+import shoal.release.protection
 from shoal.errors import ShoalError
 from shoal.io import read
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.registry import method_class, parameters
 from shoal.noise import Source
 from shoal.progress import silent
-from shoal.release.protect import Preparation, carry_out, finished, prepare
+from shoal.release.protection import Preparation, carry_out, finished, prepare
 
 Random = np.random.Generator
 Methods = type[Method]
@@ -128,7 +128,9 @@ class World:
 
     def releases(self) -> Callable[[pd.DataFrame], shoal.Release]:
         """The same as `protect`, again and again: what is public is settled once for either table."""
-        return lambda table: self.carried_out(self.prepared(table), shoal.release.protect.noise_source(None))
+        return lambda table: self.carried_out(
+            self.prepared(table), shoal.release.protection.noise_source(None)
+        )
 
     def carried_out(self, prepared: Preparation, source: Source) -> shoal.Release:
         """The budget spent, with these draws: all that is reserved."""

@@ -216,7 +216,7 @@ def test_seeds_of_search_and_test_differ_and_repeat() -> None:
         seeds.extend(task.seed for task in tasks)
         return [task() for task in tasks]
 
-    prepared = shoal.release.protect.prepare(
+    prepared = shoal.release.protection.prepare(
         shoal.io.read(pa.table({"x": [5]})), method="laplace", epsilon="1", domains=X
     )
     made = auditor.make_stage(prepared.method, prepared.described, "original")
@@ -231,7 +231,7 @@ def test_seeds_of_search_and_test_differ_and_repeat() -> None:
 
 def test_a_mechanism_that_ignores_the_records_is_never_refuted() -> None:
     """Under ε = 0 the bound is above 0 with probability at most 1 - confidence: here never, in 10 audits."""
-    prepared = shoal.release.protect.prepare(
+    prepared = shoal.release.protection.prepare(
         shoal.io.read(pa.table({"x": [0, 50, 100]})), method="laplace", epsilon="1", domains=X
     )
     bounds = [

@@ -284,8 +284,8 @@ def test_long_commands_say_in_a_pipe_how_far_they_are(
     command: str, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(survey(30), Path("few.csv"))
-    monkeypatch.setattr("shoal.cli.terminal._PATIENCE", 0.0)
-    monkeypatch.setattr("shoal.cli.terminal._PACE", 0.0)
+    monkeypatch.setattr("shoal.cli.command._PATIENCE", 0.0)
+    monkeypatch.setattr("shoal.cli.command._PACE", 0.0)
     # of an audit, one pair of neighbours
     monkeypatch.setattr("shoal.auditing.auditor._FEWEST_PAIRS", 1)
     monkeypatch.setattr("shoal.auditing.auditor._FINALISTS", 1)

@@ -56,9 +56,9 @@ LEDGER = ["--ledger", "ledger.sqlite", "--dataset", "people"]
 @pytest.mark.parametrize(
     ("place", "stays"),
     [
-        ("shoal.release.publish.prepare", ""),
+        ("shoal.release.publication.prepare", ""),
         (
-            "shoal.release.publish.carry_out",
+            "shoal.release.publication.carry_out",
             " What was charged to data set 'people' (ε = 1) stays charged.",
         ),
         ("shoal.release.bundle.write", " What was charged to data set 'people' (ε = 1) stays charged."),

@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from shoal import cli
-from shoal.release import publish as command
+from shoal.release import publication as command
 
 DOMAINS = ["--domain", "a=0:1000", "--domain", "b=0.0:1.0"]
 
@@ -72,7 +72,7 @@ def test_a_large_parquet_file_is_worked_through_in_parts_by_itself(
     """The same command with the same seed gives the same rows on both paths."""
     options = ["--method", method, "--epsilon", "1", *DOMAINS, "--seed", "5"]
     assert cli.run(["protect", str(big), *options, "--out", str(tmp_path / "memory")]) == 0
-    monkeypatch.setattr("shoal.release.publish._LARGE", 1000)
+    monkeypatch.setattr("shoal.release.publication._LARGE", 1000)
     # a frame of the whole table would be a mistake here
     monkeypatch.setattr(
         "shoal.io.files._read_path", lambda path: pytest.fail("the table was loaded as a whole")

@@ -105,7 +105,7 @@ def test_interrupted_with_and_without_a_folder(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:
-        broken.setattr("shoal.tuning.work.run_setting", interrupt)
+        broken.setattr("shoal.tuning.tuner.run_setting", interrupt)
         assert run([*WORDS, *SMALL]) == 130
         assert capsys.readouterr().err.endswith("shoal: interrupted, nothing was written.\n")
         assert run([*WORDS, *SMALL, "--out", "out"]) == 130

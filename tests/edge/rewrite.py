@@ -22,7 +22,7 @@ from shoal.mechanisms.pairs.mechanism import told
 from shoal.mechanisms.pairs.method import PairsDP
 from shoal.mechanisms.recipe import load_recipe
 from shoal.release.bundle import write_documents
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 
 
 def stand_in(attribute: Attribute, released: Table, rows: int) -> pa.Array:

@@ -9,7 +9,7 @@ import pytest
 from accounting.transcript import recording, replaying
 
 import shoal
-from shoal.evaluation import verdict as verdicts
+from shoal.evaluation import assessment as verdicts
 from shoal.privacy.verdict import Level, Reason
 from shoal.survey import survey, survey_schema
 

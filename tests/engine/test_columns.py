@@ -12,7 +12,7 @@ from pyarrow import parquet
 
 import shoal
 from shoal.engines import local
-from shoal.release.in_parts import rank_methods, ranks, run, tasks, work
+from shoal.release.in_parts import methods, ranks, run, tasks, work
 
 DOMAINS = {"a b": (0, 1000), "größe": (-5.0, 5.0), "x.y": (0.0, 50.0), "x": (0.0, 1.0)}
 N = 5000
@@ -44,12 +44,10 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "BATCH", 333)
     monkeypatch.setattr(local, "_WAITING", 5000)
     monkeypatch.setattr(tasks, "OUT", 999)
-    for module in (rank_methods, work):
+    for module in (methods, work):
         monkeypatch.setattr(module, "RUN", 256)
-    monkeypatch.setattr(
-        rank_methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 800)
-    )
-    monkeypatch.setattr(rank_methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 1000))
+    monkeypatch.setattr(methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 800))
+    monkeypatch.setattr(methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 1000))
     monkeypatch.setattr("shoal.mechanisms.tree.sample.BLOCK", 512)
 
 

@@ -268,7 +268,7 @@ def test_large_tables_are_worked_through_in_parts(
     printed(capsys, *alone)
     assert chosen[0] == "counting values"
     # the limit of releases
-    from shoal.release import publish
+    from shoal.release import publication as publish
 
     monkeypatch.undo()
     assert getattr(publish, "_LARGE", opened.LARGE) == opened.LARGE

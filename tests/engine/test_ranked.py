@@ -15,13 +15,13 @@ import shoal
 from shoal.io.binary_files import frozen
 from shoal.mechanisms.kanonymity import swap_algorithms
 from shoal.mechanisms.moments import sampling
-from shoal.release import publish as opening
-from shoal.release.in_parts import rank_methods, ranks, tasks, work
-from shoal.release.in_parts import rank_methods as moment_method
-from shoal.release.in_parts import rank_methods as swap_method
+from shoal.release import publication as opening
+from shoal.release.in_parts import methods, ranks, tasks, work
+from shoal.release.in_parts import methods as moment_method
+from shoal.release.in_parts import methods as swap_method
 from shoal.release.in_parts import ranks as neighbours
 from shoal.release.in_parts.run import table_elsewhere, write_release
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 
 DOMAINS = {"a": (0, 1000), "b": (-5.0, 5.0), "c": (0.0, 1.0)}
 N = 600
@@ -58,14 +58,12 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         (moment_method, {"RANGE": 64}),
         (neighbours, {"RANGE": 64, "RUN": 50}),
         (work, {"RUN": 50}),
-        (rank_methods, {"RUN": 50}),
+        (methods, {"RUN": 50}),
     ):
         for name, value in names.items():
             monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(
-        rank_methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 64)
-    )
-    monkeypatch.setattr(rank_methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 100))
+    monkeypatch.setattr(methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 64))
+    monkeypatch.setattr(methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 100))
 
 
 ATTRIBUTES: list[dict[str, Any]] = [

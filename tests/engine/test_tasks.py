@@ -27,7 +27,7 @@ from shoal.noise import Seeded, discrete_laplace, source
 from shoal.noise.entropy import Keyed, computed_again, fresh_key
 from shoal.release.in_parts.run import table_elsewhere, write_release
 from shoal.release.in_parts.tasks import Order
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 
 SHOAL = Path(shoal.__file__).parent
 # who makes keys and starts sessions works on the driver; everything else is sent to tasks

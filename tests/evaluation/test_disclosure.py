@@ -29,7 +29,7 @@ from shoal.evaluation.disclosure.record_risk import (
 )
 from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
 from shoal.partition.frequencies import approximate, as_wildcard, exact, frequencies_one_by_one
-from shoal.partition.patterns import MISSING, patterns
+from shoal.partition.row_patterns import MISSING, patterns
 
 
 @st.composite

@@ -13,7 +13,7 @@ import shoal
 from shoal.evaluation.disclosure.record_risk import main_effects, population_uniques
 from shoal.io import read
 from shoal.partition.frequencies import approximate, exact
-from shoal.partition.patterns import coded, patterns
+from shoal.partition.row_patterns import coded, patterns
 
 # float32 inside the reference
 DIS = 3e-7

@@ -37,7 +37,7 @@ from shoal.partition.groups import (
     ratio_distances,
     units_of_groups,
 )
-from shoal.partition.patterns import patterns
+from shoal.partition.row_patterns import patterns
 
 Ints = NDArray[np.int64]
 

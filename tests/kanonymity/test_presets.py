@@ -23,7 +23,7 @@ from shoal.partition.groups import count_groups, ratio_distances
 from shoal.partition.multivariate import mdav_mixed
 from shoal.privacy import OverspendError
 from shoal.progress import silent
-from shoal.release.protect import finished, prepare
+from shoal.release.protection import finished, prepare
 
 FAMILY = ("k-anonymity", "swap-mdav", "swap-ranking", "t-closeness", "anatomy")
 

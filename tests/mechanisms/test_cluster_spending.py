@@ -27,7 +27,7 @@ from shoal.noise import Seeded
 from shoal.privacy import Accountant, OverspendError, Parallel
 from shoal.progress import silent
 from shoal.release.in_parts.run import table_elsewhere, write_release
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 from tests.conftest import examples
 
 CLUSTERS = ("laplace", "mdav-dp", "ranking-dp", "optimal-dp", "idp-ls", "idp-cbls", "insensitive-dp")

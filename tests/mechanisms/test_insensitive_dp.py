@@ -25,7 +25,7 @@ from shoal.mechanisms.insensitive_published import noisy_rows
 from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import LatticeStaircase, Seeded
 from shoal.partition import Partition, insensitive
-from shoal.release.protect import carry_out, prepare
+from shoal.release.protection import carry_out, prepare
 
 DOMAINS = {"a": (0, 100), "b": (0, 1000)}
 

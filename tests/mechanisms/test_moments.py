@@ -22,7 +22,7 @@ from shoal.mechanisms.moments import mechanism
 from shoal.mechanisms.moments.spectra import MomentPlan, Spectra, lattice_step
 from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded, round_up_scale
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 from shoal.report.findings import of_bundle
 
 NAMES = ("income", "tax", "rent")

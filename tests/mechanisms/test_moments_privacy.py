@@ -22,7 +22,7 @@ from shoal.mechanisms.moments import statistics as coefficients
 from shoal.mechanisms.moments.spectra import Spectrum
 from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 from tests.conftest import examples, slow_ones
 
 COEFFICIENTS = [f"xm-{number}" for number in (1, 2, 3, 4, 5, 7, 8, 9, 10, 12, 20, 21, 23, 24, 26)]

@@ -19,8 +19,8 @@ from shoal.errors import OptionError
 from shoal.io import read
 from shoal.noise import source as noise_source
 from shoal.partition import best_k, expected_error, optimal, ranking
-from shoal.privacy.budget import split_budget
-from shoal.release.protect import carry_out, prepare
+from shoal.privacy.accountant import split_budget
+from shoal.release.protection import carry_out, prepare
 from tests.conftest import data_file
 
 DOMAINS = {"a": (0, 1000), "b": (0, 500)}

@@ -24,7 +24,7 @@ from shoal.mechanisms.pairs.budget import OF_ALL, OF_ONE, OF_ROWS, OF_THREE, OF_
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, Currency, OverspendError
 from shoal.progress import silent
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 from tests.conftest import examples
 
 DELTA = "0.000001"

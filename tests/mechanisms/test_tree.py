@@ -17,7 +17,7 @@ from shoal.errors import ClaimError, OptionError
 from shoal.io import read
 from shoal.mechanisms.recipe import load_recipe
 from shoal.noise import Seeded
-from shoal.release.protect import carry_out, prepare
+from shoal.release.protection import carry_out, prepare
 
 REBUILDS = ("uniform", "centroid", "normal")
 

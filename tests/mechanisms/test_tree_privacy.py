@@ -25,7 +25,7 @@ from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import Seeded, choice
 from shoal.privacy import Accountant, Spend
 from shoal.progress import silent
-from shoal.release.protect import prepare
+from shoal.release.protection import prepare
 from tests.conftest import examples, slow_ones
 
 LAST = 4

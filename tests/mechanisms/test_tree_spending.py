@@ -25,7 +25,7 @@ from shoal.mechanisms.tree.layout import BY_ROWS, ROWS, Layout
 from shoal.noise import Seeded, discrete_laplace, exponential_choice
 from shoal.privacy import Accountant, OverspendError, Spend
 from shoal.progress import silent
-from shoal.release.protect import Preparation, carry_out, prepare
+from shoal.release.protection import Preparation, carry_out, prepare
 
 LEVELS = ["none", "primary", "degree"]
 # what is declared, and values with both ends among them

@@ -9,7 +9,7 @@ import pytest
 
 from shoal.errors import OptionError
 from shoal.partition import best_k, expected_error, ranking
-from shoal.partition.rank_groups import enlarged_group, group_sizes
+from shoal.partition.univariate import enlarged_group, group_sizes
 
 REMAINDERS = ("middle", "last", "first")
 

@@ -14,7 +14,7 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.noise import Source
 from shoal.query.facts import Neighbours, QueryTable, prepare
-from shoal.query.parsing import Offer
+from shoal.query.where import Offer
 
 # a value and a group; None is a missing value
 Row = tuple[Any, ...]

@@ -20,9 +20,9 @@ from shoal.noise import Seeded
 from shoal.privacy import Accountant
 from shoal.query import protocols
 from shoal.query.facts import Facts, Neighbours, QueryTable, prepare
-from shoal.query.parsing import Offer
 from shoal.query.refinement import Refined
 from shoal.query.spec import KINDS, answer, canonical, cost, delta, parse, preview
+from shoal.query.where import Offer
 from shoal.taxonomy import Taxonomy
 from tests.conftest import examples
 

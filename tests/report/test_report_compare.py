@@ -16,11 +16,12 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.io import Table, read
-from shoal.report.compare import (
+from shoal.report.comparison import (
     BINS,
     MOST_LABELS,
     MOST_PAIRS,
     OTHER,
+    Ends,
     bin_edges,
     compare,
     correlate,
@@ -30,7 +31,6 @@ from shoal.report.compare import (
 )
 from shoal.report.figures import attribute_sections, relation_sections
 from shoal.report.findings import Subject, of_release
-from shoal.report.source import Ends
 
 LEVELS = ("none", "school", "degree")
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 import shoal
+from shoal.evaluation.assessment import MOST_LINKED, linkage_line, verdict
 from shoal.evaluation.linkage import record_linkage
-from shoal.evaluation.verdict import MOST_LINKED, linkage_line, verdict
 from shoal.io import read
 from shoal.report import internal_report
 from shoal.report.findings import attacked, find, of_release

@@ -17,10 +17,10 @@ from samples import LIBRARIES, frame
 
 import shoal
 from shoal.cli import run
-from shoal.evaluation.excerpt import excerpt, released_rows, some_rows
-from shoal.evaluation.verdict import verdict
+from shoal.evaluation.assessment import verdict
+from shoal.evaluation.pair import excerpt, released_rows, some_rows
 from shoal.io import Table, read, write
-from shoal.release import report_in_parts as sources
+from shoal.release import reports as sources
 from shoal.report import findings, internal_report
 
 COMPARED = (

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.columns.circumstances import MOST_EPSILON
+from shoal.evaluation.assessment import MATTERS, MOST_LINKED, RiskLine, verdict
 from shoal.evaluation.learning import wilson
-from shoal.evaluation.verdict import MATTERS, MOST_LINKED, RiskLine, verdict
 from shoal.privacy.claims import MODELS
 from shoal.privacy.verdict import (
     DECISIONS,

@@ -11,7 +11,7 @@ import pytest
 
 from shoal.errors import InputError
 from shoal.io import Conventions, write
-from shoal.release.publish import Planned
+from shoal.release.publication import Planned
 from shoal.studio.guarantee import Recipe
 from shoal.studio.runs import buy, release
 from shoal.studio.session import Desks, sweep

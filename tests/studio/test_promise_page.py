@@ -15,11 +15,11 @@ import pytest
 from registries import forgotten_afterwards
 
 import shoal
-from shoal.evaluation.verdict import verdict
+from shoal.evaluation.assessment import verdict
 from shoal.extend import register_method
 from shoal.io import read
 from shoal.journal import Journal
-from shoal.mechanisms.parameters import shared
+from shoal.mechanisms.parameter_fields import shared
 from shoal.mechanisms.recipe import load_recipe
 from shoal.mechanisms.registry import names
 from shoal.privacy.claims import MODELS

@@ -10,7 +10,7 @@ from taxonomy_oracle import trees
 
 from shoal.errors import InputError, OutputError
 from shoal.taxonomy import Taxonomy
-from shoal.taxonomy.files import csv_pairs
+from shoal.taxonomy.tree import csv_pairs
 
 TREE = Taxonomy.from_dict({"Any": {"Animal": ["cat", "dog"], "Plant": ["oak tree"]}})
 

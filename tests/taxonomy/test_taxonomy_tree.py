@@ -12,8 +12,7 @@ from taxonomy_oracle import ancestor_set, trees
 
 from shoal.errors import InputError
 from shoal.taxonomy import Taxonomy
-from shoal.taxonomy.links import MOST_LEVELS
-from shoal.taxonomy.tree import as_taxonomy
+from shoal.taxonomy.tree import MOST_LEVELS, as_taxonomy
 
 SPORTS = {"sport": {"water": ["sailing", "swimming"], "field": ["soccer"], "chess": {}}}
 

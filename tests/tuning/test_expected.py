@@ -19,7 +19,7 @@ from shoal.mechanisms.clusters import Clusters
 from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import Seeded
 from shoal.progress import silent
-from shoal.release.protect import Preparation, carry_out, prepare
+from shoal.release.protection import Preparation, carry_out, prepare
 from shoal.survey import survey, survey_schema
 from shoal.tuning.expected import expected_errors, expected_measures, has_closed_form
 from tests.conftest import examples, slow_ones

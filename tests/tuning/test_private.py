@@ -20,9 +20,9 @@ from shoal.io import read
 from shoal.mechanisms.recipe import load_recipe
 from shoal.noise import Seeded, Source
 from shoal.partition import ranking
-from shoal.partition.rank_groups import group_sizes
+from shoal.partition.univariate import group_sizes
 from shoal.privacy import Accountant, OverspendError
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 from shoal.survey import survey, survey_schema
 from shoal.tuning.grid import Setting
 from shoal.tuning.private import (

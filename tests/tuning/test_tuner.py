@@ -19,7 +19,7 @@ from shoal.mechanisms.recipe import load_recipe
 from shoal.mechanisms.registry import DEFAULT_METHOD
 from shoal.survey import survey, survey_schema
 from shoal.text import Message
-from shoal.tuning import expected, work
+from shoal.tuning import expected, tuner
 from shoal.tuning.grid import DEFAULT_METHODS, over_seeds
 
 COLUMNS = ["age", "income", "tax"]
@@ -228,7 +228,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[int, ...]]
         done.append((f"{prepared.method.name} {prepared.method.k}", tuple(seeds)))
         return expected.run_setting(prepared, seeds, target)
 
-    monkeypatch.setattr(work, "run_setting", count)
+    monkeypatch.setattr(tuner, "run_setting", count)
     return done
 
 
@@ -269,13 +269,13 @@ def test_an_interruption_in_the_middle_keeps_what_is_finished(
             raise KeyboardInterrupt
         return expected.run_setting(*arguments)
 
-    monkeypatch.setattr(work, "run_setting", stop)
+    monkeypatch.setattr(tuner, "run_setting", stop)
     with pytest.raises(KeyboardInterrupt):
         tuned(out=tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["runs.jsonl"]
     done = (tmp_path / "out" / "runs.jsonl").read_text("utf-8")
     assert done.count('"seed": 1') >= 2
-    monkeypatch.setattr(work, "run_setting", expected.run_setting)
+    monkeypatch.setattr(tuner, "run_setting", expected.run_setting)
     assert tuned(out=tmp_path / "out").to_dict() == tuned().to_dict()
 
 
@@ -372,7 +372,7 @@ def test_an_estimate_comes_before_the_work() -> None:
 def test_bad_arguments_are_refused_before_any_work(
     options: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(work, "run_setting", None)
+    monkeypatch.setattr(tuner, "run_setting", None)
     with pytest.raises((OptionError, InputError), match=words):
         tuned(**{"methods": ["ranking-dp"], **options})
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal import summaries
+from shoal import display
 from shoal.auditing.statistics import (
     LEARNT,
     Computed,
@@ -28,7 +28,7 @@ from shoal.auditing.statistics import (
 )
 from shoal.auditing.trial import Domain, Pair, Released, Stage, World, find_pairs, make_stage, release
 from shoal.columns.declaration import read_as_asked
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, closest
@@ -38,7 +38,7 @@ from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.progress import Progress, silent
-from shoal.release.protect import Preparation, prepare
+from shoal.release.protection import Preparation, prepare
 from shoal.text import Message
 from shoal.workers import Run, available_cores, pool
 
@@ -90,7 +90,7 @@ class Attack:
     bound: float
 
 
-@displayed(summaries.of_audit)
+@displayed(display.of_audit)
 @dataclass(frozen=True, slots=True)
 class Audit:
     """A lower bound on the real ε of a mechanism, with its confidence.
@@ -249,7 +249,7 @@ def audit_prepared(
     run: Callable[[World, Source], Released] = release,
     yardstick: Any = None,
 ) -> Audit:
-    """`audit` for what `shoal.release.protect.prepare` returns; `run` replaces the mechanism by a broken one.
+    """`audit` for what `shoal.release.protection.prepare` returns; `run` replaces the mechanism by a broken one.
 
     A method without ε of its own is measured against the `yardstick`.
     """

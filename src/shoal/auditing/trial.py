@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.io import read
@@ -24,9 +24,9 @@ from shoal.mechanisms.method import Method
 from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import silent
-from shoal.release.protect import published_columns
+from shoal.release.protection import published_columns
 from shoal.text import Message
 
 Columns = Mapping[str, NDArray[Any]]

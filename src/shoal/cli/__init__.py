@@ -12,8 +12,7 @@ import typer
 
 from shoal._version import __version__
 from shoal.cli import first_steps, ledger, measure, options, protect, serve, tune
-from shoal.cli.command import Commands, Flag, add_table_command, unknown_flag
-from shoal.cli.terminal import complain
+from shoal.cli.command import Commands, Flag, add_table_command, complain, unknown_flag
 from shoal.errors import ShoalError, ShoalWarning
 
 # typer ships its own copy of click in some versions and imports it in others; this is the base either way

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli import options
-from shoal.cli.command import Flag, flag
-from shoal.cli.terminal import (
+from shoal.cli.command import (
+    Flag,
     complain,
+    flag,
     messages,
     print_json,
     print_table,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from shoal.columns.schema import Schema
     from shoal.evaluation import Evaluation
     from shoal.io import Table
-    from shoal.release.protect import Release
+    from shoal.release.protection import Release
 
 
 def schema_flags() -> tuple[Flag, ...]:
@@ -171,7 +172,7 @@ def demo(
     Example: shoal demo
     """
     from shoal.evaluation import evaluate
-    from shoal.evaluation.verdict import verdict
+    from shoal.evaluation.assessment import verdict
     from shoal.io import write
     from shoal.io.folders import check_output, staged
     from shoal.release.api import protect
@@ -226,7 +227,7 @@ def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
     """What each method promises and what it is still good for."""
     from rich.table import Table
 
-    from shoal.evaluation.verdict import USE_WORDS, verdict
+    from shoal.evaluation.assessment import USE_WORDS, verdict
     from shoal.text import roughly
 
     heads = ("method", "promise, ε = 1", "traced back", "averages move", "relations kept", "usefulness")

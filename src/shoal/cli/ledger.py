@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli import options
-from shoal.cli.command import Commands
-from shoal.cli.terminal import complain, messages, print_json, results
+from shoal.cli.command import Commands, complain, messages, print_json, results
 from shoal.errors import InputError, OptionError, OutputError
 from shoal.text import Message
 
@@ -86,7 +85,7 @@ def open_budget(
     from shoal.decimals import decimal_text
     from shoal.ledger import open_ledger
     from shoal.ledger.entry import SYMBOLS
-    from shoal.ledger.units import opened_budget
+    from shoal.ledger.releases import opened_budget
 
     wanted = opened_budget(dataset, neighbours, epsilon, delta, rho, unit, max_rows)
     opened = open_ledger(address)
@@ -124,7 +123,7 @@ def unit(
     from shoal.columns.schema import ROW, unit_words
     from shoal.errors import OptionError
     from shoal.ledger import open_ledger
-    from shoal.ledger.units import declare_unit
+    from shoal.ledger.releases import declare_unit
 
     if what == ROW and max_rows is not None:
         raise OptionError("max-rows-persons-who-values-column")

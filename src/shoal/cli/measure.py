@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli import options
-from shoal.cli.command import Flag
-from shoal.cli.terminal import (
+from shoal.cli.command import (
+    Flag,
     complain,
     interruptibly,
     messages,
@@ -147,7 +147,7 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 
       shoal evaluate people.csv release/data.csv --target 'income>30000'
     """
-    from shoal.evaluation.verdict import verdict
+    from shoal.evaluation.assessment import verdict
     from shoal.release.measure import data_of, in_memory_because
     from shoal.report.findings import bundle_of
 
@@ -604,7 +604,7 @@ def report(
     from shoal.columns.declaration import read_declared
     from shoal.privacy.verdict import public_verdict
     from shoal.release.measure import in_memory_because
-    from shoal.release.report_in_parts import report_in_parts
+    from shoal.release.reports import report_in_parts
     from shoal.report import bundle_report
     from shoal.report.findings import of_bundle
 
@@ -701,7 +701,7 @@ def registry(
 
       shoal registry release --out deployment.yaml
     """
-    from shoal.release.registry import registry_record
+    from shoal.release.bundle import registry_record
 
     if out is not None:
         check_place(out)

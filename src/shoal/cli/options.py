@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shoal.engines.runner import Runner
     from shoal.io import Table
     from shoal.journal import Kind
-    from shoal.mechanisms.parameters import Parameter
+    from shoal.mechanisms.parameter_fields import Parameter
     from shoal.release.measure import Where
 
 
@@ -164,7 +164,7 @@ def data(name: str = "data") -> Flag:
 
 def about_the_table() -> tuple[Flag, ...]:
     """What a caller says about a table."""
-    from shoal.mechanisms.parameters import DECLARATIONS
+    from shoal.mechanisms.parameter_fields import DECLARATIONS
 
     found = {name: _of_declaration(known) for name, known in DECLARATIONS.items()}
     # what a private choice cost and bought stands in a recipe only
@@ -175,7 +175,7 @@ def about_the_table() -> tuple[Flag, ...]:
 
 def about_the_verdict() -> tuple[Flag, ...]:
     """What a caller says about whether a release may be published."""
-    from shoal.mechanisms.parameters import DECLARATIONS
+    from shoal.mechanisms.parameter_fields import DECLARATIONS
 
     return tuple(_of_declaration(DECLARATIONS[name]) for name in VERDICT)
 
@@ -419,7 +419,7 @@ def note_use(
 
     The custodian is told where the same content is known under another name.
     """
-    from shoal.cli.terminal import complain
+    from shoal.cli.command import complain
     from shoal.release.uses import folder_of, noted
 
     folder = {} if released is None else {"folder": folder_of(released)}

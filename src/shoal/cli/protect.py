@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.cli import options
-from shoal.cli.command import Flag
-from shoal.cli.terminal import (
+from shoal.cli.command import (
+    Flag,
     charge_words,
     complain,
     interruptibly,
@@ -30,9 +30,9 @@ from shoal.text import counted
 
 if TYPE_CHECKING:
     from shoal.mechanisms.method import Method
-    from shoal.release.expected_noise import ExpectedNoise
-    from shoal.release.publish import Planned, Published
-    from shoal.release.rehearse import Rehearsal
+    from shoal.release.forecast import ExpectedNoise
+    from shoal.release.publication import Planned, Published
+    from shoal.release.rehearsal import Rehearsal
 
 
 _LONG_SECONDS = 60
@@ -71,7 +71,7 @@ _HELP = """Protect a table and write a bundle that may be published.
 
 def protect_flags() -> tuple[Flag, ...]:
     """The options of `shoal protect`."""
-    from shoal.release.publish import ENGINES
+    from shoal.release.publication import ENGINES
 
     return (
         options.data(),
@@ -152,7 +152,7 @@ def protect_flags() -> tuple[Flag, ...]:
 def protect(typed: Mapping[str, Any]) -> None:
     from shoal.io import known_format
     from shoal.io.folders import place
-    from shoal.release.publish import Delivery, opened, plan
+    from shoal.release.publication import Delivery, opened, plan
 
     dry_run, as_json = typed["dry_run"], typed["json"]
     if typed["rehearse"]:
@@ -311,7 +311,7 @@ def emptied_lines(internal: Mapping[str, Any]) -> list[str]:
 
 
 def _say(published: Published, as_json: bool, everything: bool, given: Mapping[str, Any]) -> None:
-    from shoal.evaluation.verdict import verdict
+    from shoal.evaluation.assessment import verdict
 
     release, measured = published.release, published.evaluation
     found = verdict(release, measured)
@@ -402,8 +402,8 @@ rehearse.__doc__ = inspect.cleandoc(_REHEARSE_HELP)
 
 def rehearse_typed(typed: Mapping[str, Any]) -> None:
     """Rehearse what was typed for this command or for `shoal protect --rehearse`."""
-    from shoal.release.rehearse import PEOPLE
-    from shoal.release.rehearse import rehearse as run
+    from shoal.release.rehearsal import PEOPLE
+    from shoal.release.rehearsal import rehearse as run
 
     arguments = options.recipe_arguments(typed)
     if typed["columns"]:

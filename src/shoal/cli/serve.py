@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.command import Commands, Flag
-from shoal.cli.terminal import messages, print_json, results
+from shoal.cli.command import Commands, Flag, messages, print_json, results
 from shoal.errors import InputError, needs_extra
 
 DEMO_TOKEN = "analyst.token"

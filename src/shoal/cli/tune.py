@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from shoal.cli import options
-from shoal.cli.command import Flag
-from shoal.cli.terminal import complain, print_json, progress_bar, results, say_note, say_verdict, worded
+from shoal.cli.command import Flag, complain, print_json, progress_bar, results, say_note, say_verdict, worded
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
@@ -67,7 +66,7 @@ _NAMED = (
 def tune_flags() -> tuple[Flag, ...]:
     """The options of `shoal tune`: what is compared, and the settings that all compared methods share."""
     from shoal.evaluation.measures import ranked_by
-    from shoal.mechanisms.parameters import SHARED
+    from shoal.mechanisms.parameter_fields import SHARED
     from shoal.privacy.claims import MODELS
 
     splits, noises = (", ".join(SHARED[name].choices) for name in ("split", "noise"))

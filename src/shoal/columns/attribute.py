@@ -1,4 +1,4 @@
-"""Attributes: kind, role, type and public domain of a column."""
+"""Attributes: kind, role, type, public domain and missing values of a column."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from shoal import summaries
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal import display
 from shoal.columns.kinds import (
     DEFAULT_REAL_STEPS,
     ISO_DAY,
@@ -23,15 +26,119 @@ from shoal.columns.kinds import (
     day_number,
     kind_of_type,
 )
-from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text, decimals_of, exact, written_decimals
-from shoal.display import displayed
-from shoal.errors import InputError, OptionError, closest
+from shoal.display import displayed, internal
+from shoal.errors import InputError, OptionError, Problems, closest
 from shoal.io import ColumnType, known_type
 from shoal.io.cell_types import DAY_TYPES
 from shoal.io.common import DateFormat
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.columns.description import Absent, Records
+
+
+POLICIES: Mapping[str, str] = {
+    "error": "a missing value is an error",
+    "keep": "a missing value may occur in the release, in the way that the claim of the method covers",
+    "drop": "rows with a missing value are left out; the number of rows then depends on the records",
+    "category": "a missing value counts as one more value",
+    "separate": "rows with missing values form clusters of their own, and the values stay missing",
+}
+
+
+# codes for missing values are few: does not know, refused, not applicable
+_MOST_CODES = 4
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Gaps:
+    """Where values are missing, after the policies were applied.
+
+    Attributes:
+        kept: numbers of the rows that take part, None for all.
+        separate: for each column with such gaps, which of the kept rows have one.
+        dropping, separating: a column has that policy, whether or not it was needed.
+    """
+
+    kept: NDArray[np.int64] | None
+    separate: Mapping[str, NDArray[np.bool_]]
+    dropping: bool
+    separating: bool
+
+
+def settle_gaps(
+    absent: Mapping[str, Absent], policies: Mapping[str, str], records: Records, problems: Problems
+) -> Gaps:
+    """Apply each column's policy to its missing values.
+
+    Args:
+        absent: the missing values of each protected column that has some.
+        policies: a policy of `POLICIES` for each of them.
+        records: who knows which rows are left.
+        problems: takes note of columns where a missing value is an error.
+
+    Raises:
+        InputError: no row is left.
+    """
+    for name, gaps in absent.items():
+        if policies[name] == "error":
+            problems.add(InputError("missing-values", column=name, row=gaps.first + 1, option="missing"))
+    dropping = [name for name in absent if policies[name] == "drop"]
+    kept = records.kept(dropping) if dropping else None
+    if kept is not None and kept.size == 0:
+        raise InputError("every-row-missing-value-protected-column")
+    separate: dict[str, NDArray[np.bool_]] = {}
+    for name, gaps in absent.items():
+        if policies[name] == "separate" and gaps.rows is not None:
+            here = gaps.rows if kept is None else gaps.rows[kept]
+            if here.any():
+                separate[name] = here
+    return Gaps(kept, separate, "drop" in policies.values(), "separate" in policies.values())
+
+
+def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> Message | None:
+    """One more sentence where all values outside a range look like codes for missing values: 9, 99, -9, 998.
+
+    It names none of them: which values lie outside is a fact about the records.
+
+    >>> missing_codes_hint("hours", np.array([99.0, 98.0, 99.0])).code
+    'outside-are-codes'
+    >>> missing_codes_hint("hours", np.array([99.0, 120.0]))
+    """
+    found = np.unique(outside)
+    if not 0 < found.size <= _MOST_CODES or not all(map(_looks_like_a_code, found)):
+        return None
+    return Message.of("outside-are-codes", column=name)
+
+
+def _looks_like_a_code(value: float) -> bool:
+    """Whether a number is written as nines, the last digit perhaps 6 to 8, or is a small negative one."""
+    if value != int(value):
+        return False
+    digits = str(abs(int(value)))
+    return (set(digits[:-1]) <= {"9"} and digits[-1] in "6789") or -9 <= value <= -1
+
+
+def patterns(separate: Mapping[str, NDArray[np.bool_]], columns: tuple[str, ...]) -> NDArray[np.int64] | None:
+    """Which rows miss the same of these columns: one number per row, 0 for those that miss none; None if all do."""
+    gaps = [separate[column] for column in columns if column in separate]
+    if not gaps:
+        return None
+    # a row without gaps comes first in the order, and is added so that it is always there
+    rows = np.vstack([np.stack(gaps, axis=1), np.zeros((1, len(gaps)), dtype=np.bool_)])
+    _, numbers = np.unique(rows, axis=0, return_inverse=True)
+    return np.asarray(numbers.ravel()[:-1], dtype=np.int64)
+
+
+def with_gaps(values: NDArray[Any], gaps: NDArray[np.bool_]) -> NDArray[np.object_]:
+    """Values as objects, None where one is missing."""
+    filled = values.astype(object)
+    filled[gaps] = None
+    return filled
+
 
 # what a missing value is called where it counts as a value
 MISSING_VALUE = "(missing)"
@@ -60,7 +167,7 @@ _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
 ANY = -1
 
 
-@displayed(summaries.of_attribute)
+@displayed(display.of_attribute)
 @dataclass(frozen=True)
 class Attribute:
     """One column: how to read it, what it may reveal, and the public range of its values.
@@ -550,7 +657,7 @@ def _listed(name: str, domain: Any) -> list[object]:
     return list(domain)
 
 
-_THRESHOLD = re.compile(
+THRESHOLD = re.compile(
     r"(?P<column>.+?)\s*(?P<sign>>=|<=|>|<)\s*(?P<bound>[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?)\s*", re.I
 )
 
@@ -561,5 +668,5 @@ def target_column(text: str, columns: Collection[str]) -> str:
     >>> target_column("income > 30000", ["age", "income"]), target_column("a>1", ["a>1"])
     ('income', 'a>1')
     """
-    known = None if text in columns else _THRESHOLD.fullmatch(text)
+    known = None if text in columns else THRESHOLD.fullmatch(text)
     return known["column"] if known else text

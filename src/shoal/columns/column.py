@@ -17,7 +17,7 @@ from shoal.decimals import decimal_text
 from shoal.errors import InputError, closest
 from shoal.io import FORMATS, Table
 from shoal.io.cell_types import type_of
-from shoal.taxonomy.links import distinct, label, loose
+from shoal.taxonomy.tree import distinct, label, loose
 from shoal.text import Message
 
 # steps of the released values over the domain, at least

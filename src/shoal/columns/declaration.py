@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from shoal.columns.apply_steps import with_steps
-from shoal.columns.attribute import Attribute, range_of, spells_numbers
+from shoal.columns.attribute import POLICIES, Attribute, range_of, spells_numbers
 from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.kinds import OUTSIDE
-from shoal.columns.missing import POLICIES
 from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.display import internal

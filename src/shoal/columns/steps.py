@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal import summaries
+from shoal import display
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.columns.column import texts
 from shoal.columns.kinds import ISO_DAY, day_number
@@ -282,7 +282,7 @@ def places_in(
     return np.where(np.isnan(values), -1, places)
 
 
-@displayed(summaries.of_step)
+@displayed(display.of_step)
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step before protection, on one column.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.column import labels_of, numbers
-from shoal.columns.describe import Absent, KeptElsewhere, gaps_of
+from shoal.columns.description import Absent, KeptElsewhere, gaps_of
 from shoal.columns.kinds import Lattice
 from shoal.columns.provenance import as_declared
 from shoal.display import internal

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shoal.columns.apply_steps import steps_run
 from shoal.columns.attribute import Attribute
 from shoal.columns.column import numbers
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.columns.provenance import as_declared
 from shoal.display import internal
 from shoal.errors import InputError, ShoalError, plain_facts

@@ -27,7 +27,7 @@ from shoal.partition.groups import (
     units_of_groups,
     within,
 )
-from shoal.partition.patterns import coded
+from shoal.partition.row_patterns import coded
 from shoal.progress import Progress, silent
 from shoal.text import Message
 

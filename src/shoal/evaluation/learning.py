@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import _THRESHOLD, Attribute
+from shoal.columns.attribute import THRESHOLD, Attribute
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest, needs_extra
 from shoal.evaluation.pair import Features, Pair, make_features, make_pair
@@ -126,7 +126,7 @@ def parse_target(text: str, table: Table) -> Target:
     >>> parse_target("wage > 30", people).codes(people).tolist()
     [0, 0, 1]
     """
-    parsed = _THRESHOLD.fullmatch(text.strip())
+    parsed = THRESHOLD.fullmatch(text.strip())
     if text not in table.names and parsed is not None:
         target = _threshold(text, table, parsed["column"], parsed["sign"], parsed["bound"])
     else:

@@ -1,27 +1,33 @@
-"""Pairs of tables to compare: matching rows, columns as numbers or codes, matrices for a learner."""
+"""Two tables side by side: shared columns, codes, and excerpts of large tables."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.column import numbers
+from shoal.columns.attribute import MISSING_VALUE, Attribute, with_gaps
+from shoal.columns.column import numbers, stored_numbers
 from shoal.columns.declaration import read_declared
 from shoal.columns.draft import stored_kind
-from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.columns.kinds import DEFAULT_REAL_STEPS, KIND_FACTS, Kind, Lattice
 from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read
 from shoal.partition.groups import as_arrow
+from shoal.privacy.claims import MODELS
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from shoal.release.protection import Release
+
 
 Numbers = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -367,3 +373,82 @@ def _finite_or_nan(values: NDArray[np.float64]) -> NDArray[np.float64]:
 def _moments(table: Table, name: str) -> NDArray[np.float64]:
     series = table.series(name).cast(nw.Datetime("ms")).dt.timestamp("ms")
     return np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
+
+
+Rows = NDArray[np.int64]
+
+# which rows are looked at is no secret, and the same tables should give the same page
+_SEED = 1
+
+
+def some_rows(n: int | Rows, most: int) -> Rows:
+    """At most so many row numbers, all of them if they are no more, in order.
+
+    >>> some_rows(3, 5).tolist(), len(some_rows(100, 5))
+    ([0, 1, 2], 5)
+    """
+    size = n if isinstance(n, int) else n.size
+    if size <= most:
+        return np.arange(size) if isinstance(n, int) else n
+    return np.sort(np.random.default_rng(_SEED).choice(n, most, replace=False))
+
+
+def excerpt(table: Table, rows: Rows, columns: Sequence[str]) -> Table:
+    """These rows of these columns; a table on disk is read one column at a time."""
+    if table.path is None:
+        return replace(table, frame=table.frame.select(columns)).rows(rows)
+    import pyarrow as pa
+
+    parts = {}
+    for name in columns:
+        parts[name] = table.series(name).to_arrow().take(pa.array(rows))
+        # Arrow keeps freed memory for itself; the next column of a large file needs it
+        pa.default_memory_pool().release_unused()
+    return Table(nw.from_native(pa.table(parts), eager_only=True), table.format)
+
+
+def released_rows(release: Release, rows: Rows) -> Table:
+    """The released rows of these records, which a published table does not tell, as it stores them."""
+    published = read(release.data)
+    aligned = read(release.aligned).rows(rows)
+    found: dict[str, NDArray[Any]] = {}
+    for name in release.columns:
+        if name not in published.names:
+            continue
+        attribute = release.schema[name]
+        found[name] = (
+            np.array(aligned.series(name).to_list(), dtype=object)
+            if not attribute.kind_facts.ordered
+            else _stored(release, published, attribute, aligned.numeric(name))
+        )
+    return read(published.like(found, keep_dtypes=True))
+
+
+def _stored(
+    release: Release, published: Table, attribute: Attribute, values: NDArray[np.float64]
+) -> NDArray[Any]:
+    """Unrounded numbers as the published column has them; gaps stay gaps."""
+    low, high = release.domains[attribute.name]
+    gaps = np.isnan(values)
+    ends = Fraction(low), Fraction(high)
+    step = attribute.step
+    if step is None:
+        step = (
+            (ends[1] - ends[0]) / DEFAULT_REAL_STEPS
+            if attribute.decimals is None
+            else Fraction(1, 10**attribute.decimals)
+        )
+    found = stored_numbers(
+        published,
+        attribute,
+        Lattice(*ends, step),
+        np.where(gaps, low, values),
+        clip=release.method.output.clip,
+        computed=not MODELS[release.statement.model].of_the_table,
+    )
+    return with_gaps(found, gaps) if gaps.any() else found
+
+
+# attacks compare attempts with rows: of larger tables a sample is attacked
+MOST_ROWS = 50_000
+SAMPLE = 20_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal import summaries
+from shoal import display
 from shoal.columns.kinds import KIND_FACTS
 from shoal.display import displayed
 from shoal.evaluation.measures import MEASURES
@@ -232,7 +232,7 @@ def _crowd(measured: Mapping[str, Any]) -> Line:
     return Line("smallest crowd", Message.of("row-alone" if k == 1 else "crowd-of-rows", rows=k))
 
 
-@displayed(summaries.of_evaluation)
+@displayed(display.of_evaluation)
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
     """Utility lost and risk left. Facts about the original data: for the internal report, not for publication.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal import summaries
+from shoal import display
 from shoal.columns.column import texts
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
@@ -153,7 +153,7 @@ def quantile(design: Design, values: Values, p: float) -> Estimate:
     return Estimate(found, (at(min(p + spread, 1.0)) - at(max(p - spread, 0.0))) / (2 * _Z), records)
 
 
-@displayed(summaries.of_estimates)
+@displayed(display.of_estimates)
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
     """What a survey says about its population.

@@ -55,7 +55,7 @@ class Table:
         conventions: how the file is written that the table comes from.
         dates: date format by column, where one is declared.
         doubts: by column, one line about cells that can be read in two ways.
-        records: who answers for the rows of a table whose records are elsewhere (`shoal.columns.describe`).
+        records: who answers for the rows of a table whose records are elsewhere (`shoal.columns.description`).
         steps: what was done to its columns since it was read, each with the number of cells that it changed.
         guessed: columns that were recoded from cells whose type nobody declared.
         content: digest of the records as they were read, where steps changed them since.

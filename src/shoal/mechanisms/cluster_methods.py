@@ -12,7 +12,7 @@ from shoal.columns.kinds import KINDS, ORDERED_KINDS
 from shoal.errors import OptionError, closest
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Expected, Method, Output
-from shoal.mechanisms.parameters import Exact, parameter, shared
+from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.mechanisms.partition_stage import check_stage
 from shoal.mechanisms.sensitivity import CALIBRATIONS, Calibration
 from shoal.noise.families import NOISES
@@ -23,8 +23,8 @@ from shoal.privacy.claims import BY_STABILITY, Case, Claim, MethodTerms
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.describe import Described
-    from shoal.privacy.budget import Plan
+    from shoal.columns.description import Described
+    from shoal.privacy.accountant import Plan
 
 
 class PartitionMethod(Method):

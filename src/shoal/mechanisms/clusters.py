@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.columns.kinds import Lattice
 from shoal.display import internal
 from shoal.errors import OptionError, closest
@@ -30,7 +30,7 @@ from shoal.noise.families import NOISES
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant, Spend
-from shoal.privacy.budget import Plan, split_budget
+from shoal.privacy.accountant import Plan, split_budget
 from shoal.progress import Progress
 from shoal.text import Message
 

@@ -19,7 +19,7 @@ from shoal.noise.scale import parse_epsilon
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.parameters import Parameter
+    from shoal.mechanisms.parameter_fields import Parameter
 
 ByColumn = tuple[tuple[str, Fraction], ...]
 NOTHING = Fraction(0)

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.errors import OptionError
 from shoal.mechanisms import clusters
 from shoal.mechanisms.base import Rebuilt
@@ -19,7 +19,7 @@ from shoal.mechanisms.insensitive_published import drawn_rows, noisy_rows
 from shoal.noise import Source
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import Progress
 from shoal.text import Message
 

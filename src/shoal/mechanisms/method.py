@@ -14,10 +14,10 @@ from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 
-from shoal import summaries
+from shoal import display
 from shoal.display import displayed
 from shoal.errors import OptionError
-from shoal.mechanisms.parameters import Exact, Parameter, parameter, parameters_of, shared
+from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, parameters_of, shared
 from shoal.mechanisms.partition_stage import PARTITIONS, PartitionStage, Stability
 from shoal.noise.gaussian import parse_delta, rho_from
 from shoal.origin import Outside
@@ -30,12 +30,12 @@ from shoal.text import Message
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from shoal.columns.describe import Described
+    from shoal.columns.description import Described
     from shoal.evaluation.measured import Check
     from shoal.io import Table
     from shoal.mechanisms.base import Rebuilt
     from shoal.noise import Source
-    from shoal.privacy.budget import Plan
+    from shoal.privacy.accountant import Plan
     from shoal.progress import Progress
 
 
@@ -85,7 +85,7 @@ class Expected:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
-@displayed(summaries.of_method)
+@displayed(display.of_method)
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(parameter, shared))
 class Method:
     """Base of all methods.

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import partition as algorithms
+from shoal.columns.attribute import patterns
 from shoal.columns.kinds import Lattice
-from shoal.columns.missing import patterns
 from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.origin import Outside

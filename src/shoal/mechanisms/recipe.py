@@ -16,16 +16,16 @@ from shoal.decimals import decimal_text
 from shoal.errors import InputError, OptionError, closest
 from shoal.io.common import dumps, load
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameters import DECLARATIONS
+from shoal.mechanisms.parameter_fields import DECLARATIONS
 from shoal.mechanisms.registry import parameters
 from shoal.noise import parse_epsilon
-from shoal.privacy.budget import SPLITS
+from shoal.privacy.accountant import SPLITS
 from shoal.privacy.statement import PrivacyStatement
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:
-    from shoal.columns.describe import Described
-    from shoal.release.protect import Release
+    from shoal.columns.description import Described
+    from shoal.release.protection import Release
 
 
 # the tables of a schema, which a recipe holds too; a log has the entries of what was done besides

@@ -10,7 +10,7 @@ from typing import Any
 
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameters import DECLARATIONS, SHARED, Parameter
+from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
 from shoal.privacy.claims import Model
 from shoal.text import Message
 

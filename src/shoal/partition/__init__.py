@@ -3,8 +3,7 @@
 from shoal.partition.base import Partition, given, normalise
 from shoal.partition.insensitive_groups import insensitive
 from shoal.partition.multivariate import mdav, vmdav
-from shoal.partition.rank_groups import best_k, ranking
-from shoal.partition.univariate import expected_error, optimal
+from shoal.partition.univariate import best_k, expected_error, optimal, ranking
 
 __all__ = [
     "Partition",

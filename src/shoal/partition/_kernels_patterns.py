@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.partition.patterns import MISSING, Codes, Floats
+from shoal.partition.row_patterns import MISSING, Codes, Floats
 
 
 @njit(cache=True, nogil=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.partition.groups import row_groups
-from shoal.partition.patterns import MISSING, Floats, Patterns
+from shoal.partition.row_patterns import MISSING, Floats, Patterns
 
 Form = Literal["approximate", "exact"]
 
@@ -93,7 +93,7 @@ def as_wildcard(found: Patterns, alpha: float = 1.0) -> Frequencies:
         For every set of missing keys that occurs, one pass over the patterns; at most 2^keys of them. Where persons are
         counted, every pattern with a gap is compared with all others.
 
-    >>> from shoal.partition.patterns import patterns
+    >>> from shoal.partition.row_patterns import patterns
     >>> found = patterns([np.array([0, 0, 1, MISSING])])
     >>> as_wildcard(found)[0][found.labels].tolist()
     [3.0, 3.0, 2.0, 4.0]

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.errors import OptionError, closest
 from shoal.partition.base import Partition, as_matrix, check_k, stable_order
 from shoal.partition.multivariate import Ends, distance_unit, numeric_ends, squared
-from shoal.partition.rank_groups import ranking
 from shoal.partition.reference import Progress
+from shoal.partition.univariate import ranking
 
 ORDERS = ("corners", "single")
 

@@ -1,29 +1,58 @@
-"""The privacy accountant: every measurement of the records is charged here before its noise can be drawn.
-
-A plan reserves amounts by purpose, from public facts; they are the `spending` of a statement. A run spends against the
-reservations. Noise is drawn from `Spend.take()`, which hands out the amount and the source of randomness, once: what
-the noise is calibrated to and what is charged are one number.
-
-Composition:
-    Sequential and adaptive: charges of one accountant add up, in the order in which they are made.
-    Parallel: `Accountant.parallel` charges once for any number of parts of the table that have no record in common, and
-    each part gets an accountant of its own. A `Spend` for several sums that are drawn by one call says over what it
-    goes, and how many of them one record can change (`touched`).
-
-The accountant finds faults of sharing (spent twice, spent without a reservation, shares that add up to too much). It
-cannot find faults of calibration: those are what `tests/accounting` is for.
-"""
+"""The privacy accountant: adjacency, budgets and their shares; every measurement is charged before it is drawn."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
+from shoal.decimals import exact
 from shoal.display import internal
+from shoal.errors import OptionError, closest
 from shoal.noise import Source
-from shoal.privacy.adjacency import Adjacency
+from shoal.text import Message
+
+
+class Adjacency(StrEnum):
+    """The neighbouring relation; the value is what parameters, recipes and ledgers hold."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+    @classmethod
+    def named(cls, value: str) -> Adjacency:
+        """The relation of this name.
+
+        Raises:
+            OptionError: there is none.
+        """
+        known = tuple(str(one) for one in cls)
+        if value not in known:
+            raise OptionError(
+                "unknown-option",
+                option="neighbours",
+                found=value,
+                allowed=known,
+                hint=closest(str(value), known),
+            )
+        return cls(value)
+
+    @property
+    def words(self) -> str:
+        return str(Message(f"adjacency-{self}"))
+
+    @property
+    def hides_size(self) -> bool:
+        """Whether the number of records is private."""
+        return self is Adjacency.ADD_REMOVE
+
+    @property
+    def factor(self) -> int:
+        """Replacing a record is removing one and adding one."""
+        return 1 if self.hides_size else 2
+
 
 _NOTHING = Fraction(0)
 
@@ -267,3 +296,95 @@ class Parallel:
         if own is None:
             raise OverspendError(f"a part of {self.over} that is worked on elsewhere has no source")
         return Accountant(dict(self.reserved), own, self.currency, self.adjacency, self.unit)
+
+
+# Irrational weights are rounded down to this many parts, so the shares never add up to more than ε.
+_PARTS = 2**40
+SPLITS = ("equal", "proportional", "optimal")
+Split = str | Mapping[str, object]
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How ε will be spent, settled before any record is looked at.
+
+    Attributes:
+        spending: ε by purpose, in words; adds up to at most the method's budget.
+        shares: ε of each attribute's values.
+        per_attribute: what a change in one attribute alone costs, where that is not its share; empty where neighbours
+            never differ in one attribute alone.
+        conditions: what the statement should say about how the plan was made.
+        flags: ε of whether a value is missing, for columns where that is drawn by itself.
+    """
+
+    spending: Mapping[str, Fraction]
+    shares: Mapping[str, Fraction]
+    conditions: tuple[Message, ...] = ()
+    per_attribute: Mapping[str, Fraction] | None = None
+    flags: Mapping[str, Fraction] = field(default_factory=dict)
+
+    @property
+    def stated(self) -> Mapping[str, Fraction]:
+        """What the statement says that a change in one attribute alone costs."""
+        return self.shares if self.per_attribute is None else self.per_attribute
+
+
+def split_budget(
+    epsilon: Fraction, names: Sequence[str], widths: Sequence[Fraction | None], split: Split
+) -> tuple[Fraction, ...]:
+    """Share ε over attributes. The shares are exact and never add up to more than ε.
+
+    `equal` gives every attribute the same. `proportional` gives ε_j ∝ W_j, the split that a joint L1 query in
+    the attributes' own units amounts to. `optimal` gives ε_j ∝ W_j^(2/3), which minimises Σ W_j²/ε_j², the
+    noise variance before clipping. A mapping gives explicit weights. Attributes without a width (None: nominal
+    ones) get an equal share, and the others split what is left.
+
+    Reference:
+        MDAI-2017, IR_MDAV+DP_1 (equal) and IR_MDAV+DP_2 (proportional).
+
+    >>> split_budget(Fraction(1), ["a", "b"], [Fraction(1), Fraction(3)], "proportional")
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+    weights = _weights(names, widths, split)
+    total = sum(weights)
+    return tuple(epsilon * weight / total for weight in weights)
+
+
+def _weights(names: Sequence[str], widths: Sequence[Fraction | None], split: Split) -> list[Fraction]:
+    if isinstance(split, str):
+        known = [width for width in widths if width is not None]
+        if split == "equal" or not known:
+            return [Fraction(1)] * len(names)
+        if len(known) < len(widths):
+            among = iter(_weights(["?"] * len(known), known, split))
+            parts = [None if width is None else next(among) for width in widths]
+            mean = sum((part for part in parts if part is not None), Fraction(0)) / len(known)
+            return [mean if part is None else part for part in parts]
+        if split == "proportional":
+            return known
+        if split == "optimal":
+            roots = [float(width / max(known)) ** (2 / 3) for width in known]
+            return [Fraction(max(1, math.floor(root * _PARTS)), _PARTS) for root in roots]
+        raise OptionError(
+            "unknown-split",
+            option="split",
+            split=split,
+            allowed=tuple(SPLITS),
+            hint=closest(split, SPLITS),
+        )
+    for name in split:
+        if name not in names:
+            raise OptionError(
+                "split-names-column-not-protected", column=name, option="split", hint=closest(name, names)
+            )
+    missing = [name for name in names if name not in split]
+    if missing:
+        raise OptionError("split-gives-no-weight-column", column=missing[0])
+    weights = [
+        exact(split[name], Message.of("weight-of-column", setting="split", column=name)) for name in names
+    ]
+    for name, weight in zip(names, weights, strict=True):
+        if weight <= 0:
+            raise OptionError("split-weight-column-above-0", column=name, found=float(weight))
+    return weights

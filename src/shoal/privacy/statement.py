@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal import summaries
+from shoal import display
 from shoal._version import __version__
 from shoal.columns.circumstances import MOST_EPSILON, TAKEN_FROM_DATA, Circumstances, Declared, Recorded
 from shoal.columns.kinds import Lattice
@@ -21,7 +21,7 @@ from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.noise import epsilon_from
 from shoal.privacy import Adjacency
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.privacy.claims import MODELS, MethodTerms, Model, ModelFacts, Promise, StatementTerms
 from shoal.privacy.verdict import (
     DATA_DEPENDENT,
@@ -322,7 +322,7 @@ FORMAT = 2
 TIMING = "not-covered"
 
 
-@displayed(summaries.of_statement)
+@displayed(display.of_statement)
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
     """The promise of one release. Only public facts: no counts of clips, no scale that depends on records.

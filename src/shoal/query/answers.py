@@ -26,8 +26,7 @@ from shoal.noise.laplace import single_laplace
 from shoal.noise.staircase import check_staircase
 from shoal.privacy import Accountant
 from shoal.query.facts import MISSING, Facts, QueryTable
-from shoal.query.parsing import EDGE, Offer, as_list, as_text
-from shoal.query.where import Where, matching, place
+from shoal.query.where import EDGE, Offer, Where, as_list, as_text, matching, place
 from shoal.text import Message
 
 NOISES = ("laplace", "staircase")

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 from shoal.errors import OptionError
 from shoal.query.answers import Cells, Linear, cells_of, counting, summing
 from shoal.query.facts import MISSING, Facts
-from shoal.query.parsing import as_number, as_scale
 from shoal.query.spec import Query, cost, delta
-from shoal.query.where import Condition, conditions, meets, parse_where
+from shoal.query.where import Condition, as_number, as_scale, conditions, meets, parse_where
 
 # a label that no condition names
 _OTHER = object()

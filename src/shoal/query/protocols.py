@@ -17,18 +17,20 @@ from shoal.errors import OptionError
 from shoal.privacy import Accountant, Adjacency
 from shoal.query.answers import add_up, numeric_lattice, present_values
 from shoal.query.facts import MISSING, Facts, QueryTable
-from shoal.query.parsing import (
+from shoal.query.rank import PART_OPTIONS, Expected, of_column, of_lattice, together
+from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
+from shoal.query.where import (
     Offer,
+    Where,
     as_delta,
     as_list,
     as_mapping,
     as_number,
     as_text,
     check_keys,
+    matching,
+    parse_where,
 )
-from shoal.query.rank import PART_OPTIONS, Expected, of_column, of_lattice, together
-from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
-from shoal.query.where import Where, matching, parse_where
 from shoal.text import Message
 
 # the number of the true answer, and whether there is one: where there is not, the number of any other, so that the same

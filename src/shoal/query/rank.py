@@ -21,7 +21,6 @@ from shoal.noise import exponential_choice
 from shoal.privacy import Accountant
 from shoal.query.answers import CONFIDENCE, Blur, error_of, numeric_lattice
 from shoal.query.facts import MISSING, Facts, Order, QueryTable
-from shoal.query.parsing import EDGE, Offer, as_list, as_mapping, as_number, as_text, check_keys
 from shoal.query.refinement import (
     Grid,
     Labels,
@@ -41,7 +40,20 @@ from shoal.query.refinement import (
     uniform,
 )
 from shoal.query.refinement.refine import Distance
-from shoal.query.where import Where, constant, label_numbers, matching, no_such_label
+from shoal.query.where import (
+    EDGE,
+    Offer,
+    Where,
+    as_list,
+    as_mapping,
+    as_number,
+    as_text,
+    check_keys,
+    constant,
+    label_numbers,
+    matching,
+    no_such_label,
+)
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

@@ -19,8 +19,11 @@ from shoal.noise.scale import LARGEST, shown
 from shoal.privacy.verdict import Reason
 from shoal.query.answers import cells_of, count, histogram, mean, total
 from shoal.query.facts import Facts, QueryTable
-from shoal.query.parsing import (
+from shoal.query.protocols import individual, statistical
+from shoal.query.rank import quantile, ranking_means
+from shoal.query.where import (
     Offer,
+    Where,
     as_epsilon,
     as_mapping,
     as_number,
@@ -28,11 +31,9 @@ from shoal.query.parsing import (
     as_text,
     as_whole,
     check_keys,
+    parse_where,
     plain,
 )
-from shoal.query.protocols import individual, statistical
-from shoal.query.rank import quantile, ranking_means
-from shoal.query.where import Where, parse_where
 from shoal.text import Message
 
 

@@ -16,8 +16,8 @@ from shoal.mechanisms.method import Method
 from shoal.mechanisms.recipe import load_log
 from shoal.mechanisms.registry import DEFAULT_METHOD
 from shoal.progress import Cancel, Progress, silent
-from shoal.release.protect import Release, carry_out, prepare
-from shoal.release.publish import Engine, Published, publish
+from shoal.release.protection import Release, carry_out, prepare
+from shoal.release.publication import Engine, Published, publish
 from shoal.release.uses import Uses, declared_name, warn
 
 
@@ -94,7 +94,7 @@ def protect(
     tell = progress or silent
     if is_spark_frame(data):
         # engines bring every mechanism along
-        from shoal.release.publish import publish
+        from shoal.release.publication import publish
 
         if work is None:
             raise OptionError("one-call-work-missing-spark-dataframe-released-into", option="work")

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.columns.attribute import Attribute
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.engines.local import LocalRunner
-from shoal.evaluation.excerpt import MOST_ROWS
+from shoal.evaluation.pair import MOST_ROWS
 from shoal.io import Table, read
 from shoal.io.binary_files import frozen
 from shoal.mechanisms.method import Method
@@ -35,7 +35,7 @@ from shoal.text import Message, listed
 
 if TYPE_CHECKING:
     from shoal.engines.runner import Runner
-    from shoal.release.protect import Preparation, Release
+    from shoal.release.protection import Preparation, Release
 
 # rows of the first trial and of the largest
 _FIRST, _LARGEST = 500, 256_000
@@ -217,7 +217,7 @@ def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bo
     from pyarrow import parquet
 
     from shoal.release.in_parts.run import carry_out_on_engine, table_elsewhere
-    from shoal.release.report_in_parts import Look
+    from shoal.release.reports import Look
 
     attributes, bare = _bare(prepared.described)
     with tempfile.TemporaryDirectory() as place:
@@ -407,7 +407,7 @@ def _write(release: Release, table: Table) -> None:
 
 def _released(small: Preparation, n: int) -> tuple[Release, float]:
     """A release of a few rows by the way that n rows take, and the processor seconds of what was left out."""
-    from shoal.release.protect import finished
+    from shoal.release.protection import finished
 
     account = small.account()
     with standing_for(n / max(small.described.n, 1)):
@@ -434,7 +434,7 @@ def _bare(described: Described) -> tuple[tuple[Attribute, ...], Described]:
 
 
 def _drawn(described: Described, attributes: Sequence[Attribute], rows: int) -> Any:
-    from shoal.release.rehearse import drawn
+    from shoal.release.rehearsal import drawn
 
     return drawn(attributes, described.lattices, rows, described.schema)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shoal.columns.schema import Schema
     from shoal.engines.runner import Runner
     from shoal.privacy.statement import PrivacyStatement
-    from shoal.release.protect import Preparation
+    from shoal.release.protection import Preparation
 
 
 def declared_name(dataset: str | None, schema: Schema | None = None) -> str | None:

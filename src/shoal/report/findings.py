@@ -20,11 +20,11 @@ from shoal.columns.declaration import read_declared
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import CancelledError, InputError, OptionError, ShoalError
+from shoal.evaluation.assessment import ATTEMPTS, BEYOND, RiskLine, linkage_line
 from shoal.evaluation.attacks import AttackReport
 from shoal.evaluation.attacks.run import ONE_COLUMN, SEVERAL_COLUMNS
 from shoal.evaluation.disclosure import RiskFigures, risk
-from shoal.evaluation.excerpt import MOST_ROWS, SAMPLE, Rows, excerpt, released_rows, some_rows
-from shoal.evaluation.verdict import ATTEMPTS, BEYOND, RiskLine, linkage_line
+from shoal.evaluation.pair import MOST_ROWS, SAMPLE, Rows, excerpt, released_rows, some_rows
 from shoal.io import Table, read, read_columnwise, table_name
 from shoal.io.binary_files import parquet_files
 from shoal.mechanisms.recipe import LOG, done_in, load_recipe, log_entries, recipe_text
@@ -34,7 +34,7 @@ from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
-    from shoal.release.protect import Release
+    from shoal.release.protection import Release
 
 
 # a table, its keys, what is declared about it, and its sensitive columns

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from shoal.columns.declaration import read_declared
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
+from shoal.evaluation.assessment import RISK_WORDS, USE_WORDS, RiskLine, verdict
 from shoal.evaluation.result import most_moved
-from shoal.evaluation.verdict import RISK_WORDS, USE_WORDS, RiskLine, verdict
 from shoal.io import Table
 from shoal.look import tokens
 from shoal.privacy.statement import CANNOT_CHECK, three_parts
 from shoal.progress import Progress, silent
-from shoal.report.compare import different_rows, percent_words
+from shoal.report.comparison import different_rows, percent_words
 from shoal.report.figures import (
     attribute_sections,
     cluster_figure,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from shoal.evaluation import Evaluation
-    from shoal.release.protect import Release
+    from shoal.release.protection import Release
 
 
 PUBLIC, INTERNAL, COMPARISON = "Public report", "Internal report", "Comparison"

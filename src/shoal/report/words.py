@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.evaluation.verdict import RiskLine
+from shoal.evaluation.assessment import RiskLine
 from shoal.privacy import Adjacency
 from shoal.privacy.claims import MODELS, ModelFacts
 from shoal.privacy.verdict import belief_words, budget_words, factor_words

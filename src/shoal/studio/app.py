@@ -1,10 +1,4 @@
-"""Serve Shoal Studio: routes, access control and the local server.
-
-Studio shows original records, so only the person who started it may use it: no other site in the same browser (host,
-origin, fetch metadata, a header that forms cannot send), no other user of the machine (a token that works once,
-exchanged for a cookie that scripts cannot read), and no forged name server (host again). The browser gets its token
-from a file that only this user can read, because every user of a machine can read the command lines of the others.
-"""
+"""The web application of Shoal Studio: routes and downloads."""
 
 from __future__ import annotations
 
@@ -23,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 import uvicorn
 from fastapi import APIRouter, FastAPI, Request
@@ -31,17 +25,101 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from shoal.errors import InputError, OptionError, OutputError, ShoalError
+from shoal.io import find_format
+from shoal.io.common import private_file
+from shoal.io.formats import format_of
 from shoal.look import tokens
-from shoal.studio import app_views, column_views, judge_views, publishing, starting, weighing
-from shoal.studio.app_views import All, At, Payload, whole
-from shoal.studio.downloads import files
+from shoal.studio import column_views, publishing, session, starting, views, weighing
 from shoal.studio.preview import HERE, fragment
 from shoal.studio.session import Desk, Desks
+from shoal.studio.views import All, At, Payload, whole
+from shoal.text import Message
+
+files = APIRouter()
+
+
+@files.post("/desk/{desk}/announce")
+def announce(desk: At, desks: All, body: Payload) -> Response:
+    """Asked before a file is sent: what would be refused at the end is refused now."""
+    name, size = str(body.get("name", "")), int(body.get("size", 0))
+    problem: Message | ShoalError | None = None
+    try:
+        format_of(Path(name))
+    except ShoalError as error:
+        problem = error
+    if size > desks.limit:
+        problem = column_views.too_large(name, size, desks.limit)
+    if body.get("to") == "people":
+        desk.another_problem = problem
+        page = column_views.people(desk)
+    else:
+        desk.problem = problem
+        page = whole(desk, desks, "data")
+    return HTMLResponse(page, headers={} if problem else {"x-shoal-send": "1"})
+
+
+async def received(request: Request, target: Path, name: str, limit: int) -> None:
+    """A file that is sent; all of it is there, or nothing."""
+    size = 0
+    try:
+        with private_file(target).open("wb") as file:
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > limit:
+                    raise OptionError.saying(column_views.too_large(name, size, limit))
+                file.write(chunk)
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
+
+
+def sent_name(request: Request) -> tuple[str, str]:
+    """The name of a file that is sent, and the ending of its copy."""
+    name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
+    known = find_format(Path(name))
+    return name, known.ending if known is not None else ".csv"
+
+
+@files.put("/desk/{desk}/file")
+async def upload(desk: At, desks: All, request: Request) -> Response:
+    name, ending = sent_name(request)
+    target, arrived = desk.folder / f"table{ending}", desk.folder / f"arriving{ending}"
+    await received(request, arrived, name, desks.limit)
+    desk.close()
+    arrived.replace(target)
+    await run_in_threadpool(desk.open, target, name)
+    if desk.table is None:
+        target.unlink(missing_ok=True)
+    return HTMLResponse(await run_in_threadpool(whole, desk, desks, "data"))
+
+
+@files.put("/desk/{desk}/people")
+async def send_people(desk: At, desks: All, request: Request) -> Response:
+    """Another file whose people are rehearsed on."""
+    name, ending = sent_name(request)
+    target = desk.folder / f"people-{secrets.token_hex(4)}{ending}"
+    await received(request, target, name, desks.limit)
+    await run_in_threadpool(session.choose, desk, target, name)
+    # what that changes is asked for in its turn, after whatever was sent meanwhile
+    return HTMLResponse("")
+
+
+@files.post("/desk/{desk}/people")
+def people(desk: At, body: Payload) -> Response:
+    """The path of such a file, which is read where it lies, or made-up people again."""
+    what, path = str(body.get("what", "")), Path(os.path.expanduser(str(body.get("path", "")).strip()))
+    if what == "path":
+        session.choose(desk, path, path.name)
+    elif what == "made up":
+        session.choose(desk)
+    with desk.lock:
+        return HTMLResponse(column_views.people(desk) + column_views.promised(desk))
+
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 # forms of other sites cannot send it, scripts of other sites may not, and its value is known to this origin alone
@@ -177,7 +255,7 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
 
-        async def guarded(message: Message) -> None:
+        async def guarded(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
                 given = list(message.get("headers", ()))
                 kept = any(key == b"cache-control" for key, _ in given)
@@ -278,12 +356,12 @@ def create_app(desks: Desks, access: Access) -> App:
 def refused(request: Request, error: Exception) -> Response:
     """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
     gone = isinstance(error, ShoalError) and error.code == "gone"
-    return HTMLResponse(app_views.problem(error), headers={"x-shoal-gone": "1"} if gone else None)
+    return HTMLResponse(views.problem(error), headers={"x-shoal-gone": "1"} if gone else None)
 
 
 @router.get("/")
 def shell() -> Response:
-    return HTMLResponse(app_views.page())
+    return HTMLResponse(views.page())
 
 
 @router.get("/ping")
@@ -310,7 +388,7 @@ def new_desk(desks: All) -> Response:
 @router.post("/desk/{desk}/step/{name}")
 def step(desk: At, desks: All, name: str) -> Response:
     with desk.lock:
-        known = name if name in app_views.STEPS else "data"
+        known = name if name in views.STEPS else "data"
         return HTMLResponse(whole(desk, desks, known if desk.table is not None else "data"))
 
 
@@ -337,18 +415,14 @@ def written(desk: At, desks: All, body: Payload) -> Response:
     told = {name: body[name] for name in ("encoding", "separator", "decimal") if body.get(name)}
     texts = tuple(text.strip() for text in str(body.get("na", "")).split(",") if text.strip())
     desk.reread(Conventions(**told, na=texts))
-    return HTMLResponse(
-        whole(desk, desks, "data") + (app_views.problem(desk.problem) if desk.problem else "")
-    )
+    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
 
 
 @router.post("/desk/{desk}/reread")
 def reread(desk: At, desks: All) -> Response:
     """A file that has changed on disk is read again, with what is declared about it."""
     desk.reread()
-    return HTMLResponse(
-        whole(desk, desks, "data") + (app_views.problem(desk.problem) if desk.problem else "")
-    )
+    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
 
 
 @router.post("/desk/{desk}/rows")
@@ -419,7 +493,7 @@ def column(desk: At, number: int, body: Payload) -> Response:
 def look(desk: At) -> Response:
     with desk.lock:
         weighing.look(desk, "*")
-        return HTMLResponse(app_views.step_fragments(desk, "columns"))
+        return HTMLResponse(views.step_fragments(desk, "columns"))
 
 
 # 3 promise
@@ -485,14 +559,14 @@ def run(desk: At, kind: str, body: Payload) -> Response:
             starting.start(desk, kind)
         else:
             raise OptionError("there-no-run-kind", kind=kind)
-        return HTMLResponse(fragment("#ask", "") + app_views.strip(desk))
+        return HTMLResponse(fragment("#ask", "") + views.strip(desk))
 
 
 @router.post("/desk/{desk}/cancel")
 def cancel(desk: At) -> Response:
     with desk.lock:
         desk.cancel()
-        return HTMLResponse(app_views.strip(desk))
+        return HTMLResponse(views.strip(desk))
 
 
 @router.get("/desk/{desk}/events")
@@ -520,25 +594,23 @@ def judge(desk: At, body: Payload) -> Response:
         what = str(body.get("what", ""))
         shown = desk.judge(str(body.get("run", "")))
         if shown is None:
-            return HTMLResponse(app_views.step_fragments(desk, "judge"))
+            return HTMLResponse(views.step_fragments(desk, "judge"))
         if what == "tab":
-            part = judge_views.judge_part(
+            part = views.judge_part(
                 desk, shown, str(body.get("tab", "distributions")), str(body.get("column", ""))
             )
             return HTMLResponse(fragment("#part", part))
         if what == "person":
-            return HTMLResponse(fragment("#person", judge_views.person(shown, int(body.get("value") or 1))))
+            return HTMLResponse(fragment("#person", views.person(shown, int(body.get("value") or 1))))
         if what == "dot":
             desk.dot = str(body.get("value", ""))
-            return HTMLResponse(fragment("#frontier", judge_views.frontier(desk)))
+            return HTMLResponse(fragment("#frontier", views.frontier(desk)))
         if what == "take":
             desk.take(
                 json.loads(body.get("value", "{}")) if isinstance(body.get("value"), str) else body["value"]
             )
-            return HTMLResponse(
-                app_views.step_fragments(desk, "promise"), headers={"x-shoal-step": "promise"}
-            )
-        return HTMLResponse(app_views.step_fragments(desk, "judge"))
+            return HTMLResponse(views.step_fragments(desk, "promise"), headers={"x-shoal-step": "promise"})
+        return HTMLResponse(views.step_fragments(desk, "judge"))
 
 
 # 5 publish
@@ -551,7 +623,7 @@ def override(desk: At, body: Payload) -> Response:
         if chosen is None:
             raise OptionError("there-no-run-publish")
         publishing.overridden(chosen, str(body.get("reason", "")), str(body.get("name", "")))
-        return HTMLResponse(app_views.step_fragments(desk, "publish"))
+        return HTMLResponse(views.step_fragments(desk, "publish"))
 
 
 @router.get("/desk/{desk}/bundle.zip")
@@ -577,11 +649,11 @@ def recipe(desk: At) -> Response:
 def _news(desk: Desk, ended: bool) -> str:
     """What a page hears about runs; once one has ended, also what its end changes."""
     with desk.lock:
-        found = app_views.strip(desk)
+        found = views.strip(desk)
         if desk.table is not None and desk.expected:
             found += column_views.expected(desk)
         if desk.table is not None and desk.releases and any(run.kind == "compare" for run in desk.runs):
-            found += fragment("#frontier", judge_views.frontier(desk))
+            found += fragment("#frontier", views.frontier(desk))
         if ended and desk.table is not None:
             found += column_views.promised(desk, method=True)
             last = desk.runs[-1] if desk.runs else None
@@ -592,7 +664,7 @@ def _news(desk: Desk, ended: bool) -> str:
                 and desk.shown
                 and last.of == desk.run_of(desk.shown).folder
             ):
-                part = judge_views.judge_part(desk, desk.run_of(desk.shown), "learning")
+                part = views.judge_part(desk, desk.run_of(desk.shown), "learning")
                 found += fragment("#part", part)
         return found
 

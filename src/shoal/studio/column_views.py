@@ -15,7 +15,7 @@ from shoal.columns.kinds import KIND_FACTS
 from shoal.columns.steps import preview as step_lines
 from shoal.errors import OptionError, ShoalError
 from shoal.io import FORMATS, titles
-from shoal.mechanisms.parameters import DECLARATIONS, Parameter
+from shoal.mechanisms.parameter_fields import DECLARATIONS, Parameter
 from shoal.mechanisms.registry import method_class
 from shoal.privacy.verdict import DATA_DEPENDENT
 from shoal.studio import facts, weighing

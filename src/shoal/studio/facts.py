@@ -22,15 +22,14 @@ from shoal.columns.kinds import day_text
 from shoal.display import internal
 from shoal.errors import ShoalError, closest
 from shoal.evaluation import Evaluation
+from shoal.evaluation.assessment import Verdict
 from shoal.evaluation.checks import check
 from shoal.evaluation.result import five
-from shoal.evaluation.verdict import Verdict
 from shoal.io import Table, read
 from shoal.privacy.claims import MODELS
-from shoal.release.protect import Release
-from shoal.report.compare import bin_edges, compare, correlate, number_words
+from shoal.release.protection import Release
+from shoal.report.comparison import Ends, bin_edges, compare, correlate, number_words
 from shoal.report.findings import of_release
-from shoal.report.source import Ends
 from shoal.report.words import explanation
 from shoal.studio.guarantee import Scale
 from shoal.taxonomy import Taxonomy

@@ -21,7 +21,7 @@ from shoal.columns.kinds import day_text
 from shoal.columns.schema import Schema
 from shoal.decimals import decimal_text
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameters import Parameter
+from shoal.mechanisms.parameter_fields import Parameter
 from shoal.mechanisms.registry import DEFAULT_METHOD, method_class, names
 from shoal.privacy.claims import MODELS, Model
 

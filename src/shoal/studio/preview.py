@@ -17,18 +17,17 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from shoal.columns.attribute import RECORDS, SOURCES
+from shoal.columns.attribute import POLICIES, RECORDS, SOURCES
 from shoal.columns.declaration import Declaration
-from shoal.columns.describe import Described
-from shoal.columns.missing import POLICIES
+from shoal.columns.description import Described
 from shoal.errors import ShoalError
 from shoal.io import Table
 from shoal.journal import Match
 from shoal.mechanisms.recipe import settled_text
 from shoal.privacy.statement import CANNOT_CHECK, NOTHING_RECORDED, three_parts
 from shoal.privacy.verdict import DECISIONS, MOST_RANGE_ERROR, PublicVerdict
-from shoal.release.expected_noise import CALM, ExpectedNoise, drowned, noise_of
-from shoal.release.protect import Angle, Preparation, look_at, prepare, public_schema
+from shoal.release.forecast import CALM, ExpectedNoise, drowned, noise_of
+from shoal.release.protection import Angle, Preparation, look_at, prepare, public_schema
 from shoal.release.uses import Uses
 from shoal.report.words import Explanation, explanation
 from shoal.studio import runs

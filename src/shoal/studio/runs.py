@@ -27,7 +27,7 @@ from shoal.errors import InputError, ShoalError
 from shoal.io import Table
 from shoal.io.common import private_file, private_text
 from shoal.journal import PLACE
-from shoal.release.publish import CHARGING
+from shoal.release.publication import CHARGING
 from shoal.studio.guarantee import Recipe
 from shoal.text import Message
 
@@ -117,8 +117,8 @@ def _table(job: Mapping[str, Any], schema: Schema) -> Table:
 
 def release(job: Mapping[str, Any], tell: Tell) -> None:
     """Make, measure and write one release."""
-    from shoal.evaluation.verdict import verdict
-    from shoal.release.publish import Delivery, plan
+    from shoal.evaluation.assessment import verdict
+    from shoal.release.publication import Delivery, plan
     from shoal.release.uses import domains_of, settings_of
     from shoal.studio.facts import judged
 
@@ -154,7 +154,7 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
 
 def rehearse(job: Mapping[str, Any], tell: Tell) -> None:
     """The same on people whom it is not about."""
-    from shoal.release.rehearse import rehearse as rehearsed
+    from shoal.release.rehearsal import rehearse as rehearsed
     from shoal.studio.facts import judged
 
     report = _progress(tell)
@@ -193,7 +193,7 @@ def _standing(job: Mapping[str, Any]) -> str:
 
 def expect(job: Mapping[str, Any], tell: Tell) -> None:
     """How long a run would take with its measures, from made-up rows; no record is looked at and nothing is spent."""
-    from shoal.release.publish import Delivery, plan
+    from shoal.release.publication import Delivery, plan
 
     delivery = Delivery(Path(job["folder"]) / BUNDLE, evaluate=True, engine="memory")
     found = plan(Path(job["data"]), delivery, estimated=True, **_request(job)).estimate
@@ -208,7 +208,7 @@ def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> N
 
 def compare(job: Mapping[str, Any], tell: Tell) -> None:
     """Run settings one by one, and tell each as soon as it is known; the frontier comes last."""
-    from shoal.release.rehearse import people_of
+    from shoal.release.rehearsal import people_of
     from shoal.tuning import tune
     from shoal.tuning.grid import make_grid, with_frontier
 

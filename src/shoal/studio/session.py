@@ -1,6 +1,6 @@
 """Sessions: the state of one browser tab, and all tabs of a server.
 
-A desk changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.app_views`).
+A desk changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.views`).
 
 The folder goes when the studio ends. One that was killed leaves its folder behind; the next start sweeps it.
 
@@ -35,8 +35,8 @@ from shoal.errors import OptionError, ProblemsError, ShoalError
 from shoal.io import Conventions, Table
 from shoal.io.table import content_digest, fingerprint
 from shoal.journal import Journal
-from shoal.release.protect import prepare
-from shoal.release.rehearse import people_of
+from shoal.release.protection import prepare
+from shoal.release.rehearsal import people_of
 from shoal.release.uses import Uses, domains_of
 from shoal.studio import facts
 from shoal.studio.edit import Draft, with_promise, with_setting, with_settings_of

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.errors import InputError, ShoalError
 from shoal.evaluation import Settings, evaluate, learn
 from shoal.evaluation.measures import kept
@@ -29,7 +29,7 @@ from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import Seeded
 from shoal.noise.families import NOISES
 from shoal.progress import silent
-from shoal.release.protect import Preparation, Release, carry_out
+from shoal.release.protection import Preparation, Release, carry_out
 from shoal.text import Message
 
 Floats = NDArray[np.float64]

@@ -19,7 +19,7 @@ from shoal.mechanisms.registry import method_class
 from shoal.noise.gaussian import parse_delta
 from shoal.partition.base import check_k
 from shoal.privacy.claims import Model
-from shoal.release.protect import Preparation, prepare, public_schema
+from shoal.release.protection import Preparation, prepare, public_schema
 from shoal.text import Message
 from shoal.tuning.expected import Outcome
 

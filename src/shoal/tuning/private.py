@@ -26,10 +26,10 @@ from shoal.noise import source as noise_source
 from shoal.noise.choice import exponential_choice
 from shoal.noise.families import NOISES
 from shoal.partition.base import check_k
-from shoal.partition.rank_groups import group_sizes
+from shoal.partition.univariate import group_sizes
 from shoal.privacy import Accountant, Spend
 from shoal.privacy.claims import Model
-from shoal.release.protect import Preparation
+from shoal.release.protection import Preparation
 from shoal.text import Message
 from shoal.tuning.expected import anywhere_square
 from shoal.tuning.grid import Question, Setting, check_utility, compared, followed, make_grid, recipe_of
@@ -245,7 +245,7 @@ def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Acc
     Raises:
         OptionError: the data set is not named, or there is no private choice that could be charged.
     """
-    from shoal.ledger.units import named_dataset
+    from shoal.ledger.releases import named_dataset
 
     name = named_dataset(ledger, dataset)
     if ledger is None or name is None:

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal import summaries
+from shoal import display
 from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import OutputError
@@ -176,7 +176,7 @@ def _legend(colours: dict[str, str], best: Row | None) -> list[str]:
     ]
 
 
-@displayed(summaries.of_tuning)
+@displayed(display.of_tuning)
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuning:
     """Settings compared on a table, and the recommended one. Facts about the original data, unless chosen privately.
@@ -382,7 +382,7 @@ def reasons(
     elif best.risk is not None:
         found.append(Message.of("links-own-record", risk=best.risk, chance=chance(n)))
         if max_risk is None and best.risk.mean > max(_NOTABLE, 10 * chance(n)):
-            from shoal.evaluation.verdict import MOST_LINKED
+            from shoal.evaluation.assessment import MOST_LINKED
 
             found.append(Message.of("limit-the-risk", high=100 * MOST_LINKED))
     found += _claims(compared, best)

@@ -17,8 +17,7 @@ from shoal.cli import run
 from shoal.errors import ClaimError, OptionError
 from shoal.ledger import Charge, Ledger, OverdrawnError, Register, open_ledger, verify
 from shoal.ledger.entry import rounded_up
-from shoal.ledger.releases import charge_choice, record_release
-from shoal.ledger.units import opened_budget
+from shoal.ledger.releases import charge_choice, opened_budget, record_release
 from shoal.noise import epsilon_from, pure_rho, rho_from
 
 Spend = Callable[..., Charge]

@@ -28,8 +28,7 @@ from shoal.ledger import (
     verify,
 )
 from shoal.ledger import store as ledger_migrations
-from shoal.ledger.releases import charge_choice, keep_choice, record_release
-from shoal.ledger.units import account_of, declare_unit
+from shoal.ledger.releases import account_of, charge_choice, declare_unit, keep_choice, record_release
 from shoal.mechanisms.recipe import Choice, Tuned
 from shoal.query.server.folder import Settings, load_dataset, write_dataset
 

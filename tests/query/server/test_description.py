@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from shoal.query.server.app import create_app
-from shoal.query.server.problems import REASONS
+from shoal.query.server.guard import REASONS
 from shoal.query.server.state import Config
 from tests.conftest import amount
 

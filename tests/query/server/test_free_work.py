@@ -14,8 +14,7 @@ import pytest
 
 from shoal.query.refinement import histogram as histogram_prior
 from shoal.query.server import answers
-from shoal.query.server.guard import Limits
-from shoal.query.server.problems import Problem
+from shoal.query.server.guard import Limits, Problem
 from shoal.query.server.state import FreeWork
 
 OLD = {"column": "age", "op": ">=", "value": 50}

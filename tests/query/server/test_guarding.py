@@ -15,8 +15,7 @@ import pytest
 from shoal.errors import InputError, OptionError
 from shoal.query.server import guard, operations, state
 from shoal.query.server.folder import TOKENS_FILE
-from shoal.query.server.guard import Limits, RateLimit
-from shoal.query.server.problems import Problem
+from shoal.query.server.guard import Limits, Problem, RateLimit
 from shoal.query.server.state import TokenBook, new_token, read_tokens, revoke_token
 
 MEAN = {"kind": "mean", "column": "income", "epsilon": "0.5"}

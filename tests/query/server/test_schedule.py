@@ -21,8 +21,7 @@ from shoal.query.price import effort
 from shoal.query.server import answers as paid_answers
 from shoal.query.server import answers as schedule_module
 from shoal.query.server.answers import Departure, PaidAnswers, Schedule, WorkQueue
-from shoal.query.server.guard import Limits
-from shoal.query.server.problems import Problem
+from shoal.query.server.guard import Limits, Problem
 from shoal.query.server.state import FaultFile
 from shoal.query.spec import KINDS, parse
 from shoal.survey import survey, survey_schema

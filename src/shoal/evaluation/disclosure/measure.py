@@ -27,7 +27,7 @@ from shoal.evaluation.disclosure.result import TOLERATED, Risk, RiskFigures
 from shoal.evaluation.disclosure.suda import MOST_KEYS, Points, suda
 from shoal.io import Table, read
 from shoal.partition.frequencies import RULES, Form, MissingRule
-from shoal.partition.patterns import Codes, Floats, coded, patterns
+from shoal.partition.row_patterns import Codes, Floats, coded, patterns
 from shoal.progress import Progress, silent
 
 # with more keys than this special uniques are searched only on request, with more than the smaller number only where

@@ -22,7 +22,7 @@ from shoal.evaluation.disclosure.record_risk import (
 )
 from shoal.evaluation.disclosure.suda import Suda
 from shoal.evaluation.result import plain
-from shoal.partition.patterns import Coded, Codes, Floats
+from shoal.partition.row_patterns import Coded, Codes, Floats
 from shoal.text import Message
 
 if TYPE_CHECKING:

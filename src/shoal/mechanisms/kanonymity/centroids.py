@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.errors import InputError, OptionError
 from shoal.io import Table
 from shoal.mechanisms.base import Rebuilt
@@ -44,7 +44,7 @@ from shoal.partition import Partition, given, vmdav
 from shoal.partition.base import check_k
 from shoal.partition.groups import distinct_for_units, row_groups, units_of_groups
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import Progress
 from shoal.text import Message
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity.centroids import internal_facts
 from shoal.mechanisms.kanonymity.columns import (
@@ -35,7 +35,7 @@ from shoal.mechanisms.strata import check_persons
 from shoal.partition import Partition
 from shoal.partition.groups import count_groups, ratio_distances, units_of_groups
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import Progress
 from shoal.text import Message
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.errors import OptionError
 from shoal.io import Table
 from shoal.mechanisms.base import Rebuilt
@@ -34,7 +34,7 @@ from shoal.noise import Source
 from shoal.partition import Partition, ranking
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import Progress
 from shoal.text import Message
 

@@ -8,7 +8,7 @@ from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Method, Output
-from shoal.mechanisms.parameters import SHARED, Exact, parameter, shared
+from shoal.mechanisms.parameter_fields import SHARED, Exact, parameter, shared
 from shoal.mechanisms.partition_stage import check_stage
 from shoal.privacy.claims import Case, Claim, MethodTerms
 from shoal.text import Message

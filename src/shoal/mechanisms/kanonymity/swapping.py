@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity import centroids
@@ -42,7 +42,7 @@ from shoal.noise import Source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import Progress
 from shoal.text import Message, listed
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.columns.kinds import Lattice
 from shoal.display import internal
 from shoal.errors import OptionError
@@ -54,7 +54,7 @@ from shoal.noise.families import NOISES
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant, Spend
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import Progress
 
 Whole = NDArray[np.int64]

@@ -14,7 +14,7 @@ from shoal.errors import OptionError
 from shoal.mechanisms import forms
 from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameters import parameter, shared, words
+from shoal.mechanisms.parameter_fields import parameter, shared, words
 from shoal.privacy.claims import BY_STABILITY, Case, Claim
 from shoal.text import Message
 

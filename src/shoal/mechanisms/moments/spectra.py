@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.moments.methods import CrossMoment
@@ -29,7 +29,7 @@ from shoal.noise import Source, discrete_laplace, round_up_scale
 from shoal.noise.families import NOISES
 from shoal.noise.scale import LARGEST_DENOMINATOR, LARGEST_NUMERATOR
 from shoal.privacy import Accountant, Spend
-from shoal.privacy.budget import Plan, split_budget
+from shoal.privacy.accountant import Plan, split_budget
 from shoal.text import Message
 
 # Below this ratio of eigenvalues the square of a matrix has lost half of the digits.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns.attribute import target_column
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Rebuilt, gap_terms
 from shoal.mechanisms.method import ShareNoise
@@ -55,7 +55,7 @@ from shoal.mechanisms.pairs.model import Measured, Model, counted, measure_pairs
 from shoal.mechanisms.pairs.sample import block_sizes, draw_values, fitted, with_triples
 from shoal.noise import Source
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import Progress, silent
 from shoal.text import Message
 

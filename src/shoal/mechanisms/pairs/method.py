@@ -8,13 +8,13 @@ from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Expected, Method
-from shoal.mechanisms.parameters import Exact, parameter, shared
+from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.privacy.claims import Case, Claim
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.describe import Described
-    from shoal.privacy.budget import Plan
+    from shoal.columns.description import Described
+    from shoal.privacy.accountant import Plan
 
 
 class PairsDP(Method):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import draw_rows, exchange, place_latent, polish
 from shoal.mechanisms.pairs.budget import NO_FLAGS

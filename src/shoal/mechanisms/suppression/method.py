@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from shoal.columns.kinds import KINDS
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameters import Exact, parameter, shared
+from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.privacy.claims import Case, Claim
 from shoal.text import Message
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.partition.frequencies import approximate, as_wildcard
 from shoal.partition.groups import places
-from shoal.partition.patterns import patterns
+from shoal.partition.row_patterns import patterns
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.int32]

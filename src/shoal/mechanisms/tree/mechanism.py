@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Rebuilt, gap_terms
@@ -42,7 +42,7 @@ from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.sample import Block, Tree, blocks_of, draw_block, draw_concepts, grow, sort_into
 from shoal.noise import Source
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.progress import Progress
 from shoal.text import Message
 

@@ -8,7 +8,7 @@ from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Method, Output
-from shoal.mechanisms.parameters import Exact, parameter, shared, words
+from shoal.mechanisms.parameter_fields import Exact, parameter, shared, words
 from shoal.privacy.claims import BY_STABILITY, Claim
 
 

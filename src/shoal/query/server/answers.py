@@ -54,7 +54,7 @@ from shoal.noise.scale import shown
 from shoal.query.price import charge as price
 from shoal.query.price import effort, protocol_1_total
 from shoal.query.server.folder import Served
-from shoal.query.server.problems import Problem
+from shoal.query.server.guard import Problem
 from shoal.query.spec import Query, answer, parse, preview
 from shoal.text import Message
 

@@ -22,9 +22,8 @@ from shoal.errors import ShoalError
 from shoal.ledger import Ledger, LedgerError
 from shoal.look import tokens
 from shoal.query.server.folder import Served
-from shoal.query.server.guard import Guard, Limits, Receive, Scope, Send, write_log
+from shoal.query.server.guard import Guard, Limits, Problem, Receive, Scope, Send, write_log
 from shoal.query.server.operations import FastLane, add_asking, add_general, add_own_answers
-from shoal.query.server.problems import Problem
 from shoal.query.server.state import Config, State, keep_heads, note_closed, open_folder
 
 _STYLE = """

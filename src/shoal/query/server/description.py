@@ -10,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from shoal.ledger import GroupCommit, Ledger
 from shoal.query.server.answers import MOST_AT_ONCE
-from shoal.query.server.guard import warn
-from shoal.query.server.problems import REASONS
+from shoal.query.server.guard import REASONS, warn
 from shoal.query.spec import KINDS
 
 _AMOUNT = r"^\d+/\d+$"

@@ -1,4 +1,4 @@
-"""Limits on requests: size, rate and origin."""
+"""What the query server refuses before it reads a question, and the problem documents it answers with."""
 
 from __future__ import annotations
 
@@ -7,16 +7,76 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.query.server.problems import Problem
+from shoal.text import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A kind of refusal: its name on the wire, and the status."""
+
+    code: str
+    status: int
+
+    @property
+    def message(self) -> str:
+        return str(Message(f"refusal-{self.code.replace('_', '-')}"))
+
+
+REASONS = {
+    code: Reason(code, status)
+    for code, status in (
+        ("bad_question", 422),
+        ("bad_request", 422),
+        ("not_json", 400),
+        ("no_token", 401),
+        ("not_allowed", 403),
+        ("overdrawn", 403),
+        ("full", 403),
+        ("not_found", 404),
+        ("bad_method", 405),
+        ("key_reused", 409),
+        ("too_large", 413),
+        ("too_many", 429),
+        ("failed", 500),
+        ("busy", 503),
+        ("late", 503),
+        ("closed", 503),
+    )
+}
+
+
+class Problem(Exception):  # noqa: N818
+    """A request that ends with a refusal.
+
+    Attributes:
+        code: one of `REASONS`.
+        detail: public particulars; a message among them is rendered last.
+        headers: of the response.
+    """
+
+    def __init__(
+        self, code: str, detail: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(code)
+        self.code, self.detail, self.headers = code, dict(detail or {}), dict(headers or {})
+
+    @property
+    def status(self) -> int:
+        return REASONS[self.code].status
+
+    def body(self) -> dict[str, Any]:
+        detail = {name: str(one) if isinstance(one, Message) else one for name, one in self.detail.items()}
+        return {"error": self.code, "message": REASONS[self.code].message, **detail}
+
 
 Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
+AsgiMessage = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[AsgiMessage]]
+Send = Callable[[AsgiMessage], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log = logging.getLogger("shoal.server")
@@ -91,7 +151,7 @@ class Guard:
         status = unread = 0
         refused: Problem | None = None
 
-        async def watched(message: Message) -> None:
+        async def watched(message: AsgiMessage) -> None:
             nonlocal status, unread, refused
             if refused is not None:
                 return
@@ -149,7 +209,7 @@ class Guard:
         # for the whole body, so that it cannot come drop by drop
         deadline = asyncio.get_running_loop().time() + limits.body_seconds
 
-        async def limited() -> Message:
+        async def limited() -> AsgiMessage:
             nonlocal left, complete
             if raise_later is not None:
                 raise raise_later
@@ -176,7 +236,7 @@ def _length(headers: Any) -> int:
     return next((int(value) for name, value in headers if name == b"content-length"), 0)
 
 
-def _pieces(message: Message) -> Iterator[Message]:
+def _pieces(message: AsgiMessage) -> Iterator[AsgiMessage]:
     """A long body in pieces, each of which is sent when the one before was taken: what nobody reads is not copied."""
     body = message.get("body", b"") if message["type"] == "http.response.body" else b""
     if len(body) <= _PIECE_BYTES:

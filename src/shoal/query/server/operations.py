@@ -16,8 +16,7 @@ from shoal.ledger.entry import decimals, fraction_text
 from shoal.query.server import description as shape
 from shoal.query.server.answers import FAILED, Departure, Meter, Question, quick, understand, understand_many
 from shoal.query.server.folder import KEY, NAME
-from shoal.query.server.guard import Receive, Scope, Send
-from shoal.query.server.problems import Problem
+from shoal.query.server.guard import Problem, Receive, Scope, Send
 from shoal.query.server.state import Asker, Key, Name, State, Token, authenticated, served_to, state_of
 from shoal.query.spec import KINDS
 

@@ -52,8 +52,7 @@ from shoal.query.server.folder import (
     load_folder,
     plain_name,
 )
-from shoal.query.server.guard import Limits, RateLimit, warn, write_log
-from shoal.query.server.problems import Problem
+from shoal.query.server.guard import Limits, Problem, RateLimit, warn, write_log
 
 Role = Literal["holder", "analyst"]
 # how long a change of the file may go unnoticed

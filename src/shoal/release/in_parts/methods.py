@@ -1,21 +1,28 @@
-"""Methods on engines: aggregates come in, the stages that make a release leave. What is drawn once is drawn here.
-
-Every plan draws from the same source, in the same order, as the method does in memory: with a seed the noise is the
-same. What tasks draw comes from children of a key that is made for one release and forgotten.
-"""
+"""The stages of each method on engines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.describe import Described
-from shoal.engines.runner import Over, Stage
+from shoal.columns.description import Described
+from shoal.columns.kinds import Lattice
+from shoal.engines.runner import Blob, Over, Stage, batch_of, by_bucket
+from shoal.mechanisms.cluster_methods import PartitionMethod
+from shoal.mechanisms.clusters import centroids, concepts_of, floors, sum_noise, sums_of
+from shoal.mechanisms.kanonymity.columns import KINDS, confidential_columns, place_in_tree
+from shoal.mechanisms.kanonymity.methods import SwapRanking
+from shoal.mechanisms.kanonymity.swap_algorithms import swap_source, swapped_ranks
+from shoal.mechanisms.moments.mechanism import budget_of, calibrate, masked, own_units, rows_source
+from shoal.mechanisms.moments.methods import CrossMoment
+from shoal.mechanisms.moments.sampling import draw_ranks
+from shoal.mechanisms.moments.statistics import Centred
 from shoal.mechanisms.pairs.measure_one import Histogram
 from shoal.mechanisms.pairs.measure_pairs import PairCounts
 from shoal.mechanisms.pairs.mechanism import measure_attributes, pair_positions
@@ -23,6 +30,8 @@ from shoal.mechanisms.pairs.method import PairsDP
 from shoal.mechanisms.pairs.model import Counted, Measured, counted, measure_pairs
 from shoal.mechanisms.pairs.sample import Drawing, block_sizes, fitted, with_triples
 from shoal.mechanisms.pairs.sample import draw_values as draw_pair_values
+from shoal.mechanisms.partition_stage import Group
+from shoal.mechanisms.sensitivity import cluster_scales
 from shoal.mechanisms.tree.intervals import Intervals, codes_of, whole_counts
 from shoal.mechanisms.tree.mechanism import Model as TreeModel
 from shoal.mechanisms.tree.mechanism import draw_values as draw_tree_values
@@ -38,12 +47,330 @@ from shoal.mechanisms.tree.mechanism import (
 from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.sample import Block, blocks_of
 from shoal.noise import Source
-from shoal.release.in_parts.rank_methods import by_moments, by_rank, by_swap
-from shoal.release.in_parts.tasks import drawn_rows, noisy_records
-from shoal.release.in_parts.work import Made, Work
+from shoal.noise.choice import categorical_centroids
+from shoal.noise.families import NOISES
+from shoal.partition import Partition, optimal
+from shoal.partition.univariate import group_sizes
+from shoal.privacy import Accountant
+from shoal.release.in_parts.ranks import (
+    GIVEN,
+    RANGE,
+    STAYING,
+    Neighbours,
+    Ranges,
+    Ranked,
+    heavy_positions,
+    lay_neighbours,
+    lay_ranges,
+    owned,
+    to_neighbours,
+)
+from shoal.release.in_parts.tasks import (
+    Outgoing,
+    buckets_of,
+    drawn_rows,
+    from_ranges,
+    noisy_records,
+    to_ranges,
+)
+from shoal.release.in_parts.work import RUN, Made, Work, cluster_facts
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from shoal.mechanisms.tree.sample import Tree
+
+
+def by_rank(work: Work) -> Made:
+    """`ranking-dp`, `optimal-dp` and the iDP methods: noise on the sums of clusters of ranks, column by column."""
+    described, account = work.prepared.described, work.prepared.account()
+    histograms = work.histograms()
+    ranges = _ranges(work, histograms)
+    given: list[Blob] = []
+    clusters, exact = [], {}
+    for number, name in enumerate(described.columns):
+        sizes = cluster_sizes(work, name, histograms[number], work.prepared.plan.shares[name])
+        ranked = Ranked.of(histograms[number], sizes, missing_of(work, name))
+        values, without = _cluster_values(work, name, ranked, account)
+        given += ranges.given(number, sizes, values[: sizes.size])
+        exact.update({} if without is None else {name: without})
+        clusters.append(cluster_facts(name, ranked.sizes))
+        work.tell("drawing noise", number + 1, len(described.columns))
+    more = {"clusters_without_noise": exact} if exact else {}
+    linked, reading, source = work.prepared.method.output.linked, work.records.reading, work.source()
+    rows = work.runner.rows if linked else described.n
+    out = work.outgoing(rows, source, linked=linked)
+    route = partial(
+        to_ranges, reading=reading, described=work.described, routes=ranges.routes, apart=ranges.buckets
+    )
+    apart = buckets_of(work.runner.rows) if reading.separating else 0
+    place = partial(from_ranges, starts=ranges.starts, out=out, by_rank=not linked)
+    stages = (Stage(route, ranges.buckets + apart, tuple(given)), Stage(place, out.buckets))
+    return Made(work.over, stages, out, work.facts(clusters=clusters, **more))
+
+
+def _ranges(work: Work, histograms: Sequence[Histogram]) -> Ranges:
+    heavy: Mapping[str, Sequence[int]] = {
+        name: found
+        for name, histogram in zip(work.prepared.described.columns, histograms, strict=True)
+        if (found := heavy_positions(histogram))
+    }
+    return lay_ranges(histograms, work.heavy_counts(heavy), RUN)
+
+
+def missing_of(work: Work, name: str) -> int:
+    """How many records have no value of a column, and get none."""
+    return work.records.missing_of(name) if name in work.records.reading.separating else 0
+
+
+def cluster_sizes(work: Work, name: str, histogram: Histogram, share: Fraction) -> Integers:
+    """Sizes of the clusters of a column in order of rank."""
+    method, described = cast("PartitionMethod", work.prepared.method), work.prepared.described
+    if method.partition != "optimal":
+        return group_sizes(described.n - missing_of(work, name), method.size, method.remainder)
+    assert histogram.counts is not None
+    # the best runs of values follow from how often each occurs
+    ordered = np.repeat(histogram.positions, histogram.counts)
+    return optimal(ordered, described.lattices[name].steps, share, method.size).sizes
+
+
+def _cluster_values(work: Work, name: str, ranked: Ranked, account: Accountant) -> tuple[Floats, int | None]:
+    """What the records of every cluster get, and how many clusters have no noise where that can be."""
+    method, described = cast("PartitionMethod", work.prepared.method), work.prepared.described
+    lattice, tree = described.lattices[name], described.tree(name)
+    share = work.prepared.plan.shares[name]
+    if tree is not None:
+        own, source = account.spend(concepts_of(name), share, over="clusters").take()
+        labels, positions, counts = ranked.runs()
+        codes = np.asarray(tree.domain, dtype=np.int64)[positions]
+        chosen = categorical_centroids(
+            labels,
+            codes,
+            ranked.sizes.size,
+            tree,
+            own,
+            source,
+            generalise=method.generalise,
+            counts=counts,
+        )
+        return chosen.astype(np.float64), None
+    calibration = method.calibration
+    scales = None
+    if calibration.changes is not None:
+        ends, partition = ranked.outline()
+        group = Group((name,), (lattice,), (ends,))
+        (scales,) = cluster_scales(
+            [calibration.changes(ends, lattice.steps, partition)],
+            [lattice.steps],
+            [share],
+            partition,
+            floors(group, method),
+            ranked.sizes,
+        )
+    spend = account.spend(sums_of([name], together=NOISES[method.noise].joint), share, over="clusters")
+    noise = sum_noise((name,), (lattice.steps,), scales, spend, ranked.sizes.size, method)[:, 0]
+    sums = ranked.calibrated_sums(method.sensitivity) + noise
+    without = None if scales is None else int(np.count_nonzero(scales == 0))
+    return centroids(sums, ranked.sizes, lattice, clip=method.clip), without
+
+
+def by_swap(work: Work) -> Made:
+    """`swap-ranking`: confidential values change owners inside groups of ranks, the others stay."""
+    method, described = cast("SwapRanking", work.prepared.method), work.prepared.described
+    rows = work.runner.rows
+    names = confidential_columns(method, described)
+    histograms = dict(zip(described.columns, work.histograms(), strict=True))
+    heavy = {
+        name: found
+        for name in names
+        if _on_lattice(described, name) and (found := heavy_positions(histograms[name], RANGE))
+    }
+    cut = work.heavy_counts(heavy)
+    least = dict(method.sizes or ())
+    routes: dict[str, Neighbours] = {}
+    given: list[Blob] = []
+    clusters = []
+    first = 0
+    for number, name in enumerate(names):
+        sizes = group_sizes(described.n, least.get(name, method.size), method.remainder)
+        place = described.columns.index(name)
+        own = {position: found for (column, position), found in cut.items() if column == place}
+        keys = _keys(described, name)
+        # a block of ranks that is drawn together is never cut: a range has whole ones
+        routes[name] = lay_neighbours(number, first, rows, histograms[name], sizes, keys, own)
+        given += routes[name].given(sizes)
+        clusters.append(cluster_facts(name, sizes))
+        first += routes[name].buckets
+    source = work.source()
+    out = work.outgoing(rows, source)
+    staying = tuple(name for name in described.columns if name not in names)
+    send = partial(
+        to_neighbours,
+        reading=work.records.reading,
+        described=work.described,
+        routes=routes,
+        values=_own_values,
+        staying=staying,
+        apart=first,
+    )
+    place_rows = partial(
+        swapped_rows,
+        described=work.described,
+        routes=routes,
+        staying=staying,
+        # told apart as in memory, where a table without strata is one class
+        source=source.child("class", 0),
+        out=out,
+    )
+    buckets = first + (-(-rows // RANGE) if staying else 0)
+    stages = (Stage(send, buckets, tuple(given)), Stage(place_rows, out.buckets))
+    return Made(work.over, stages, out, work.facts(clusters=clusters), frozenset(described.columns))
+
+
+def _on_lattice(described: Described, name: str) -> bool:
+    """Whether records of one position have one value, so that their rows alone settle who is first."""
+    attribute = described.attribute(name)
+    if not attribute.kind_facts.measured:
+        return True
+    return described.table.is_integer(name) and described.lattices[name].step == 1
+
+
+def _keys(described: Described, name: str) -> Integers | None:
+    """The order of names, which is that of their taxonomy."""
+    tree = described.tree(name)
+    if tree is None:
+        return None
+    return place_in_tree(tree)[np.asarray(tree.domain, dtype=np.int64)].astype(np.int64)
+
+
+def _own_values(described: Described, name: str) -> Floats:
+    return KINDS[described.attribute(name).kind_facts.middle].values(described, name)[0]
+
+
+def _ranks(name: str, values: NDArray[Any], described: Described) -> NDArray[Any]:
+    tree = described.tree(name)
+    return values if tree is None else place_in_tree(tree)[values.astype(np.int64)]
+
+
+def swapped_rows(
+    batches: Iterator[pa.RecordBatch],
+    described: Described,
+    routes: Mapping[str, Neighbours],
+    staying: Sequence[str],
+    source: Source,
+    out: Outgoing,
+) -> Iterator[pa.RecordBatch]:
+    """Values change owners inside groups of ranks.
+
+    Guarantee:
+        A uniform permutation in every group (`kanonymity.swap_algorithms.swap_ranking`), the same one
+        however often it is computed.
+    """
+    numbers = {name: number for number, name in enumerate(described.columns)}
+    for bucket, parts in by_bucket(batches):
+        for rows, *others in parts.get(STAYING, []):
+            for name, own in zip(staying, others, strict=True):
+                yield batch_of(list(out.column_blobs(numbers[name], rows, own)))
+        if GIVEN in parts:
+            here = owned(bucket, parts, routes, partial(_ranks, described=described))
+            drawn = swapped_ranks(here.sizes, here.start, swap_source(source, here.number))
+            values = here.values[drawn - here.start]
+            yield batch_of(list(out.column_blobs(numbers[here.name], here.rows, values)))
+
+
+def by_moments(work: Work) -> Made:
+    """`xm-20` to `xm-26` and their like: noise on the moments of clusters of ranks, rows drawn from these."""
+    prepared = work.prepared
+    method, described, rows = cast("CrossMoment", prepared.method), prepared.described, work.runner.rows
+    account = prepared.account()
+    histograms = work.histograms()
+    heavy = {
+        name: found
+        for name, histogram in zip(described.columns, histograms, strict=True)
+        if (found := heavy_positions(histogram, RANGE))
+    }
+    cut = work.heavy_counts(heavy)
+    routes: dict[str, Neighbours] = {}
+    given: list[Blob] = []
+    clusters: list[dict[str, Any]] = []
+    repairs: dict[str, int] = {}
+    first = 0
+    for number, name in enumerate(described.columns):
+        group = Group((name,), (described.lattices[name],), (np.empty(0, dtype=np.int64),))
+        budget = budget_of(prepared.plan, group)
+        # without noise there is none to weigh
+        share = Fraction(1) if budget is None else budget.means[0]
+        sizes = cluster_sizes(work, name, histograms[number], share)
+        ranked = Ranked.of(histograms[number], sizes, missing_of(work, name))
+        centred = Centred.of_runs(*ranked.runs(), ranked.sums(), ranked.sizes)
+        partition = Partition(np.empty(0, dtype=np.int64), ranked.sizes, (name,))
+        fixed = calibrate(group, partition, budget, method, centred)
+        possible = masked(group, fixed, budget, account, method, centred)
+        statistics = [possible.statistics.means]
+        if possible.shape is not None:
+            statistics.append(possible.shape.deviations)
+            statistics += [] if possible.shape.skewness is None else [possible.shape.skewness]
+        own = {position: found for (column, position), found in cut.items() if column == number}
+        routes[name] = lay_neighbours(number, first, rows, histograms[number], sizes, None, own)
+        given += routes[name].given(sizes, *(found[: sizes.size, 0] for found in statistics))
+        first += routes[name].buckets
+        for what, count in possible.repairs.items():
+            repairs[what] = repairs.get(what, 0) + count
+        clusters.append(cluster_facts(name, ranked.sizes))
+        work.tell("drawing noise", number + 1, len(described.columns))
+    source, reading = work.source(), work.records.reading
+    out = work.outgoing(rows, source)
+    send = partial(
+        to_neighbours,
+        reading=reading,
+        described=work.described,
+        routes=routes,
+        values=_positions,
+        staying=(),
+        apart=first,
+    )
+    lattices = tuple(described.lattices[name] for name in described.columns)
+    place = partial(moment_rows, routes=routes, lattices=lattices, clip=method.clip, source=source, out=out)
+    buckets = first + (-(-rows // RANGE) if reading.separating else 0)
+    stages = (Stage(send, buckets, tuple(given)), Stage(place, out.buckets))
+    return Made(work.over, stages, out, work.facts(clusters=clusters, repairs=repairs))
+
+
+def _positions(described: Described, name: str) -> Integers:
+    return described.positions(name)[0]
+
+
+def _themselves(name: str, values: NDArray[Any]) -> NDArray[Any]:
+    return values
+
+
+def moment_rows(
+    batches: Iterator[pa.RecordBatch],
+    routes: Mapping[str, Neighbours],
+    lattices: Sequence[Lattice],
+    clip: bool,
+    source: Source,
+    out: Outgoing,
+) -> Iterator[pa.RecordBatch]:
+    """Every record gets a mean, or a draw from the distribution of its cluster; inside a cluster the rows say which."""
+    for bucket, parts in by_bucket(batches):
+        if GIVEN not in parts:
+            for number, gaps in parts.items():
+                for (missing,) in gaps:
+                    yield batch_of(list(out.column_blobs(number, missing, np.full(missing.size, np.nan))))
+            continue
+        here = owned(bucket, parts, routes, _themselves)
+        means, *shape = here.given
+        if shape:
+            skewness = shape[1] if len(shape) > 1 else None
+            own = rows_source(source, here.name)
+            scaled = draw_ranks(means, shape[0], skewness, here.sizes, here.start, own)
+        else:
+            scaled = np.repeat(means, here.sizes)
+        values = own_units(scaled[:, np.newaxis], (lattices[here.number],), clip=clip)[:, 0]
+        clusters = np.repeat(np.arange(here.sizes.size), here.sizes)
+        rows = here.rows[np.lexsort((here.rows, clusters))]
+        yield batch_of(list(out.column_blobs(here.number, rows, values)))
 
 
 __all__ = ["Made", "Work", "by_moments", "by_pairs", "by_rank", "by_record", "by_swap", "by_tree"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.display import internal
 from shoal.engines.reading import Reading
 from shoal.engines.runner import Blob, batch_of, packed, scattered

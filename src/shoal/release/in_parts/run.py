@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.engines.profile import Elsewhere, check_positions
 from shoal.engines.runner import Delivered, Runner, Stage
 from shoal.engines.staging import WORK, give_up, remove_abandoned
@@ -25,7 +25,7 @@ from shoal.privacy.claims import MODELS
 from shoal.progress import Progress
 from shoal.release.bundle import write_documents
 from shoal.release.in_parts.tasks import assembled
-from shoal.release.protect import Preparation, Release
+from shoal.release.protection import Preparation, Release
 from shoal.text import Message
 
 if TYPE_CHECKING:

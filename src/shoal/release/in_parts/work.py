@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.describe import Described
+from shoal.columns.description import Described
 from shoal.display import internal
 from shoal.engines.profile import Elsewhere, check_positions
 from shoal.engines.runner import Over, Runner, Stage, blobs_in, unpacked
@@ -19,7 +19,7 @@ from shoal.noise import Source
 from shoal.noise.entropy import fresh_key
 from shoal.progress import Progress
 from shoal.release.in_parts.tasks import Order, Outgoing, counted, heavy_rows, summed
-from shoal.release.protect import Preparation
+from shoal.release.protection import Preparation
 from shoal.text import Message
 
 Integers = NDArray[np.int64]

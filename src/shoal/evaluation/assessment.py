@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shoal import summaries
+from shoal import display
 from shoal.display import displayed, internal
 from shoal.evaluation.learning import Interval
 from shoal.evaluation.result import Finding, usefulness
@@ -175,7 +175,7 @@ class Measured:
         return tuple(f"- {finding}" for finding in self.findings)
 
 
-@displayed(summaries.of_verdict)
+@displayed(display.of_verdict)
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """One answer to "may I publish this?".

@@ -17,14 +17,14 @@ from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.evaluation import Evaluation, evaluate
-from shoal.evaluation.verdict import Verdict, verdict
+from shoal.evaluation.assessment import Verdict, verdict
 from shoal.io import Conventions, Table, read
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.recipe import Tuned
 from shoal.mechanisms.registry import DEFAULT_METHOD, class_of, configured
 from shoal.progress import Progress, silent
-from shoal.release.expected_noise import public_description
-from shoal.release.protect import Release, carry_out, prepare
+from shoal.release.forecast import public_description
+from shoal.release.protection import Release, carry_out, prepare
 from shoal.release.uses import note_use
 
 if TYPE_CHECKING:

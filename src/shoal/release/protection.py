@@ -12,13 +12,13 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal import summaries
+from shoal import display
+from shoal.columns.attribute import with_gaps
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.column import check_storable, restored, texts
 from shoal.columns.declaration import Declaration
-from shoal.columns.describe import Described, describe
+from shoal.columns.description import Described, describe
 from shoal.columns.kinds import KIND_FACTS
-from shoal.columns.missing import with_gaps
 from shoal.columns.provenance import public_attribute
 from shoal.columns.schema import Schema
 from shoal.display import displayed, internal
@@ -35,12 +35,11 @@ from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.partition.base import check_k
 from shoal.privacy import Accountant
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.privacy.claims import MODELS
 from shoal.privacy.statement import PrivacyStatement, state
 from shoal.progress import Progress, silent
-from shoal.release.advice import advice
-from shoal.release.expected_noise import expected_error
+from shoal.release.forecast import advice, expected_error
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -264,7 +263,7 @@ class Cluster:
     rows: tuple[int, ...]
 
 
-@displayed(summaries.of_release)
+@displayed(display.of_release)
 @dataclass(frozen=True, slots=True, eq=False)
 class Release:
     """A protected table with its statement.
@@ -418,7 +417,7 @@ def finished(
     )
 
 
-@displayed(summaries.of_preparation)
+@displayed(display.of_preparation)
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
     """Everything settled before the budget is spent."""

@@ -1,7 +1,4 @@
-"""Describe a table: integer positions on public lattices, from records in memory or aggregates of an engine.
-
-An engine that never holds the table answers the same questions by passes over its parts, and the same sentences follow.
-"""
+"""Describe a table: integer positions on public lattices, from records in memory or from totals of an engine."""
 
 from __future__ import annotations
 
@@ -16,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.apply_steps import with_steps
-from shoal.columns.attribute import Attribute
+from shoal.columns.attribute import Attribute, missing_codes_hint, settle_gaps
 from shoal.columns.circumstances import Circumstances
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration, chosen_columns
 from shoal.columns.kinds import Lattice, outside
-from shoal.columns.missing import missing_codes_hint, settle_gaps
 from shoal.columns.provenance import (
     as_declared,
     beyond_bounds,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from shoal import summaries
+from shoal import display
 from shoal.columns.declaration import missing_texts, read_as_asked
 from shoal.display import displayed, internal
 from shoal.engines.local import LocalRunner
@@ -19,7 +19,7 @@ from shoal.io import Table, check_writable, is_parquet, is_spark_frame, known_fo
 from shoal.io.binary_files import frozen
 from shoal.io.folders import check_internal, check_output, not_an_address, place
 from shoal.io.table import fingerprint
-from shoal.ledger.units import named_dataset
+from shoal.ledger.releases import named_dataset
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.registry import DEFAULT_METHOD, class_of, configured, method_class
 from shoal.progress import Cancel, Progress, silent, watched
@@ -33,7 +33,7 @@ from shoal.release.estimate import (
     evaluation_seconds,
     internal_seconds,
 )
-from shoal.release.expected_noise import ExpectedNoise, drowned, noise_of
+from shoal.release.forecast import ExpectedNoise, drowned, noise_of
 from shoal.release.in_parts.run import (
     COLLECTED,
     IN_MEMORY,
@@ -42,8 +42,8 @@ from shoal.release.in_parts.run import (
     refusal,
     table_elsewhere,
 )
-from shoal.release.protect import Preparation, Release, carry_out, prepare
-from shoal.release.report_in_parts import Look
+from shoal.release.protection import Preparation, Release, carry_out, prepare
+from shoal.release.reports import Look
 from shoal.release.uses import Uses, declared_name, files_of, names_of
 from shoal.text import Message
 
@@ -226,7 +226,7 @@ CHARGING = "charging the ledger"
 _WORTH_AN_ESTIMATE = 500_000
 
 
-@displayed(summaries.of_published)
+@displayed(display.of_published)
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
     """A release that is on disk.
@@ -259,7 +259,7 @@ class Published:
         return tuple(map(str, (*self.told, *(self.release.messages if self.unasked else ()))))
 
 
-@displayed(summaries.of_planned)
+@displayed(display.of_planned)
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
     """A publication that is settled, and for which nothing was spent or written yet.

@@ -20,7 +20,6 @@ from shoal.engines.runner import Runner, Stage, batch_of, blobs_in
 from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.evaluation import Evaluation
 from shoal.evaluation.disclosure import RiskFigures
-from shoal.evaluation.excerpt import MOST_ROWS, SAMPLE, some_rows
 from shoal.evaluation.in_parts.counts import Floats, Grouping, Integers, Reading, Side, count_groups
 from shoal.evaluation.in_parts.evaluate import check_in_parts, evaluate_in_parts
 from shoal.evaluation.in_parts.summaries import (
@@ -34,21 +33,21 @@ from shoal.evaluation.in_parts.summaries import (
     count_together,
     count_values,
 )
-from shoal.evaluation.pair import unmatched
+from shoal.evaluation.pair import MOST_ROWS, SAMPLE, some_rows, unmatched
 from shoal.evaluation.utility import Parts
 from shoal.io import Table
 from shoal.io.binary_files import ROW, frozen
 from shoal.progress import Progress, silent
 from shoal.release.measure import evaluated
+from shoal.report.comparison import Counted, Ends, Marginal, sampled
 from shoal.report.findings import Findings, Subject, attacked, disclosed, of_release
 from shoal.report.pages import bundle_page, check_original, comparison
-from shoal.report.source import Counted, Ends, Marginal, sampled
 from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shoal.release.protect import Release
+    from shoal.release.protection import Release
 
 
 @internal()

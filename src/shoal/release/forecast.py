@@ -1,30 +1,31 @@
-"""The noise to expect before a table is looked at: public ranges, ε, k and n come in, standard deviations leave.
-
-Where values are blurred it is the noise on a released value; where rows are drawn anew, that on shares of the rows.
-"""
+"""Expected noise of a release and advice about it, from public facts only."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal import summaries
+from shoal import display
 from shoal.columns.attribute import Attribute
 from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
-from shoal.columns.describe import Described
+from shoal.columns.column import releasable
+from shoal.columns.description import Described
 from shoal.columns.schema import Schema
+from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
 from shoal.io import read
+from shoal.io.text_files import first_formula
 from shoal.mechanisms.method import Method, ShareNoise
 from shoal.mechanisms.registry import DEFAULT_METHOD, configured
 from shoal.partition.base import check_k
-from shoal.privacy.budget import Plan
+from shoal.privacy.accountant import Plan
 from shoal.privacy.verdict import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE
 from shoal.text import Message
 
@@ -32,7 +33,7 @@ from shoal.text import Message
 CALM = 0.1
 
 
-@displayed(summaries.of_expected_noise)
+@displayed(display.of_expected_noise)
 @dataclass(frozen=True, slots=True)
 class ExpectedNoise:
     """The noise on the released values of one column.
@@ -308,3 +309,89 @@ def public_description(
 
     one = read(pa.table({name: [0] for name in lattices}))
     return Described(one, tuple(attributes), lattices, Circumstances(), _counted_rows(n), (), "error")
+
+
+_FEW_ROWS = 10
+# expected number of people for whom the promise fails, above which the custodian is warned
+_MOST_FAILURES = Fraction(1, 10)
+# a factor of e^20 is about five hundred million
+_MUCH_EPSILON = 20
+# columns that share ε, and the share from which on noise drowns what a column of most tables says
+_MANY_COLUMNS, _LITTLE_EPSILON = 20, 0.05
+
+
+def advice(method: Method, described: Described, plan: Plan) -> tuple[Message, ...]:
+    """Warnings about tables and budgets that leave little protection or little to read."""
+    return tuple(
+        said
+        for said in (
+            _starved(method, plan),
+            _risky(method, described),
+            _about_rows(described),
+            _about_epsilon(method),
+            _about_columns(method, described, plan),
+            *_about_formulas(method, described),
+        )
+        if said is not None
+    )
+
+
+def _starved(method: Method, plan: Plan) -> Message | None:
+    """A warning for attributes that an uneven split leaves almost nothing of the budget."""
+    if method.epsilon is None or not method.pure or not plan.shares:
+        return None
+    fair = method.epsilon / len(plan.shares)
+    poor = [name for name, share in plan.shares.items() if share * 20 < fair]
+    if not poor:
+        return None
+    split = method.settings().get("split", "equal")
+    if isinstance(split, str):
+        return Message.of("split-starves", split=split, columns=poor)
+    return Message.of("weights-starve", columns=poor)
+
+
+def _risky(method: Method, described: Described) -> Message | None:
+    """A warning for a δ with which somebody's record may well be told: not a figure about the records."""
+    if method.delta * described.n <= _MOST_FAILURES:
+        return None
+    return Message.of("delta-too-large", delta=decimal_text(method.delta), most=decimal_text(_MOST_FAILURES))
+
+
+def _about_rows(described: Described) -> Message | None:
+    if described.n >= _FEW_ROWS:
+        return None
+    return Message(
+        {0: "table-of-no-rows", 1: "table-of-one-row"}.get(described.n, "table-of-few-rows"),
+        {"rows": described.n},
+    )
+
+
+def _about_epsilon(method: Method) -> Message | None:
+    if method.epsilon is None or method.epsilon < _MUCH_EPSILON:
+        return None
+    return Message.of("epsilon-promises-nothing", epsilon=decimal_text(method.epsilon))
+
+
+def _about_columns(method: Method, described: Described, plan: Plan) -> Message | None:
+    number = len(described.columns)
+    if method.epsilon is None or number < _MANY_COLUMNS or not plan.shares:
+        return None
+    share = float(method.epsilon) / number
+    if share >= _LITTLE_EPSILON:
+        return None
+    epsilon = decimal_text(method.epsilon)
+    return Message.of("epsilon-shared-by-many", epsilon=epsilon, columns=number, share=share)
+
+
+def _about_formulas(method: Method, described: Described) -> list[Message]:
+    found = []
+    conventions = described.table.conventions
+    for attribute in described.attributes:
+        names = [
+            attribute.name,
+            *map(str, releasable(described.table, attribute, generalise=method.output.generalise) or ()),
+        ]
+        formula = first_formula(names)
+        if formula is not None and not conventions.spreadsheet_safe:
+            found.append(Message.of("formula-released", column=attribute.name, formula=formula[:40]))
+    return found

@@ -8,9 +8,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
+from shoal.columns.attribute import POLICIES
 from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.kinds import KINDS, ORDERED_KINDS, OUTSIDE
-from shoal.columns.missing import POLICIES
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
 from shoal.mechanisms import forms
@@ -18,7 +18,7 @@ from shoal.mechanisms.forms import Form
 from shoal.noise.families import NOISES
 from shoal.noise.scale import LARGEST, SMALLEST
 from shoal.noise.staircase import OPTIMISE
-from shoal.privacy.budget import SPLITS
+from shoal.privacy.accountant import SPLITS
 
 # an exact number: whatever a form reads (a decimal text, a whole number, a fraction) comes in, a Fraction is kept
 Exact = Any

@@ -1,26 +1,28 @@
-"""Views of measures and of the finished release."""
+"""Views of Shoal Studio: its cards, and the comparison of runs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
+from fastapi import Body, Depends, Request
 from markupsafe import Markup
 
 from shoal.columns.kinds import KIND_FACTS, day_text
 from shoal.io import read
 from shoal.privacy.claims import MODELS
-from shoal.report.compare import number_words
-from shoal.studio import publishing
+from shoal.report.comparison import number_words
+from shoal.studio import column_views, publishing
 from shoal.studio.facts import Pairs, pairs
 from shoal.studio.facts import person as one_person
 from shoal.studio.guarantee import typed
-from shoal.studio.preview import command_text, render, script_text
+from shoal.studio.preview import command_text, fragment, render, script_text
 from shoal.studio.runs import Run
-from shoal.studio.session import PEOPLE, Desk
+from shoal.studio.session import PEOPLE, Desk, Desks
+from shoal.text import Message
 
 
 def judge(desk: Desk, letter: str = "", column: str = "", tab: str = "distributions", row: int = 17) -> str:
@@ -270,3 +272,73 @@ def publish(desk: Desk) -> str:
         command=command_text(name, run.dataset),
         script=script_text(name, run.dataset),
     )
+
+
+STEPS: Mapping[str, str] = {
+    "data": "Data",
+    "columns": "Columns",
+    "promise": "Promise",
+    "judge": "Judge",
+    "publish": "Publish",
+}
+Payload = Annotated[dict[str, Any], Body(default_factory=dict)]
+
+
+def page() -> str:
+    return render("page.html", steps=STEPS)
+
+
+def step_fragments(desk: Desk, name: str, limit: int = 0) -> str:
+    """A whole step, with everything around it."""
+    main = column_views.data(desk, limit) if name == "data" else _STEPS[name](desk)
+    return fragment("#main", main) + around(desk, name)
+
+
+def around(desk: Desk, name: str) -> str:
+    """The list of steps, the foot and the strip."""
+    places = list(STEPS)
+    reached = places.index(name) if name in places else 0
+    after = places[reached + 1] if reached + 1 < len(places) else ""
+    steps = render("steps.html", steps=STEPS, now=name, reached=reached, ready=desk.table is not None)
+    left = column_views.unsettled(desk)
+    foot = render("foot.html", step=name, after=after, names=STEPS, desk=desk, left=left)
+    return fragment("#steps", steps) + fragment("#foot", foot) + strip(desk)
+
+
+def strip(desk: Desk) -> str:
+    """Where the work of a run stands."""
+    run = desk.running
+    ended = desk.runs[-1] if desk.runs and run is None else None
+    return fragment("#strip", render("strip.html", desk=desk, run=run, ended=ended))
+
+
+def problem(said: Message | Exception) -> str:
+    return fragment("#toast", render("toast.html", text=said))
+
+
+_STEPS: Mapping[str, Callable[[Desk], str]] = {
+    "columns": column_views.columns,
+    "promise": column_views.promise,
+    "judge": judge,
+    "publish": publish,
+}
+
+
+def all_desks(request: Request) -> Desks:
+    found: Desks = request.app.state.desks
+    return found
+
+
+All = Annotated[Desks, Depends(all_desks)]
+
+
+def one_desk(desk: str, desks: All) -> Desk:
+    return desks.find(desk)
+
+
+At = Annotated[Desk, Depends(one_desk)]
+
+
+def whole(desk: Desk, desks: Desks, step: str) -> str:
+    """A step with everything around it; without a table there is only the first."""
+    return step_fragments(desk, step, desks.limit)
