@@ -225,7 +225,7 @@ ALLOWED = {
     ("studio/preview.py", " --config method.toml --dataset "),
     ("studio/preview.py", " --out release"),
     # where flags are made
-    ("text/render.py", "--no-"),
+    ("text/sentences.py", "--no-"),
 }
 
 
@@ -282,7 +282,7 @@ def test_the_command_line_puts_its_flags_in(
 ) -> None:
     known = {**catalogue(), "made-up": (template,)}
     # the module has a function of its own name
-    monkeypatch.setattr(sys.modules["shoal.text.render"], "catalogue", lambda: known)
+    monkeypatch.setattr(sys.modules["shoal.text.sentences"], "catalogue", lambda: known)
     message = Message("made-up", facts)
     assert (message.rendered(), message.rendered(flag)) == (sentence, printed)
 

@@ -19,7 +19,7 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.io import read
 from shoal.privacy.statement_v1 import fraction
-from shoal.report.comparison import compare
+from shoal.report.differences import compare
 from shoal.report.findings import of_release
 from shoal.text import Message
 

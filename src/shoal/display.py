@@ -9,18 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
-    from shoal.columns.attribute import Attribute
-    from shoal.columns.schema import Margin, Publication, Schema
-    from shoal.columns.steps import Step
-    from shoal.evaluation import Evaluation
-    from shoal.evaluation.assessment import Verdict
-    from shoal.evaluation.survey import Estimates
-    from shoal.mechanisms.method import Method
-    from shoal.privacy.statement import PrivacyStatement
-    from shoal.release.bundle import Bundle, RegistryRecord
-    from shoal.release.forecast import ExpectedNoise
-    from shoal.release.protection import Preparation, Release
-    from shoal.release.publication import Planned, Published
+    from shoal.columns import Attribute, Margin, Publication, Schema, Step
+    from shoal.evaluation import Estimates, Evaluation, Verdict
+    from shoal.mechanisms import Method
+    from shoal.privacy import PrivacyStatement
+    from shoal.release import Bundle, ExpectedNoise, Planned, Preparation, Published, RegistryRecord, Release
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
 

@@ -17,15 +17,23 @@ from types import FunctionType
 from typing import TypeVar
 
 from shoal.errors import ClaimError, OptionError
-from shoal.evaluation.measures import Measure, register_measure
+from shoal.evaluation import Measure, register_measure
 from shoal.io import Format, register_format
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameter_fields import DECLARATIONS, Parameter, parameter, shared
-from shoal.mechanisms.partition_stage import _PARTITIONS, PARTITIONS, PartitionStage
-from shoal.mechanisms.registry import names, register
-from shoal.noise.families import _NOISES, NOISES, NoiseFamily
+from shoal.mechanisms import (
+    DECLARATIONS,
+    PARTITIONS,
+    Method,
+    Parameter,
+    PartitionStage,
+    add_partition,
+    names,
+    parameter,
+    register,
+    shared,
+)
+from shoal.noise import NOISES, NoiseFamily, add_noise
 from shoal.origin import Outside
-from shoal.report.pages import Section, register_section
+from shoal.report import Section, register_section
 
 __all__ = [
     "Accounting",
@@ -117,7 +125,7 @@ def register_noise(name: str, family: NoiseFamily, *, who: str, accounting: Acco
         ClaimError: the accounting finds that more than ε can be lost.
     """
     _free("noise", name, NOISES)
-    _NOISES[name] = replace(family, outside=_accounted(name, who, accounting, k=1))
+    add_noise(name, replace(family, outside=_accounted(name, who, accounting, k=1)))
 
 
 def register_partition(
@@ -130,7 +138,7 @@ def register_partition(
         ClaimError: the accounting finds that more than ε can be lost.
     """
     _free("partition", name, PARTITIONS)
-    _PARTITIONS[name] = replace(stage, outside=_accounted(name, who, accounting))
+    add_partition(name, replace(stage, outside=_accounted(name, who, accounting)))
 
 
 def register_method(cls: _MethodClass, *, who: str, accounting: Accounting | None = None) -> _MethodClass:

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from shoal.columns.circumstances import Recorded
+from shoal.columns import Recorded
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.text import Message

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shoal.columns.kinds import KIND_FACTS, Kind
-from shoal.columns.schema import Schema
+from shoal.columns import KIND_FACTS, Kind, Schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

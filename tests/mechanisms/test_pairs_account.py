@@ -44,7 +44,7 @@ def no_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     def draw_values(found: Any, described: Any, *_: Any) -> dict[str, NDArray[np.float64]]:
         return {column: np.zeros(1) for column in described.columns}
 
-    monkeypatch.setattr(mechanism, "draw_values", draw_values)
+    monkeypatch.setattr(mechanism, "draw_pair_values", draw_values)
 
 
 def world(

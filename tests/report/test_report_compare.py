@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import shoal
 from shoal.io import Table, read
-from shoal.report.comparison import (
+from shoal.report.differences import (
     BINS,
     MOST_LABELS,
     MOST_PAIRS,

@@ -1,5 +1,5 @@
 """Empirical ε: a method is run many times on neighbouring data sets, and what tells them apart bounds ε from below."""
 
-from shoal.auditing.auditor import CAVEAT, VIEWS, Attack, Audit, audit
+from shoal._door import door
 
-__all__ = ["CAVEAT", "VIEWS", "Attack", "Audit", "audit"]
+__getattr__, __dir__, __all__ = door(__name__, __file__)

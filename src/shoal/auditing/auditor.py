@@ -27,18 +27,15 @@ from shoal.auditing.statistics import (
     likelihood_ratio,
 )
 from shoal.auditing.trial import Domain, Pair, Released, Stage, World, find_pairs, make_stage, release
-from shoal.columns.declaration import read_as_asked
-from shoal.columns.description import Described
-from shoal.columns.schema import Schema
+from shoal.columns import Described, Schema, read_as_asked
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.registry import DEFAULT_METHOD, class_of
+from shoal.mechanisms import DEFAULT_METHOD, Method, class_of
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import Partition
 from shoal.progress import Progress, silent
-from shoal.release.protection import Preparation, prepare
+from shoal.release import Preparation, prepare
 from shoal.text import Message
 from shoal.workers import Run, available_cores, pool
 

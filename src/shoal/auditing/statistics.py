@@ -20,8 +20,7 @@ from numpy.typing import NDArray
 
 from shoal.auditing.trial import Outputs, Point, World
 from shoal.display import internal
-from shoal.mechanisms.cluster_methods import ClusterMethod
-from shoal.mechanisms.sensitivity import cluster_sum_scale
+from shoal.mechanisms import ClusterMethod, cluster_sum_scale
 from shoal.progress import silent
 from shoal.text import Message
 

@@ -15,18 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.io import read
-from shoal.mechanisms.base import Rebuilt
-from shoal.mechanisms.method import Method
+from shoal.mechanisms import Method, Rebuilt
 from shoal.noise import Source
 from shoal.partition import Partition
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.privacy import Accountant, Plan
 from shoal.progress import silent
-from shoal.release.protection import published_columns
+from shoal.release import published_columns
 from shoal.text import Message
 
 Columns = Mapping[str, NDArray[Any]]

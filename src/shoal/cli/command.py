@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from shoal.errors import Coded
-    from shoal.evaluation import Evaluation
-    from shoal.evaluation.assessment import Verdict
-    from shoal.privacy.statement import PrivacyStatement
-    from shoal.privacy.verdict import PublicVerdict
+    from shoal.evaluation import Evaluation, Verdict
+    from shoal.privacy import PrivacyStatement, PublicVerdict
     from shoal.progress import Progress
 
 
@@ -313,8 +311,7 @@ def flag(option: str) -> str | None:
     >>> flag("spreadsheet_safe"), flag("domains"), flag("work")
     ('--spreadsheet-safe', '--domain', None)
     """
-    from shoal.mechanisms.parameter_fields import DECLARATIONS
-    from shoal.mechanisms.registry import parameters
+    from shoal.mechanisms import DECLARATIONS, parameters
 
     if option in _SPELLED_ALIKE:
         return None
@@ -477,7 +474,7 @@ def say_verdict(verdict: Verdict | PublicVerdict) -> None:
 
 def say_promise(statement: PrivacyStatement) -> None:
     """What the promise means to a person first, then its terms, then whether it may be published."""
-    from shoal.report.words import explanation
+    from shoal.report import explanation
 
     console = results()
     console.print(explanation(statement.to_dict()).sentence, markup=False)
@@ -495,7 +492,7 @@ def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda:
     A sort or a compiled kernel does not look for signals while it runs, and a table of millions of rows keeps it
     busy for long. Python delivers the signal to the main thread, which has nothing else to do here.
     """
-    from shoal.io.folders import remove_unfinished
+    from shoal.io import remove_unfinished
 
     results: list[Result] = []
     errors: list[BaseException] = []
@@ -523,7 +520,7 @@ def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda:
 
 def charge_words(seen: Collection[tuple[str, bool]]) -> str:
     """What an interrupted publication says about its charge, from the stages that were seen."""
-    from shoal.release.publication import CHARGING
+    from shoal.release import CHARGING
     from shoal.text import Message
 
     if (CHARGING, True) in seen:

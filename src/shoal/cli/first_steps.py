@@ -28,10 +28,10 @@ from shoal.cli.command import (
 from shoal.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
-    from shoal.columns.schema import Schema
+    from shoal.columns import Schema
     from shoal.evaluation import Evaluation
     from shoal.io import Table
-    from shoal.release.protection import Release
+    from shoal.release import Release
 
 
 def schema_flags() -> tuple[Flag, ...]:
@@ -86,8 +86,7 @@ def schema(typed: Mapping[str, Any]) -> None:
       shoal schema people.csv --schema people.toml --preview
     """
     from shoal.cli.options import parse_types
-    from shoal.columns.declaration import read_declared
-    from shoal.columns.schema import Schema, draft_text, unsettled
+    from shoal.columns import Schema, draft_text, read_declared, unsettled
 
     told = options.file_arguments(typed)
     types = {**told.pop("types", {}), **parse_types(typed["types"] or ())}
@@ -127,7 +126,7 @@ def schema(typed: Mapping[str, Any]) -> None:
 
 def _preview(known: Schema, table: Table) -> None:
     """Each step, and the columns as they are after all of them."""
-    from shoal.columns.steps import preview
+    from shoal.columns import preview
 
     found = preview(known, table)
     if not found:
@@ -171,11 +170,9 @@ def demo(
 
     Example: shoal demo
     """
-    from shoal.evaluation import evaluate
-    from shoal.evaluation.assessment import verdict
-    from shoal.io import write
-    from shoal.io.folders import check_output, staged
-    from shoal.release.api import protect
+    from shoal.evaluation import evaluate, verdict
+    from shoal.io import check_output, staged, write
+    from shoal.release import protect
     from shoal.survey import survey, survey_schema
 
     folder = out if out is not None else _free_name(Path("shoal-demo"))
@@ -227,7 +224,7 @@ def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
     """What each method promises and what it is still good for."""
     from rich.table import Table
 
-    from shoal.evaluation.assessment import USE_WORDS, verdict
+    from shoal.evaluation import USE_WORDS, verdict
     from shoal.text import roughly
 
     heads = ("method", "promise, ε = 1", "traced back", "averages move", "relations kept", "usefulness")
@@ -340,8 +337,8 @@ def methods(
 
     Example: shoal methods ranking-dp
     """
-    from shoal.mechanisms.registry import method_class
-    from shoal.mechanisms.registry import methods as known
+    from shoal.mechanisms import method_class
+    from shoal.mechanisms import methods as known
 
     if name is not None:
         method_class(name)

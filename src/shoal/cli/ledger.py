@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from shoal.ledger import Entry, Ledger, Standing
-    from shoal.query.client import Client, Reply
+    from shoal.query import Client, Reply
 
 
 ledger = typer.Typer(name="ledger", cls=Commands, help="The budget ledger: open, show, verify, export, unit.")
@@ -83,9 +83,7 @@ def open_budget(
       shoal ledger open ledger.sqlite people --epsilon 2 --delta 1e-6 --neighbours add-remove
     """
     from shoal.decimals import decimal_text
-    from shoal.ledger import open_ledger
-    from shoal.ledger.entry import SYMBOLS
-    from shoal.ledger.releases import opened_budget
+    from shoal.ledger import SYMBOLS, open_ledger, opened_budget
 
     wanted = opened_budget(dataset, neighbours, epsilon, delta, rho, unit, max_rows)
     opened = open_ledger(address)
@@ -120,10 +118,9 @@ def unit(
 
       shoal ledger unit ledger.sqlite visits person_id --max-rows 12
     """
-    from shoal.columns.schema import ROW, unit_words
+    from shoal.columns import ROW, unit_words
     from shoal.errors import OptionError
-    from shoal.ledger import open_ledger
-    from shoal.ledger.releases import declare_unit
+    from shoal.ledger import declare_unit, open_ledger
 
     if what == ROW and max_rows is not None:
         raise OptionError("max-rows-persons-who-values-column")
@@ -154,7 +151,7 @@ def verify(
     Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
     """
     from shoal.ledger import LedgerError, examine
-    from shoal.query.server.state import HeadFile
+    from shoal.query import HeadFile
 
     if heads is not None and not heads.exists():
         raise InputError("there-no-file-heads", heads=heads)
@@ -216,8 +213,7 @@ def export(
 def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
     """The private choices that were charged, in words."""
     from shoal.decimals import decimal_text
-    from shoal.ledger.entry import SYMBOLS
-    from shoal.ledger.releases import choice_words
+    from shoal.ledger import SYMBOLS, choice_words
 
     for charge, answer in opened.answers(dataset, ""):
         words = choice_words(charge.content, None if answer is None else answer.content)
@@ -228,7 +224,7 @@ def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
 
 def _say(standing: Standing, noted: list[Entry], choices: list[str]) -> None:
     from shoal.decimals import decimal_text
-    from shoal.ledger.entry import SYMBOLS
+    from shoal.ledger import SYMBOLS
 
     console, terms = results(), standing.terms
     symbol = SYMBOLS[terms.currency]
@@ -302,7 +298,7 @@ def ask(
 
       shoal ask survey '{"kind": "quantile", "column": "income", "q": "0.5", "epsilon": "0.5"}'
     """
-    from shoal.query.client import Client
+    from shoal.query import Client
 
     address = url or os.environ.get("SHOAL_URL") or "http://127.0.0.1:8200"
     asked = None

@@ -26,13 +26,12 @@ from shoal.cli.command import (
 from shoal.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
-    from shoal.columns.schema import Schema
-    from shoal.engines.runner import Runner
-    from shoal.evaluation import Evaluation
-    from shoal.evaluation.measured import Check
+    from shoal.columns import Schema
+    from shoal.engines import Runner
+    from shoal.evaluation import Check, Evaluation
     from shoal.io import Table
     from shoal.progress import Progress
-    from shoal.report.findings import Subject
+    from shoal.report import Subject
 
 
 SURVEY = (
@@ -69,8 +68,7 @@ def table_and_columns(
     typed: Mapping[str, Any], flags: Sequence[str]
 ) -> tuple[Table, Schema | None, dict[str, list[str] | None]]:
     """The table after the steps of its schema, the schema, and the columns that some flags name."""
-    from shoal.columns.declaration import read_declared
-    from shoal.columns.schema import Schema
+    from shoal.columns import Schema, read_declared
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
     data = read_declared(typed["table"], declared, na=typed["na"] or (), **options.file_arguments(typed))
@@ -83,8 +81,8 @@ def table_and_columns(
 def say_if_synthetic(table: Path) -> None:
     """Say what classical risk means where the rows of a release were drawn and belong to nobody."""
     from shoal.errors import ShoalError
-    from shoal.mechanisms.registry import method_class, names
-    from shoal.release.bundle import Bundle
+    from shoal.mechanisms import method_class, names
+    from shoal.release import Bundle
 
     folder = next((place for place in (table, table.parent) if (place / "statement.json").is_file()), None)
     try:
@@ -147,9 +145,9 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 
       shoal evaluate people.csv release/data.csv --target 'income>30000'
     """
-    from shoal.evaluation.assessment import verdict
-    from shoal.release.measure import data_of, in_memory_because
-    from shoal.report.findings import bundle_of
+    from shoal.evaluation import verdict
+    from shoal.release import data_of, in_memory_because
+    from shoal.report import bundle_of
 
     bundle = bundle_of(typed["released"], on_disk=True)
     tables = typed["original"], data_of(bundle, typed["released"])
@@ -177,9 +175,9 @@ def evaluate(typed: Mapping[str, Any]) -> None:
 
 
 def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progress) -> Evaluation:
-    from shoal.columns.declaration import read_declared
+    from shoal.columns import read_declared
     from shoal.evaluation import evaluate as measure
-    from shoal.report.findings import bundle_of, published
+    from shoal.report import bundle_of, published
 
     progress("reading the tables", 0, 1)
     if bundle is not None and bundle.table.path is not None:
@@ -217,7 +215,7 @@ def _note(typed: Mapping[str, Any], records: Table | Runner, found: Evaluation) 
 def _in_parts(
     typed: Mapping[str, Any], bundle: Subject | None, runners: Sequence[Runner], progress: Progress
 ) -> Evaluation:
-    from shoal.release.measure import evaluated
+    from shoal.release import evaluated
 
     columns, na = typed["columns"], typed["na"] or (() if bundle is None else bundle.na)
     chosen = None if columns is None else options.column_names([columns], runners[0].schema.names)
@@ -276,8 +274,8 @@ def check(typed: Mapping[str, Any]) -> None:
 
       shoal check release/data.csv --quasi age,sex,town --confidential illness --k 5 --l 2
     """
-    from shoal.columns.schema import Schema
-    from shoal.release.measure import check_runner
+    from shoal.columns import Schema
+    from shoal.release import check_runner
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
     if declared is not None and _is_released(typed["table"]):
@@ -318,8 +316,8 @@ def _data_in(table: Path) -> Path:
 
 
 def _check_in_memory(typed: Mapping[str, Any], declared: Schema | None, progress: Progress) -> Check:
-    from shoal.columns.declaration import read_declared
-    from shoal.evaluation.checks import check as measure
+    from shoal.columns import read_declared
+    from shoal.evaluation import check as measure
 
     progress("reading the table", 0, 1)
     table = _data_in(typed["table"])
@@ -333,7 +331,7 @@ def _check_in_memory(typed: Mapping[str, Any], declared: Schema | None, progress
 
 def _note_check(typed: Mapping[str, Any], records: Table | Runner) -> None:
     """A release that is checked shows nothing about records."""
-    from shoal.release.uses import shows_records
+    from shoal.release import shows_records
 
     if shows_records(typed["table"], typed["dataset"]):
         options.note_use(typed, "viewed", records, (), "check")
@@ -342,7 +340,7 @@ def _note_check(typed: Mapping[str, Any], records: Table | Runner) -> None:
 def _check_in_parts(
     typed: Mapping[str, Any], declared: Schema | None, runner: Runner, progress: Progress
 ) -> Check:
-    from shoal.release.measure import checked
+    from shoal.release import checked
 
     levels = {name: typed[name] for name in ("k", "l", "t_emd", "t_ratio")}
     told = {"na": typed["na"] or (), **options.file_arguments(typed)}
@@ -430,7 +428,7 @@ def risk(typed: Mapping[str, Any]) -> None:
 
       shoal risk release/data.csv --keys age,sex,region --missing category --sensitive illness
     """
-    from shoal.evaluation.disclosure import risk as measure
+    from shoal.evaluation import risk as measure
 
     with progress_bar() as progress:
         progress("reading the table", 0, 1)
@@ -490,7 +488,7 @@ def attack(typed: Mapping[str, Any]) -> None:
 
       shoal attack people.csv release/data.csv --control held-out.csv
     """
-    from shoal.evaluation.attacks import attack as run
+    from shoal.evaluation import attack as run
 
     with progress_bar() as progress:
         progress("reading the tables", 0, 1)
@@ -531,9 +529,8 @@ def hold_out(
 
     Example: shoal hold-out people.csv --rest protect-these.csv --control held-out.csv
     """
-    from shoal.evaluation.learning import divide
-    from shoal.io import read, write
-    from shoal.io.common import private_file
+    from shoal.evaluation import divide
+    from shoal.io import private_file, read, write
 
     if not 0 < share < 1:
         raise OptionError("share-above-0-below-1", found=share)
@@ -601,12 +598,10 @@ def report(
 
       shoal report release --original people.csv --target 'income>30000' --out internal.html
     """
-    from shoal.columns.declaration import read_declared
-    from shoal.privacy.verdict import public_verdict
-    from shoal.release.measure import in_memory_because
-    from shoal.release.reports import report_in_parts
-    from shoal.report import bundle_report
-    from shoal.report.findings import of_bundle
+    from shoal.columns import read_declared
+    from shoal.privacy import public_verdict
+    from shoal.release import in_memory_because, report_in_parts
+    from shoal.report import bundle_report, of_bundle
 
     private = original is not None
     if target is not None and not private:
@@ -701,7 +696,7 @@ def registry(
 
       shoal registry release --out deployment.yaml
     """
-    from shoal.release.bundle import registry_record
+    from shoal.release import registry_record
 
     if out is not None:
         check_place(out)

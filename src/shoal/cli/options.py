@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli.command import METHOD as NAMED
 from shoal.cli.command import Flag, MethodFlags
-from shoal.columns.kinds import ISO_DAY
 from shoal.decimals import exact
 from shoal.errors import OptionError, ShoalError
 from shoal.text import Message, capital
 
 if TYPE_CHECKING:
-    from shoal.engines.runner import Runner
+    from shoal.engines import Runner
     from shoal.io import Table
     from shoal.journal import Kind
-    from shoal.mechanisms.parameter_fields import Parameter
-    from shoal.release.measure import Where
+    from shoal.mechanisms import Parameter
+    from shoal.release import Where
 
 
 # how a file is written, for all commands that read one
@@ -164,7 +163,7 @@ def data(name: str = "data") -> Flag:
 
 def about_the_table() -> tuple[Flag, ...]:
     """What a caller says about a table."""
-    from shoal.mechanisms.parameter_fields import DECLARATIONS
+    from shoal.mechanisms import DECLARATIONS
 
     found = {name: _of_declaration(known) for name, known in DECLARATIONS.items()}
     # what a private choice cost and bought stands in a recipe only
@@ -175,14 +174,14 @@ def about_the_table() -> tuple[Flag, ...]:
 
 def about_the_verdict() -> tuple[Flag, ...]:
     """What a caller says about whether a release may be published."""
-    from shoal.mechanisms.parameter_fields import DECLARATIONS
+    from shoal.mechanisms import DECLARATIONS
 
     return tuple(_of_declaration(DECLARATIONS[name]) for name in VERDICT)
 
 
 def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
     """The parameters of all methods."""
-    from shoal.mechanisms.registry import parameters, taken_by
+    from shoal.mechanisms import parameters, taken_by
 
     found = []
     for name, known in parameters().items():
@@ -200,8 +199,7 @@ def as_named_method_has_them(
 
     The name is noted for the help text.
     """
-    from shoal.mechanisms.recipe import load_recipe
-    from shoal.mechanisms.registry import DEFAULT_METHOD, method_class
+    from shoal.mechanisms import DEFAULT_METHOD, load_recipe, method_class
 
     name = _word_after("--method", words)
     if name is not None:
@@ -236,7 +234,7 @@ def of_method(flags: Sequence[Flag], name: str) -> tuple[Flag, ...]:
     Raises:
         OptionError: there is no such method.
     """
-    from shoal.mechanisms.registry import method_class
+    from shoal.mechanisms import method_class
 
     own = method_class(name).parameters()
     return tuple(
@@ -252,7 +250,7 @@ def about_method(name: str) -> Message:
     Raises:
         OptionError: there is no such method.
     """
-    from shoal.mechanisms.registry import claim_words, method_class
+    from shoal.mechanisms import claim_words, method_class
 
     cls = method_class(name)
     return Message.of("about-method", name=name, about=cls.about, claim=claim_words(cls))
@@ -298,10 +296,8 @@ def _sentence(words: str) -> str:
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of `shoal.protect` from what was typed: the recipe first, then the rest."""
-    from shoal.columns.schema import Schema
-    from shoal.mechanisms.forms import names_in
-    from shoal.mechanisms.recipe import load_recipe
-    from shoal.mechanisms.registry import DEFAULT_METHOD, method_class, names, parameters
+    from shoal.columns import Schema
+    from shoal.mechanisms import DEFAULT_METHOD, load_recipe, method_class, names, names_in, parameters
 
     recipe = typed.get("config")
     arguments: dict[str, Any] = load_recipe(recipe) if recipe is not None else {}
@@ -353,14 +349,14 @@ def file_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
 
 def where(typed: Mapping[str, Any]) -> Where:
     """Where tables are to be measured."""
-    from shoal.release.measure import Where
+    from shoal.release import Where
 
     return Where(typed["engine"], typed["master"], tuple(typed["conf"] or ()))
 
 
 def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[Any]:
     """Tables that are compared, all of them written alike; columns that can be read in two ways keep their doubts."""
-    from shoal.columns.declaration import read_declared as read
+    from shoal.columns import read_declared as read
 
     declared = {**file_arguments(typed), "na": typed.get("na") or ()}
     return [None if path is None else read(path, **declared) for path in paths]
@@ -378,7 +374,7 @@ def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None
 
 def read_declared(data: Path, arguments: Mapping[str, Any]) -> Table:
     """The table, its columns in the types that the schema and the command line declare."""
-    from shoal.columns.declaration import read_as_asked
+    from shoal.columns import read_as_asked
 
     return read_as_asked(data, arguments)
 
@@ -398,8 +394,8 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
 
 def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     """Each text is one column name, or several with commas between."""
-    from shoal.columns.schema import column_range
-    from shoal.mechanisms.forms import names_in
+    from shoal.columns import column_range
+    from shoal.mechanisms import names_in
 
     named = [name for text in texts for name in ([text] if text in known else names_in(text))]
     return [name for text in named for name in ((text,) if text in known else column_range(text))]
@@ -420,7 +416,7 @@ def note_use(
     The custodian is told where the same content is known under another name.
     """
     from shoal.cli.command import complain
-    from shoal.release.uses import folder_of, noted
+    from shoal.release import folder_of, noted
 
     folder = {} if released is None else {"folder": folder_of(released)}
     told = noted(kind, records, columns, by, typed["dataset"], ledger=typed.get("ledger"), **folder, **facts)
@@ -434,6 +430,8 @@ def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decima
     >>> parse_domains(["FICA=0:12000", "rent=0.00:900.00"])
     {'FICA': (Decimal('0'), Decimal('12000')), 'rent': (Decimal('0.00'), Decimal('900.00'))}
     """
+    from shoal.columns import ISO_DAY
+
     domains: dict[str, tuple[Decimal | str, Decimal | str]] = {}
     for text in texts:
         name, equals, bounds = text.rpartition("=")

@@ -29,10 +29,8 @@ from shoal.errors import OptionError
 from shoal.text import counted
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.method import Method
-    from shoal.release.forecast import ExpectedNoise
-    from shoal.release.publication import Planned, Published
-    from shoal.release.rehearsal import Rehearsal
+    from shoal.mechanisms import Method
+    from shoal.release import ExpectedNoise, Planned, Published, Rehearsal
 
 
 _LONG_SECONDS = 60
@@ -71,7 +69,7 @@ _HELP = """Protect a table and write a bundle that may be published.
 
 def protect_flags() -> tuple[Flag, ...]:
     """The options of `shoal protect`."""
-    from shoal.release.publication import ENGINES
+    from shoal.release import ENGINES
 
     return (
         options.data(),
@@ -150,9 +148,8 @@ def protect_flags() -> tuple[Flag, ...]:
 
 
 def protect(typed: Mapping[str, Any]) -> None:
-    from shoal.io import known_format
-    from shoal.io.folders import place
-    from shoal.release.publication import Delivery, opened, plan
+    from shoal.io import known_format, place
+    from shoal.release import Delivery, opened, plan
 
     dry_run, as_json = typed["dry_run"], typed["json"]
     if typed["rehearse"]:
@@ -311,7 +308,7 @@ def emptied_lines(internal: Mapping[str, Any]) -> list[str]:
 
 
 def _say(published: Published, as_json: bool, everything: bool, given: Mapping[str, Any]) -> None:
-    from shoal.evaluation.assessment import verdict
+    from shoal.evaluation import verdict
 
     release, measured = published.release, published.evaluation
     found = verdict(release, measured)
@@ -402,8 +399,8 @@ rehearse.__doc__ = inspect.cleandoc(_REHEARSE_HELP)
 
 def rehearse_typed(typed: Mapping[str, Any]) -> None:
     """Rehearse what was typed for this command or for `shoal protect --rehearse`."""
-    from shoal.release.rehearsal import PEOPLE
-    from shoal.release.rehearsal import rehearse as run
+    from shoal.release import PEOPLE
+    from shoal.release import rehearse as run
 
     arguments = options.recipe_arguments(typed)
     if typed["columns"]:
@@ -426,7 +423,7 @@ def rehearse_typed(typed: Mapping[str, Any]) -> None:
 
 def _public_rows(typed: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | None:
     """The number of rows of the table that is to be released, where the promise takes it as public."""
-    from shoal.mechanisms.registry import method_class
+    from shoal.mechanisms import method_class
 
     neighbours = arguments.get("neighbours") or method_class(arguments["method"]).neighbours
     if typed.get("data") is None or neighbours != "replace-one":
@@ -494,7 +491,7 @@ def redo(typed: Mapping[str, Any]) -> None:
 
       shoal redo release people-2027.csv --out release-2027 --ledger budget.db --dataset people-2027
     """
-    from shoal.mechanisms.recipe import log_path
+    from shoal.mechanisms import log_path
 
     everything = {flag.name: flag.default for flag in protect_flags()}
     protect({**everything, **typed, "config": log_path(typed["log"])})

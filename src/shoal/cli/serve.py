@@ -84,10 +84,8 @@ def serve(typed: Mapping[str, Any]) -> None:
     with needs_extra("server", "the query server needs"):
         import sqlalchemy  # noqa: F401
 
-        from shoal.query.server.guard import Limits
-        from shoal.query.server.run import bound_socket
-        from shoal.query.server.run import serve as run
-        from shoal.query.server.state import Config
+        from shoal.query import Config, Limits, bound_socket
+        from shoal.query import serve as run
 
     if typed["demo"]:
         _make_demo(data)
@@ -121,8 +119,7 @@ def _make_demo(folder: Path) -> None:
     """The demo survey as a data set, and a token for an analyst, unless the folder is there."""
     from fractions import Fraction
 
-    from shoal.query.server.folder import TOKENS_FILE, Settings, write_dataset
-    from shoal.query.server.state import new_token
+    from shoal.query import TOKENS_FILE, Settings, new_token, write_dataset
     from shoal.survey import survey, survey_schema
 
     if folder.exists():
@@ -163,8 +160,7 @@ def new(
 
     Example: shoal token new --data shoal-served --name ada
     """
-    from shoal.query.server.folder import TOKENS_FILE
-    from shoal.query.server.state import new_token
+    from shoal.query import TOKENS_FILE, new_token
 
     text = new_token(data / TOKENS_FILE, name, role, tuple(dataset or ()), days)
     messages().print("Keep this token: it is not stored and not shown again.", markup=False)
@@ -176,8 +172,7 @@ def list_tokens(
     data: Folder, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
 ) -> None:
     """List the tokens: their ids, names and roles."""
-    from shoal.query.server.folder import TOKENS_FILE
-    from shoal.query.server.state import read_tokens
+    from shoal.query import TOKENS_FILE, read_tokens
 
     tokens = read_tokens(data / TOKENS_FILE)
     if as_json:
@@ -206,8 +201,7 @@ def revoke(
     data: Folder, number: Annotated[str, typer.Argument(help="Id of the token.", metavar="ID")]
 ) -> None:
     """Make a token useless, at once also for a running server."""
-    from shoal.query.server.folder import TOKENS_FILE
-    from shoal.query.server.state import revoke_token
+    from shoal.query import TOKENS_FILE, revoke_token
 
     revoke_token(data / TOKENS_FILE, number)
     results().print(f"Token {number} is revoked.", markup=False)
@@ -233,7 +227,7 @@ def studio(
     Example: shoal studio people.csv
     """
     with needs_extra("studio", "the studio needs"):
-        from shoal.studio.app import serve
+        from shoal.studio import serve
 
     if file is not None:
         from shoal.io import format_of

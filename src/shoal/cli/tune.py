@@ -65,9 +65,9 @@ _NAMED = (
 
 def tune_flags() -> tuple[Flag, ...]:
     """The options of `shoal tune`: what is compared, and the settings that all compared methods share."""
-    from shoal.evaluation.measures import ranked_by
-    from shoal.mechanisms.parameter_fields import SHARED
-    from shoal.privacy.claims import MODELS
+    from shoal.evaluation import ranked_by
+    from shoal.mechanisms import SHARED
+    from shoal.privacy import MODELS
 
     splits, noises = (", ".join(SHARED[name].choices) for name in ("split", "noise"))
     return (
@@ -121,9 +121,9 @@ def tune_flags() -> tuple[Flag, ...]:
 
 
 def tune(typed: Mapping[str, Any]) -> None:
-    from shoal.mechanisms.forms import names_in
+    from shoal.mechanisms import names_in
+    from shoal.tuning import account
     from shoal.tuning import tune as run
-    from shoal.tuning.private import account
 
     out: Path | None = typed["out"]
     account(
@@ -282,9 +282,9 @@ def _check_plot(plot: Path | None) -> None:
 
 
 def _draw(audits: list[Audit], plot: Path) -> None:
-    from shoal.auditing.auditor import plot_svg
+    from shoal.auditing import plot_svg
     from shoal.errors import OutputError
-    from shoal.io.common import private_text
+    from shoal.io import private_text
 
     try:
         private_text(plot, plot_svg(audits))

@@ -1,1 +1,5 @@
 """Columns: what is declared about a table and its records on public lattices."""
+
+from shoal._door import door
+
+__getattr__, __dir__, __all__ = door(__name__, __file__)

@@ -21,8 +21,7 @@ from shoal.columns.column import labels_of, numbers, texts
 from shoal.columns.provenance import as_declared
 from shoal.columns.steps import Step, above, as_number
 from shoal.errors import InputError, OptionError, ShoalError
-from shoal.io import Table, check_doubts, first_row
-from shoal.io.table import content_digest
+from shoal.io import Table, check_doubts, content_digest, first_row
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -29,9 +29,7 @@ from shoal.columns.kinds import (
 from shoal.decimals import decimal_text, decimals_of, exact, written_decimals
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError, Problems, closest
-from shoal.io import ColumnType, known_type
-from shoal.io.cell_types import DAY_TYPES
-from shoal.io.common import DateFormat
+from shoal.io import DAY_TYPES, ColumnType, DateFormat, known_type
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

@@ -11,7 +11,7 @@ from shoal.display import internal
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.recipe import Tuned
+    from shoal.mechanisms import Tuned
 
 # what is said in the place of a fact about the records
 TAKEN_FROM_DATA = "taken from the data"

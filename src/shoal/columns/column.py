@@ -15,9 +15,8 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.kinds import MAX_STEPS, Lattice, day_text, is_day
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, closest
-from shoal.io import FORMATS, Table
-from shoal.io.cell_types import type_of
-from shoal.taxonomy.tree import distinct, label, loose
+from shoal.io import FORMATS, Table, type_of
+from shoal.taxonomy import distinct, label, loose
 from shoal.text import Message
 
 # steps of the released values over the domain, at least

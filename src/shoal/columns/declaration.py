@@ -20,7 +20,7 @@ from shoal.io import ColumnType, Conventions, Table, known_type, read
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.recipe import Tuned
+    from shoal.mechanisms import Tuned
 
 
 # what a reason has at least, in characters: "because" is none

@@ -15,9 +15,7 @@ from shoal.columns.column import parsed_label, public_facts, texts
 from shoal.columns.kinds import Lattice
 from shoal.columns.schema import Schema
 from shoal.errors import InputError
-from shoal.io import Table, type_words, with_types, without_codes
-from shoal.io.cell_types import arrow_type
-from shoal.io.table import is_plain
+from shoal.io import Table, arrow_type, is_plain, type_words, with_types, without_codes
 from shoal.text import Message
 
 

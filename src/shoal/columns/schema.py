@@ -24,9 +24,7 @@ from shoal.columns.steps import Step
 from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, closest
-from shoal.io import ColumnType, Conventions, Table, read
-from shoal.io.common import dumps, load
-from shoal.io.text_files import first_formula
+from shoal.io import ColumnType, Conventions, Table, dumps, first_formula, load, read
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

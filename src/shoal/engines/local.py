@@ -26,9 +26,7 @@ from shoal.engines.runner import (
 )
 from shoal.engines.staging import check_room, claim, give_up
 from shoal.errors import InputError
-from shoal.io.binary_files import Frozen
-from shoal.io.common import private_file
-from shoal.io.folders import not_an_address
+from shoal.io import Frozen, not_an_address, private_file
 from shoal.progress import Progress, silent
 
 if TYPE_CHECKING:

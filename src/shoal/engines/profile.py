@@ -12,23 +12,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.column import labels_of, numbers
-from shoal.columns.description import Absent, KeptElsewhere, gaps_of
-from shoal.columns.kinds import Lattice
-from shoal.columns.provenance import as_declared
+from shoal.columns import Absent, Attribute, KeptElsewhere, Lattice, as_declared, gaps_of, labels_of, numbers
 from shoal.display import internal
 from shoal.engines.reading import Reading, Wrong, error_of, first_of, wrong_in
 from shoal.engines.runner import Blob, Over, Runner, Stage, batch_of, blobs_in, by_bucket, packed, unpacked
 from shoal.errors import InputError, OptionError, ShoalError
-from shoal.io import Table
-from shoal.io.binary_files import ROW
-from shoal.mechanisms.pairs.measure_one import Histogram
+from shoal.io import ROW, Table
+from shoal.mechanisms import Histogram
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shoal.columns.schema import Schema
+    from shoal.columns import Schema
 
 
 Integers = NDArray[np.int64]

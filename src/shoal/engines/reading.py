@@ -10,21 +10,16 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.apply_steps import steps_run
-from shoal.columns.attribute import Attribute
-from shoal.columns.column import numbers
-from shoal.columns.description import Described
-from shoal.columns.provenance import as_declared
+from shoal.columns import Attribute, Described, as_declared, numbers, steps_run
 from shoal.display import internal
 from shoal.errors import InputError, ShoalError, plain_facts
-from shoal.io import Table, without_texts
-from shoal.io.binary_files import ROW
+from shoal.io import ROW, Table, without_texts
 from shoal.text import Message
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shoal.columns.schema import Schema
+    from shoal.columns import Schema
 
 
 @internal()

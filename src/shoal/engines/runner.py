@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OutputError
-from shoal.noise.entropy import computed_again
+from shoal.noise import computed_again
 
 if TYPE_CHECKING:
     import pyarrow as pa

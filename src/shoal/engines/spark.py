@@ -39,9 +39,19 @@ from shoal.errors import (
     ShoalError,
     needs_extra,
 )
-from shoal.io.binary_files import Frozen, Piece, frozen, parquet_rows, refuse_log, refuse_logged
-from shoal.io.common import private_file
-from shoal.io.folders import finished, not_an_address, stoppable, unfinished
+from shoal.io import (
+    Frozen,
+    Piece,
+    finished,
+    frozen,
+    not_an_address,
+    parquet_rows,
+    private_file,
+    refuse_log,
+    refuse_logged,
+    stoppable,
+    unfinished,
+)
 from shoal.progress import Progress, silent
 
 if TYPE_CHECKING:

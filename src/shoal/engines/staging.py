@@ -18,8 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from shoal.errors import OutputError
-from shoal.io.common import private_folder, private_text
-from shoal.io.folders import finished, unfinished
+from shoal.io import finished, private_folder, private_text, unfinished
 
 WORK = ".work"
 _OWNER = "owner.json"

@@ -17,12 +17,12 @@ from shoal.display import displayed, internal
 from shoal.evaluation.learning import Interval
 from shoal.evaluation.result import Finding, usefulness
 from shoal.io import Table
-from shoal.partition.groups import actual_k
-from shoal.privacy.claims import MODELS
-from shoal.privacy.verdict import (
+from shoal.partition import actual_k
+from shoal.privacy import (
     DECISION_CODES,
     DECISIONS,
     LEVELS,
+    MODELS,
     Decision,
     Level,
     PublicVerdict,
@@ -275,7 +275,7 @@ def _plain(value: Any) -> Mapping[str, Any]:
     found: Mapping[str, Any] = value if isinstance(value, Mapping) else value.to_dict()
     if "model" in found and "obstacles" not in found:
         # of the first format, which has sentences instead
-        from shoal.privacy.statement import PrivacyStatement
+        from shoal.privacy import PrivacyStatement
 
         return PrivacyStatement.from_dict(found).to_dict()
     return found

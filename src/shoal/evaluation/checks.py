@@ -9,8 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Schema
+from shoal.columns import Schema, read_declared
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.disclosure import risk
 from shoal.evaluation.disclosure.measure import units_of
@@ -18,8 +17,9 @@ from shoal.evaluation.disclosure.record_risk import diversity
 from shoal.evaluation.disclosure.result import RiskFigures
 from shoal.evaluation.measured import Check, Closeness, Persons, Requirement
 from shoal.io import Table, read
-from shoal.partition.groups import (
+from shoal.partition import (
     EMD,
+    coded,
     column_codes,
     count_groups,
     ratio_distances,
@@ -27,7 +27,6 @@ from shoal.partition.groups import (
     units_of_groups,
     within,
 )
-from shoal.partition.row_patterns import coded
 from shoal.progress import Progress, silent
 from shoal.text import Message
 
@@ -192,7 +191,7 @@ def ordered_codes(table: Table, name: str, schema: Schema | None) -> tuple[NDArr
     """A column as value numbers, 0 for the lowest, and whether their order means anything."""
     attribute = schema[name] if schema is not None and name in schema else None
     if attribute is not None and attribute.kind_facts.listed and attribute.ordered:
-        from shoal.columns.column import numbers
+        from shoal.columns import numbers
 
         return _places(numbers(table, attribute)), "ordered"
     dtype = table.dtype(name)

@@ -12,7 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import THRESHOLD, Attribute
+from shoal.columns import THRESHOLD, Attribute
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest, needs_extra
 from shoal.evaluation.pair import Features, Pair, make_features, make_pair

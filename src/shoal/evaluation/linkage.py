@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.evaluation.learning import Interval, wilson
 from shoal.evaluation.pair import Codes, Column, Nominal, Ordered
-from shoal.partition.groups import row_groups
+from shoal.partition import row_groups
 
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.columns import KIND_FACTS, Kind
 from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation import utility
 from shoal.evaluation.learning import CONFIDENCE, Protocol, Settings, check_learner, learn_pairs
@@ -35,7 +35,7 @@ from shoal.evaluation.utility import (
     semantic_sse,
     total_variation,
 )
-from shoal.partition.groups import actual_k
+from shoal.partition import actual_k
 from shoal.progress import Progress, silent
 from shoal.text import Message
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.evaluation.disclosure.result import RiskFigures
 from shoal.evaluation.result import plain
-from shoal.partition.groups import units_of_groups
+from shoal.partition import units_of_groups
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.kinds import KIND_FACTS
+from shoal.columns import KIND_FACTS
 from shoal.errors import OptionError
 from shoal.evaluation.pair import Column, Nominal, Ordered
 

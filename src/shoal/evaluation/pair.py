@@ -12,21 +12,29 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import MISSING_VALUE, Attribute, with_gaps
-from shoal.columns.column import numbers, stored_numbers
-from shoal.columns.declaration import read_declared
-from shoal.columns.draft import stored_kind
-from shoal.columns.kinds import DEFAULT_REAL_STEPS, KIND_FACTS, Kind, Lattice
+from shoal.columns import (
+    DEFAULT_REAL_STEPS,
+    KIND_FACTS,
+    MISSING_VALUE,
+    Attribute,
+    Kind,
+    Lattice,
+    numbers,
+    read_declared,
+    stored_kind,
+    stored_numbers,
+    with_gaps,
+)
 from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read
-from shoal.partition.groups import as_arrow
-from shoal.privacy.claims import MODELS
+from shoal.partition import as_arrow
+from shoal.privacy import MODELS
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.release.protection import Release
+    from shoal.release import Release
 
 
 Numbers = NDArray[np.float64]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal import display
-from shoal.columns.kinds import KIND_FACTS
+from shoal.columns import KIND_FACTS
 from shoal.display import displayed
 from shoal.evaluation.measures import MEASURES
-from shoal.privacy.verdict import LEVELS, Level
+from shoal.privacy import LEVELS, Level
 from shoal.text import Message, capital
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import display
-from shoal.columns.column import texts
+from shoal.columns import texts
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.pair import Pair

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.columns import KIND_FACTS, Kind
 from shoal.display import internal
 from shoal.evaluation.pair import Codes, Column, Nominal, Numbers
 

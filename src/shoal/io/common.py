@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, OptionError
-from shoal.taxonomy.rdf import check_xml
+from shoal.taxonomy import check_xml
 from shoal.text import Message
 
 MOST_BYTES = 8 * 2**30

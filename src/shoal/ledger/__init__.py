@@ -3,40 +3,6 @@
 SQLAlchemy is loaded when a ledger is opened, not before.
 """
 
-from shoal.ledger.account import Account, Balance, Standing, Terms
-from shoal.ledger.entry import (
-    Charge,
-    Deposit,
-    Entry,
-    KeyReusedError,
-    LedgerError,
-    OverdrawnError,
-    QuotaError,
-    Receipt,
-    Register,
-)
-from shoal.ledger.ledger import GroupCommit, Ledger, open_ledger
-from shoal.ledger.verification import Examination, Finding, examine, verify
+from shoal._door import door
 
-__all__ = [
-    "Account",
-    "Balance",
-    "Charge",
-    "Deposit",
-    "Entry",
-    "Examination",
-    "Finding",
-    "GroupCommit",
-    "KeyReusedError",
-    "Ledger",
-    "LedgerError",
-    "OverdrawnError",
-    "QuotaError",
-    "Receipt",
-    "Register",
-    "Standing",
-    "Terms",
-    "examine",
-    "open_ledger",
-    "verify",
-]
+__getattr__, __dir__, __all__ = door(__name__, __file__)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Literal
 
-from shoal.columns.schema import ROW
+from shoal.columns import ROW
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 

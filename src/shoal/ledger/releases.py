@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from shoal.columns.schema import ROW, unit_words
+from shoal.columns import ROW, unit_words
 from shoal.decimals import decimal_text, exact
 from shoal.errors import ClaimError, OptionError, ShoalError
 from shoal.ledger.account import Standing, Terms
@@ -26,13 +26,11 @@ from shoal.ledger.entry import (
 )
 from shoal.ledger.ledger import Ledger, open_ledger
 from shoal.noise import parse_delta, parse_epsilon, rho_from
-from shoal.privacy import Adjacency
-from shoal.privacy.claims import MODELS
-from shoal.privacy.statement import PrivacyStatement
+from shoal.privacy import MODELS, Adjacency, PrivacyStatement
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.recipe import Tuned
+    from shoal.mechanisms import Tuned
 
 
 def named_dataset(ledger: object, dataset: str | None) -> str | None:

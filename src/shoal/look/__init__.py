@@ -1,18 +1,5 @@
-"""The look of every page of Shoal: one stylesheet of names for colours, shapes, spaces and type, light and dark."""
+"""The look of every page of Shoal: one stylesheet, light and dark."""
 
-from __future__ import annotations
+from shoal._door import door
 
-from functools import lru_cache
-from importlib.resources import files
-
-__all__ = ["tokens"]
-
-
-@lru_cache(maxsize=1)
-def tokens() -> str:
-    """The stylesheet as a text: custom properties of the root element and nothing else, for the head of a page.
-
-    >>> "--published" in tokens()
-    True
-    """
-    return files("shoal.look").joinpath("tokens.css").read_text("utf-8")
+__getattr__, __dir__, __all__ = door(__name__, __file__)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.display import internal
 from shoal.partition import Partition
 from shoal.progress import Progress as Progress

@@ -8,23 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from shoal.columns.kinds import KINDS, ORDERED_KINDS
+from shoal.columns import KINDS, ORDERED_KINDS
 from shoal.errors import OptionError, closest
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Expected, Method, Output
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.mechanisms.partition_stage import check_stage
 from shoal.mechanisms.sensitivity import CALIBRATIONS, Calibration
-from shoal.noise.families import NOISES
-from shoal.noise.staircase import OPTIMISE
+from shoal.noise import NOISES, OPTIMISE
 from shoal.origin import Outside
-from shoal.partition.insensitive_groups import CORNER_RULES, ORDERS
-from shoal.privacy.claims import BY_STABILITY, Case, Claim, MethodTerms
+from shoal.partition import CORNER_RULES, ORDERS
+from shoal.privacy import BY_STABILITY, Case, Claim, MethodTerms
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.description import Described
-    from shoal.privacy.accountant import Plan
+    from shoal.columns import Described
+    from shoal.privacy import Plan
 
 
 class PartitionMethod(Method):

@@ -10,8 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
-from shoal.columns.kinds import Lattice
+from shoal.columns import Described, Lattice
 from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Rebuilt
@@ -19,18 +18,17 @@ from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.partition_stage import Group, check_group, partition_group
 from shoal.mechanisms.sensitivity import cluster_scales
 from shoal.mechanisms.strata import check_strata, strata_of, strata_terms
-from shoal.noise import discrete_laplace, round_up_scale
-from shoal.noise.choice import (
+from shoal.noise import (
+    NOISES,
     categorical_centroids,
     check_response,
+    discrete_laplace,
     randomised_response,
     reversal_probability,
+    round_up_scale,
 )
-from shoal.noise.families import NOISES
-from shoal.partition import Partition
-from shoal.partition.base import check_k
-from shoal.privacy import Accountant, Spend
-from shoal.privacy.accountant import Plan, split_budget
+from shoal.partition import Partition, check_k
+from shoal.privacy import Accountant, Plan, Spend, split_budget
 from shoal.progress import Progress
 from shoal.text import Message
 

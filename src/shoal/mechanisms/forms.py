@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.decimals import What, exact, named
 from shoal.errors import OptionError
-from shoal.noise.gaussian import parse_delta
-from shoal.noise.scale import parse_epsilon
+from shoal.noise import parse_delta, parse_epsilon
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.errors import OptionError
 from shoal.mechanisms import clusters
 from shoal.mechanisms.base import Rebuilt
@@ -17,9 +17,8 @@ from shoal.mechanisms.cluster_methods import InsensitiveDP
 from shoal.mechanisms.clusters import Clusters
 from shoal.mechanisms.insensitive_published import drawn_rows, noisy_rows
 from shoal.noise import Source
-from shoal.partition.base import check_k
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.partition import check_k
+from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
 from shoal.text import Message
 

@@ -7,11 +7,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.noise import Source, discrete_laplace, round_up_scale
-from shoal.noise.choice import exponential_places, score_by
+from shoal.noise import Source, discrete_laplace, exponential_places, round_up_scale, score_by
 from shoal.partition import Partition
-from shoal.taxonomy import Taxonomy
-from shoal.taxonomy.marginality import histogram_blocks, marginality_sums
+from shoal.taxonomy import Taxonomy, histogram_blocks, marginality_sums
 
 # rows drawn together
 _ROWS = 1 << 15

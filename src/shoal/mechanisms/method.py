@@ -19,23 +19,21 @@ from shoal.display import displayed
 from shoal.errors import OptionError
 from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, parameters_of, shared
 from shoal.mechanisms.partition_stage import PARTITIONS, PartitionStage, Stability
-from shoal.noise.gaussian import parse_delta, rho_from
+from shoal.noise import parse_delta, rho_from
 from shoal.origin import Outside
-from shoal.partition.base import check_k
-from shoal.privacy import Accountant, Adjacency, Currency
-from shoal.privacy.claims import Case, Claim, MethodTerms, Model, Promise
-from shoal.privacy.verdict import NO_NOISE
+from shoal.partition import check_k
+from shoal.privacy import NO_NOISE, Accountant, Adjacency, Case, Claim, Currency, MethodTerms, Model, Promise
 from shoal.text import Message
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from shoal.columns.description import Described
-    from shoal.evaluation.measured import Check
+    from shoal.columns import Described
+    from shoal.evaluation import Check
     from shoal.io import Table
     from shoal.mechanisms.base import Rebuilt
     from shoal.noise import Source
-    from shoal.privacy.accountant import Plan
+    from shoal.privacy import Plan
     from shoal.progress import Progress
 
 

@@ -8,17 +8,13 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
-from shoal.columns.attribute import POLICIES
-from shoal.columns.circumstances import MOST_EPSILON
-from shoal.columns.kinds import KINDS, ORDERED_KINDS, OUTSIDE
+from shoal.columns import KINDS, MOST_EPSILON, ORDERED_KINDS, OUTSIDE, POLICIES
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
 from shoal.mechanisms import forms
 from shoal.mechanisms.forms import Form
-from shoal.noise.families import NOISES
-from shoal.noise.scale import LARGEST, SMALLEST
-from shoal.noise.staircase import OPTIMISE
-from shoal.privacy.accountant import SPLITS
+from shoal.noise import LARGEST, NOISES, OPTIMISE, SMALLEST
+from shoal.privacy import SPLITS
 
 # an exact number: whatever a form reads (a decimal text, a whole number, a fraction) comes in, a Fraction is kept
 Exact = Any

@@ -15,14 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import partition as algorithms
-from shoal.columns.attribute import patterns
-from shoal.columns.kinds import Lattice
+from shoal.columns import Lattice, patterns
 from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.origin import Outside
-from shoal.partition import Partition
-from shoal.partition.insensitive_groups import insensitive_mixed
-from shoal.partition.multivariate import Ends, mdav_mixed, nominal_ends, numeric_ends, prepares_kernels
+from shoal.partition import (
+    Ends,
+    Partition,
+    insensitive_mixed,
+    mdav_mixed,
+    nominal_ends,
+    numeric_ends,
+    prepares_kernels,
+)
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -262,6 +267,11 @@ _PARTITIONS: dict[str, PartitionStage] = {
     ),
 }
 PARTITIONS: Mapping[str, PartitionStage] = _PARTITIONS
+
+
+def add_partition(name: str, stage: PartitionStage) -> None:
+    """Make a partition stage known by its name, as `shoal.extend` does."""
+    _PARTITIONS[name] = stage
 
 
 def check_stage(chosen: str, own: str, offered: Sequence[str]) -> None:

@@ -9,23 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
-from shoal.columns.circumstances import MOST_EPSILON
-from shoal.columns.declaration import Declaration
-from shoal.columns.schema import Schema
+from shoal.columns import MOST_EPSILON, Declaration, Schema
 from shoal.decimals import decimal_text
 from shoal.errors import InputError, OptionError, closest
-from shoal.io.common import dumps, load
+from shoal.io import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS
 from shoal.mechanisms.registry import parameters
 from shoal.noise import parse_epsilon
-from shoal.privacy.accountant import SPLITS
-from shoal.privacy.statement import PrivacyStatement
+from shoal.privacy import SPLITS, PrivacyStatement
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:
-    from shoal.columns.description import Described
-    from shoal.release.protection import Release
+    from shoal.columns import Described
+    from shoal.release import Release
 
 
 # the tables of a schema, which a recipe holds too; a log has the entries of what was done besides

@@ -11,7 +11,7 @@ from typing import Any
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
-from shoal.privacy.claims import Model
+from shoal.privacy import Model
 from shoal.text import Message
 
 # the strongest promise that a whole table of every kind can have

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.noise import round_up_scale
-from shoal.noise.families import laplace_scale
+from shoal.noise import laplace_scale, round_up_scale
 from shoal.partition import Partition
 
 Whole = NDArray[np.int64]

@@ -26,9 +26,9 @@ from shoal.errors import InputError, OptionError, closest
 from shoal.noise.entropy import Source
 from shoal.noise.exact import bernoulli_exp, exp_fixed, settle
 from shoal.noise.scale import LARGEST_NUMERATOR, round_up_scale, shown
-from shoal.taxonomy import Taxonomy
-from shoal.taxonomy.marginality import (
+from shoal.taxonomy import (
     Codes,
+    Taxonomy,
     histogram_blocks,
     marginality_sums,
     nearest_and_farthest,

@@ -172,6 +172,11 @@ _NOISES: dict[str, NoiseFamily] = {
 NOISES: Mapping[str, NoiseFamily] = _NOISES
 
 
+def add_noise(name: str, family: NoiseFamily) -> None:
+    """Make a noise family known by its name, as `shoal.extend` does."""
+    _NOISES[name] = family
+
+
 def noise_family(name: str) -> NoiseFamily:
     """A kind of noise by its name."""
     if name not in NOISES:

@@ -1,19 +1,5 @@
 """Group similar records: values in, a `Partition` (one cluster number per record) out."""
 
-from shoal.partition.base import Partition, given, normalise
-from shoal.partition.insensitive_groups import insensitive
-from shoal.partition.multivariate import mdav, vmdav
-from shoal.partition.univariate import best_k, expected_error, optimal, ranking
+from shoal._door import door
 
-__all__ = [
-    "Partition",
-    "best_k",
-    "expected_error",
-    "given",
-    "insensitive",
-    "mdav",
-    "normalise",
-    "optimal",
-    "ranking",
-    "vmdav",
-]
+__getattr__, __dir__, __all__ = door(__name__, __file__)

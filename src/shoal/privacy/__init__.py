@@ -1,5 +1,5 @@
 """What a guarantee compares and what it costs: adjacency, and the accountant that all noise is paid through."""
 
-from shoal.privacy.accountant import Accountant, Adjacency, Charge, Currency, OverspendError, Parallel, Spend
+from shoal._door import door
 
-__all__ = ["Accountant", "Adjacency", "Charge", "Currency", "OverspendError", "Parallel", "Spend"]
+__getattr__, __dir__, __all__ = door(__name__, __file__)

@@ -10,7 +10,7 @@ from shoal.errors import plain_facts
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.method import Method
+    from shoal.mechanisms import Method
 
 Model = Literal[
     "dp",

@@ -13,9 +13,15 @@ import numpy as np
 
 from shoal import display
 from shoal._version import __version__
-from shoal.columns.circumstances import MOST_EPSILON, TAKEN_FROM_DATA, Circumstances, Declared, Recorded
-from shoal.columns.kinds import Lattice
-from shoal.columns.schema import unit_words
+from shoal.columns import (
+    MOST_EPSILON,
+    TAKEN_FROM_DATA,
+    Circumstances,
+    Declared,
+    Lattice,
+    Recorded,
+    unit_words,
+)
 from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
@@ -39,7 +45,7 @@ from shoal.privacy.verdict import (
 from shoal.text import Message, capital, catalogue, percent
 
 if TYPE_CHECKING:
-    from shoal.mechanisms.method import Method
+    from shoal.mechanisms import Method
 
 Facts = Mapping[str, Any]
 CANNOT_CHECK = Message("cannot-check")

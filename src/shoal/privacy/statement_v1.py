@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from shoal.columns.circumstances import MOST_EPSILON, Declared, Recorded
+from shoal.columns import MOST_EPSILON, Declared, Recorded
 from shoal.decimals import exact
 from shoal.errors import InputError
 from shoal.privacy import Adjacency

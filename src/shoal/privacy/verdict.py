@@ -9,7 +9,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any, Literal
 
-from shoal.columns.circumstances import MOST_DELTA
+from shoal.columns import MOST_DELTA
 from shoal.privacy import Adjacency
 from shoal.privacy.claims import MODELS
 from shoal.text import Message, capital, catalogue, listed

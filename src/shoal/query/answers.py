@@ -17,13 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.kinds import Lattice
+from shoal.columns import Attribute, Lattice
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
-from shoal.noise import LatticeStaircase, discrete_laplace, discrete_staircase, round_up_scale
-from shoal.noise.laplace import single_laplace
-from shoal.noise.staircase import check_staircase
+from shoal.noise import (
+    LatticeStaircase,
+    check_staircase,
+    discrete_laplace,
+    discrete_staircase,
+    round_up_scale,
+    single_laplace,
+)
 from shoal.privacy import Accountant
 from shoal.query.facts import MISSING, Facts, QueryTable
 from shoal.query.where import EDGE, Offer, Where, as_list, as_text, matching, place

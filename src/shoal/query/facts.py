@@ -16,12 +16,18 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.column import labels_of, numbers, public_facts
-from shoal.columns.declaration import read_declared
-from shoal.columns.kinds import Lattice
-from shoal.columns.provenance import as_declared, without_guessed_type
-from shoal.columns.schema import Schema, unit_words
+from shoal.columns import (
+    Attribute,
+    Lattice,
+    Schema,
+    as_declared,
+    labels_of,
+    numbers,
+    public_facts,
+    read_declared,
+    unit_words,
+    without_guessed_type,
+)
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, closest

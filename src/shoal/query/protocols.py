@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.kinds import Lattice
+from shoal.columns import Attribute, Lattice
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError
 from shoal.privacy import Accountant, Adjacency

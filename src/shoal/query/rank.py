@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.kinds import Lattice, day_text, is_day
+from shoal.columns import Attribute, Lattice, day_text, is_day
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import OptionError, closest

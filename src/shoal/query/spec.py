@@ -13,10 +13,9 @@ from typing import Any
 
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
-from shoal.noise import Source
+from shoal.noise import LARGEST, Source, shown
 from shoal.noise import source as source_for
-from shoal.noise.scale import LARGEST, shown
-from shoal.privacy.verdict import Reason
+from shoal.privacy import Reason
 from shoal.query.answers import cells_of, count, histogram, mean, total
 from shoal.query.facts import Facts, QueryTable
 from shoal.query.protocols import individual, statistical

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.kinds import Lattice, day_number
+from shoal.columns import Attribute, Lattice, day_number
 from shoal.decimals import What, exact
 from shoal.errors import OptionError, closest
-from shoal.noise import Source, parse_epsilon
-from shoal.noise.scale import LARGEST_NUMERATOR, shown
+from shoal.noise import LARGEST_NUMERATOR, Source, parse_epsilon, shown
 from shoal.privacy import Accountant, Adjacency
 from shoal.query.facts import MISSING, NOBODY, Facts, QueryTable
 from shoal.text import Message

@@ -8,13 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from shoal.columns.declaration import read_as_asked
-from shoal.columns.schema import Schema
+from shoal.columns import Schema, read_as_asked
 from shoal.errors import LeftOutWarning, OptionError
 from shoal.io import is_spark_frame
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.recipe import load_log
-from shoal.mechanisms.registry import DEFAULT_METHOD
+from shoal.mechanisms import DEFAULT_METHOD, Method, load_log
 from shoal.progress import Cancel, Progress, silent
 from shoal.release.protection import Release, carry_out, prepare
 from shoal.release.publication import Engine, Published, publish

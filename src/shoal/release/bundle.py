@@ -11,31 +11,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal import display
-from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.schema import Schema
+from shoal.columns import MISSING_VALUE, Attribute, Schema
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
-from shoal.io import Codebook, Conventions, check_writable, known_format, read, write
-from shoal.io.common import private_file
-from shoal.io.folders import check_output, new_parents, staged, unless_done
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.recipe import LOG, load_recipe, log_text, recipe_text
-from shoal.mechanisms.registry import configured, parameters
-from shoal.privacy.claims import MODELS
-from shoal.privacy.statement import (
-    PrivacyStatement,
-    computed_values,
-    declaration,
-    domain_words,
-    recorded_words,
+from shoal.io import (
+    Codebook,
+    Conventions,
+    check_output,
+    check_writable,
+    known_format,
+    new_parents,
+    private_file,
+    read,
+    staged,
+    unless_done,
+    write,
 )
+from shoal.mechanisms import LOG, Method, configured, load_recipe, log_text, parameters, recipe_text
+from shoal.privacy import MODELS, PrivacyStatement, computed_values, declaration, domain_words, recorded_words
 from shoal.progress import Progress, silent
-from shoal.report.findings import of_bundle
+from shoal.report import of_bundle
 from shoal.text import Message, capital
 
 if TYPE_CHECKING:
     from shoal.release.protection import Release
-    from shoal.report.findings import Findings
+    from shoal.report import Findings
 
 
 def save_bundle(

@@ -19,22 +19,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.description import Described
-from shoal.engines.local import LocalRunner
-from shoal.evaluation.pair import MOST_ROWS
-from shoal.io import Table, read
-from shoal.io.binary_files import frozen
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.strata import strata_of
+from shoal.columns import Attribute, Described
+from shoal.engines import LocalRunner
+from shoal.evaluation import MOST_ROWS
+from shoal.io import Table, frozen, read
+from shoal.mechanisms import Method, strata_of
 from shoal.noise import Seeded
-from shoal.partition.base import standing_for
+from shoal.partition import standing_for
 from shoal.progress import silent
 from shoal.release.bundle import save_bundle
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:
-    from shoal.engines.runner import Runner
+    from shoal.engines import Runner
     from shoal.release.protection import Preparation, Release
 
 # rows of the first trial and of the largest
@@ -257,7 +254,7 @@ def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float,
 
 def internal_seconds(prepared: Preparation) -> float:
     """The time of `internal_report` with its original; of more than 50,000 rows a sample is measured."""
-    from shoal.report.pages import internal_report
+    from shoal.report import internal_report
 
     n = min(max(prepared.described.n, 1), MOST_ROWS)
     run = _timed(prepared, lambda release, table: internal_report(release, None, table), alone=True)

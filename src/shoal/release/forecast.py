@@ -12,21 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import display
-from shoal.columns.attribute import Attribute
-from shoal.columns.circumstances import TAKEN_FROM_DATA, Circumstances
-from shoal.columns.column import releasable
-from shoal.columns.description import Described
-from shoal.columns.schema import Schema
+from shoal.columns import TAKEN_FROM_DATA, Attribute, Circumstances, Described, Schema, releasable
 from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
-from shoal.io import read
-from shoal.io.text_files import first_formula
-from shoal.mechanisms.method import Method, ShareNoise
-from shoal.mechanisms.registry import DEFAULT_METHOD, configured
-from shoal.partition.base import check_k
-from shoal.privacy.accountant import Plan
-from shoal.privacy.verdict import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE
+from shoal.io import first_formula, read
+from shoal.mechanisms import DEFAULT_METHOD, Method, ShareNoise, configured
+from shoal.partition import check_k
+from shoal.privacy import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE, Plan
 from shoal.text import Message
 
 # the share of the range that noise should be brought to

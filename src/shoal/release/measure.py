@@ -9,28 +9,33 @@ from typing import Any, Literal
 
 import narwhals as nw
 
-from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Schema
-from shoal.engines.local import LocalRunner
-from shoal.engines.runner import Runner
+from shoal.columns import Schema, read_declared
+from shoal.engines import LocalRunner, Runner
 from shoal.errors import OptionError
-from shoal.evaluation.attacks import AttackReport
-from shoal.evaluation.attacks import attack as attack_in_memory
-from shoal.evaluation.checks import check as check_in_memory
-from shoal.evaluation.disclosure import TOLERATED, Form, MissingRule, Points, Risk
-from shoal.evaluation.disclosure import risk as risk_in_memory
-from shoal.evaluation.in_parts.counts import Reading, Side
-from shoal.evaluation.in_parts.evaluate import check_in_parts, evaluate_in_parts
-from shoal.evaluation.learning import Protocol
-from shoal.evaluation.measure import evaluate as evaluate_in_memory
-from shoal.evaluation.measured import Check
-from shoal.evaluation.pair import unmatched
-from shoal.evaluation.result import Evaluation
-from shoal.io import Conventions, Table, is_parquet, read
-from shoal.io.binary_files import Frozen, frozen
+from shoal.evaluation import (
+    TOLERATED,
+    AttackReport,
+    Check,
+    Evaluation,
+    Form,
+    MissingRule,
+    Points,
+    Protocol,
+    Reading,
+    Risk,
+    Side,
+    check_in_parts,
+    evaluate_in_parts,
+    unmatched,
+)
+from shoal.evaluation import attack as attack_in_memory
+from shoal.evaluation import check as check_in_memory
+from shoal.evaluation import evaluate as evaluate_in_memory
+from shoal.evaluation import risk as risk_in_memory
+from shoal.io import Conventions, Frozen, Table, frozen, is_parquet, read
 from shoal.progress import Progress, silent
 from shoal.release.uses import folder_of, note_use, shows_records
-from shoal.report.findings import Subject, bundle_of, of_bundle, published
+from shoal.report import Subject, bundle_of, of_bundle, published
 from shoal.text import Message
 
 Engine = Literal["memory", "local", "spark"]
@@ -91,7 +96,7 @@ class Where:
         if self.engine == "memory" or (not wanted and obstacle):
             return None
         if self.engine == "spark":
-            from shoal.engines.spark import spark_runner
+            from shoal.engines import spark_runner
 
             return tuple(spark_runner(path, None, self.master, self.conf) for path in found)
         files = [frozen(path) for path in found]

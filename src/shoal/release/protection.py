@@ -13,37 +13,43 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal import display
-from shoal.columns.attribute import with_gaps
-from shoal.columns.circumstances import Circumstances
-from shoal.columns.column import check_storable, restored, texts
-from shoal.columns.declaration import Declaration
-from shoal.columns.description import Described, describe
-from shoal.columns.kinds import KIND_FACTS
-from shoal.columns.provenance import public_attribute
-from shoal.columns.schema import Schema
+from shoal.columns import (
+    KIND_FACTS,
+    Circumstances,
+    Declaration,
+    Described,
+    Schema,
+    check_storable,
+    describe,
+    public_attribute,
+    restored,
+    texts,
+    with_gaps,
+)
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, Problems, ShoalError
-from shoal.evaluation.checks import check
+from shoal.evaluation import check
 from shoal.io import Codebook, Conventions, Table, read
-from shoal.mechanisms.base import Rebuilt
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.recipe import tuned_settings, with_tuning
-from shoal.mechanisms.registry import DEFAULT_METHOD, configured, method_class
-from shoal.mechanisms.strata import by_stratum
+from shoal.mechanisms import (
+    DEFAULT_METHOD,
+    Method,
+    Rebuilt,
+    by_stratum,
+    configured,
+    method_class,
+    tuned_settings,
+    with_tuning,
+)
 from shoal.noise import Source
 from shoal.noise import source as noise_source
-from shoal.partition import Partition
-from shoal.partition.base import check_k
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
-from shoal.privacy.claims import MODELS
-from shoal.privacy.statement import PrivacyStatement, state
+from shoal.partition import Partition, check_k
+from shoal.privacy import MODELS, Accountant, Plan, PrivacyStatement, state
 from shoal.progress import Progress, silent
 from shoal.release.forecast import advice, expected_error
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.schema import Margin
+    from shoal.columns import Margin
 
 
 def published_columns(
@@ -357,7 +363,7 @@ class Release:
     ) -> Path:
         """Write the publishable bundle to `folder`, with the clusters' statistics if asked for; the internal report,
         compared with `original` (the table that was protected) if given, goes elsewhere. All is written or nothing."""
-        from shoal.io.folders import not_an_address, place
+        from shoal.io import not_an_address, place
         from shoal.journal import Journal
         from shoal.release.bundle import save_bundle
 

@@ -9,19 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from shoal import display
-from shoal.columns.declaration import missing_texts, read_as_asked
+from shoal.columns import missing_texts, read_as_asked
 from shoal.display import displayed, internal
-from shoal.engines.local import LocalRunner
-from shoal.engines.runner import Delivered
+from shoal.engines import Delivered, LocalRunner
 from shoal.errors import OptionError, ShoalError
 from shoal.evaluation import Evaluation
-from shoal.io import Table, check_writable, is_parquet, is_spark_frame, known_format
-from shoal.io.binary_files import frozen
-from shoal.io.folders import check_internal, check_output, not_an_address, place
-from shoal.io.table import fingerprint
-from shoal.ledger.releases import named_dataset
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.registry import DEFAULT_METHOD, class_of, configured, method_class
+from shoal.io import (
+    Table,
+    check_internal,
+    check_output,
+    check_writable,
+    fingerprint,
+    frozen,
+    is_parquet,
+    is_spark_frame,
+    known_format,
+    not_an_address,
+    place,
+)
+from shoal.ledger import named_dataset
+from shoal.mechanisms import DEFAULT_METHOD, Method, class_of, configured, method_class
 from shoal.progress import Cancel, Progress, silent, watched
 from shoal.release.bundle import save_bundle
 from shoal.release.estimate import (
@@ -48,9 +55,9 @@ from shoal.release.uses import Uses, declared_name, files_of, names_of
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.schema import Schema
-    from shoal.engines.runner import Runner
-    from shoal.ledger.releases import Recorded
+    from shoal.columns import Schema
+    from shoal.engines import Runner
+    from shoal.ledger import Recorded
 
 
 # `memory` holds the whole table, `local` works through Parquet files in parts, `spark` has a cluster do that
@@ -166,7 +173,7 @@ def opened(
     counted = method.stability != "record"
     na = missing_texts(request.get("na"))
     if engine == "spark":
-        from shoal.engines.spark import spark_runner
+        from shoal.engines import spark_runner
 
         runner = spark_runner(
             data, wanted.out, wanted.master, wanted.conf, staging=wanted.staging, empty=private
@@ -337,8 +344,7 @@ class Planned:
         if address is None or dataset is None:
             return None
         tell(CHARGING, 0, 1)
-        from shoal.ledger import open_ledger
-        from shoal.ledger.releases import record_release
+        from shoal.ledger import open_ledger, record_release
 
         prepared = self.prepared
         bought = prepared.described.circumstances.bought
@@ -515,7 +521,7 @@ def _planned(
         elif not delivery.evaluate:
             raise OptionError("method-no-use-target", method=asked.name)
         if delivery.evaluate:
-            from shoal.evaluation.learning import check_target
+            from shoal.evaluation import check_target
 
             check_target(delivery.target, table)
     tell("preparing the release", 0, 1)
@@ -588,7 +594,7 @@ def _charged_before(delivery: Delivery) -> dict[str, bool]:
     """The releases that a ledger knows under the name of the data set, and whether each was measured."""
     if delivery.ledger is None or delivery.dataset is None:
         return {}
-    from shoal.ledger.releases import releases_in
+    from shoal.ledger import releases_in
 
     return releases_in(delivery.ledger, delivery.dataset)
 

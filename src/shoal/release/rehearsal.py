@@ -9,19 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.apply_steps import marked
-from shoal.columns.attribute import DROPPED_ROLES, MISSING_VALUE, Attribute
-from shoal.columns.declaration import read_as_asked
-from shoal.columns.kinds import Lattice
-from shoal.columns.schema import Schema
+from shoal.columns import DROPPED_ROLES, MISSING_VALUE, Attribute, Lattice, Schema, marked, read_as_asked
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.evaluation import Evaluation, evaluate
-from shoal.evaluation.assessment import Verdict, verdict
+from shoal.evaluation import Evaluation, Verdict, evaluate, verdict
 from shoal.io import Conventions, Table, read
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.recipe import Tuned
-from shoal.mechanisms.registry import DEFAULT_METHOD, class_of, configured
+from shoal.mechanisms import DEFAULT_METHOD, Method, Tuned, class_of, configured
 from shoal.progress import Progress, silent
 from shoal.release.forecast import public_description
 from shoal.release.protection import Release, carry_out, prepare

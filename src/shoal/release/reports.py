@@ -12,36 +12,53 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.schema import Schema
+from shoal.columns import MISSING_VALUE, Attribute, Schema
 from shoal.display import internal
-from shoal.engines.local import LocalRunner
-from shoal.engines.runner import Runner, Stage, batch_of, blobs_in
+from shoal.engines import LocalRunner, Runner, Stage, batch_of, blobs_in
 from shoal.errors import CancelledError, InputError, ShoalError
-from shoal.evaluation import Evaluation
-from shoal.evaluation.disclosure import RiskFigures
-from shoal.evaluation.in_parts.counts import Floats, Grouping, Integers, Reading, Side, count_groups
-from shoal.evaluation.in_parts.evaluate import check_in_parts, evaluate_in_parts
-from shoal.evaluation.in_parts.summaries import (
+from shoal.evaluation import (
+    MOST_ROWS,
+    SAMPLE,
     Asked,
     Cut,
+    Evaluation,
+    Floats,
+    Grouping,
+    Integers,
     Names,
     Numbers,
+    Parts,
     Plan,
+    Reading,
+    RiskFigures,
     Scale,
+    Side,
     Values,
+    check_in_parts,
+    count_groups,
     count_together,
     count_values,
+    evaluate_in_parts,
+    some_rows,
+    unmatched,
 )
-from shoal.evaluation.pair import MOST_ROWS, SAMPLE, some_rows, unmatched
-from shoal.evaluation.utility import Parts
-from shoal.io import Table
-from shoal.io.binary_files import ROW, frozen
+from shoal.io import ROW, Table, frozen
 from shoal.progress import Progress, silent
 from shoal.release.measure import evaluated
-from shoal.report.comparison import Counted, Ends, Marginal, sampled
-from shoal.report.findings import Findings, Subject, attacked, disclosed, of_release
-from shoal.report.pages import bundle_page, check_original, comparison
+from shoal.report import (
+    Counted,
+    Ends,
+    Findings,
+    Marginal,
+    Subject,
+    attacked,
+    bundle_page,
+    check_original,
+    comparison,
+    disclosed,
+    of_release,
+    sampled,
+)
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -165,7 +182,7 @@ def beside(runner: Runner, path: Path | None = None) -> Runner:
     session = getattr(runner, "session", None)
     if session is None:
         return LocalRunner(files)
-    from shoal.engines.spark import SparkRunner
+    from shoal.engines import SparkRunner
 
     return SparkRunner(session, files, log=getattr(runner, "_log", None))
 

@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
-from shoal.engines.local import LocalRunner
+from shoal.engines import LocalRunner
 from shoal.errors import JournalWarning, OptionError
-from shoal.io import Table
-from shoal.io.binary_files import Frozen
-from shoal.io.table import content_digest
+from shoal.io import Frozen, Table, content_digest
 from shoal.journal import Journal, Kind, Match
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.schema import Schema
-    from shoal.engines.runner import Runner
-    from shoal.privacy.statement import PrivacyStatement
+    from shoal.columns import Schema
+    from shoal.engines import Runner
+    from shoal.privacy import PrivacyStatement
     from shoal.release.protection import Preparation
 
 

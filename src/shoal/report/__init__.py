@@ -1,5 +1,5 @@
 """Reports: a release or the bundle of one comes in, one self-contained page leaves, with no outside resource."""
 
-from shoal.report.pages import bundle_report, internal_report, public_report
+from shoal._door import door
 
-__all__ = ["bundle_report", "internal_report", "public_report"]
+__getattr__, __dir__, __all__ = door(__name__, __file__)

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.kinds import KIND_FACTS, day_text
+from shoal.columns import KIND_FACTS, day_text
 from shoal.display import internal
-from shoal.evaluation.assessment import RiskLine
-from shoal.evaluation.learning import Interval
+from shoal.evaluation import Interval, RiskLine
 from shoal.io import Table
-from shoal.privacy.statement import domain_words
-from shoal.report.comparison import (
+from shoal.privacy import domain_words
+from shoal.report.differences import (
     MOST_KEPT,
     Axis,
     Change,

@@ -14,27 +14,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.circumstances import TAKEN_FROM_DATA
-from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Schema
+from shoal.columns import TAKEN_FROM_DATA, Attribute, Schema, read_declared
 from shoal.display import internal
 from shoal.errors import CancelledError, InputError, OptionError, ShoalError
-from shoal.evaluation.assessment import ATTEMPTS, BEYOND, RiskLine, linkage_line
-from shoal.evaluation.attacks import AttackReport
-from shoal.evaluation.attacks.run import ONE_COLUMN, SEVERAL_COLUMNS
-from shoal.evaluation.disclosure import RiskFigures, risk
-from shoal.evaluation.pair import MOST_ROWS, SAMPLE, Rows, excerpt, released_rows, some_rows
-from shoal.io import Table, read, read_columnwise, table_name
-from shoal.io.binary_files import parquet_files
-from shoal.mechanisms.recipe import LOG, done_in, load_recipe, log_entries, recipe_text
-from shoal.privacy.statement import PrivacyStatement
+from shoal.evaluation import (
+    ATTEMPTS,
+    BEYOND,
+    MOST_ROWS,
+    ONE_COLUMN,
+    SAMPLE,
+    SEVERAL_COLUMNS,
+    AttackReport,
+    RiskFigures,
+    RiskLine,
+    Rows,
+    excerpt,
+    linkage_line,
+    released_rows,
+    risk,
+    some_rows,
+)
+from shoal.io import Table, parquet_files, read, read_columnwise, table_name
+from shoal.mechanisms import LOG, done_in, load_recipe, log_entries, recipe_text
+from shoal.privacy import PrivacyStatement
 from shoal.progress import Progress, silent
 from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.evaluation import Evaluation
-    from shoal.release.protection import Release
+    from shoal.release import Release
 
 
 # a table, its keys, what is declared about it, and its sensitive columns
@@ -348,7 +356,7 @@ def attacked(
     Cost:
         Twice that of `shoal.attack` with 300 attempts, on at most 50,000 rows.
     """
-    from shoal.evaluation.attacks import attack
+    from shoal.evaluation import attack
 
     names = [name for name in columns if name in original.names and name in released.names]
     if not names:

@@ -15,16 +15,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.columns.declaration import read_declared
+from shoal.columns import read_declared
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
-from shoal.evaluation.assessment import RISK_WORDS, USE_WORDS, RiskLine, verdict
-from shoal.evaluation.result import most_moved
+from shoal.evaluation import RISK_WORDS, USE_WORDS, RiskLine, most_moved, verdict
 from shoal.io import Table
 from shoal.look import tokens
-from shoal.privacy.statement import CANNOT_CHECK, three_parts
+from shoal.privacy import CANNOT_CHECK, three_parts
 from shoal.progress import Progress, silent
-from shoal.report.comparison import different_rows, percent_words
+from shoal.report.differences import different_rows, percent_words
 from shoal.report.figures import (
     attribute_sections,
     cluster_figure,
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     import jinja2
 
     from shoal.evaluation import Evaluation
-    from shoal.release.protection import Release
+    from shoal.release import Release
 
 
 PUBLIC, INTERNAL, COMPARISON = "Public report", "Internal report", "Comparison"
@@ -323,8 +322,7 @@ def bundle_report(
     subject = of_bundle(folder)
     if original is None:
         return bundle_page(subject)
-    from shoal.evaluation import evaluate
-    from shoal.evaluation.learning import check_target
+    from shoal.evaluation import check_target, evaluate
 
     before = read_declared(original, subject.schema, na=subject.na)
     check_original(subject, before, folder)

@@ -10,10 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from shoal.evaluation.assessment import RiskLine
-from shoal.privacy import Adjacency
-from shoal.privacy.claims import MODELS, ModelFacts
-from shoal.privacy.verdict import belief_words, budget_words, factor_words
+from shoal.evaluation import RiskLine
+from shoal.privacy import MODELS, Adjacency, ModelFacts, belief_words, budget_words, factor_words
 from shoal.text import percent
 
 # said of a number that a promise does not have

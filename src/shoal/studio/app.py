@@ -25,9 +25,7 @@ from fastapi.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from shoal.errors import InputError, OptionError, OutputError, ShoalError
-from shoal.io import find_format
-from shoal.io.common import private_file
-from shoal.io.formats import format_of
+from shoal.io import find_format, format_of, private_file
 from shoal.look import tokens
 from shoal.studio import column_views, publishing, session, starting, views, weighing
 from shoal.studio.preview import HERE, fragment

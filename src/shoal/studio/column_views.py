@@ -8,16 +8,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from shoal.columns.apply_steps import with_steps
-from shoal.columns.attribute import MISSING_VALUE, RECORDS, Attribute
-from shoal.columns.draft import common_range
-from shoal.columns.kinds import KIND_FACTS
-from shoal.columns.steps import preview as step_lines
+from shoal.columns import KIND_FACTS, MISSING_VALUE, RECORDS, Attribute, common_range, with_steps
+from shoal.columns import preview as step_lines
 from shoal.errors import OptionError, ShoalError
 from shoal.io import FORMATS, titles
-from shoal.mechanisms.parameter_fields import DECLARATIONS, Parameter
-from shoal.mechanisms.registry import method_class
-from shoal.privacy.verdict import DATA_DEPENDENT
+from shoal.mechanisms import DECLARATIONS, Parameter, method_class
+from shoal.privacy import DATA_DEPENDENT
 from shoal.studio import facts, weighing
 from shoal.studio.edit import TYPES, range_words, source_of
 from shoal.studio.guarantee import CARDS, PLACES, RAKED, SLIDERS, offers, typed

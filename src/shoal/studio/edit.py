@@ -7,14 +7,23 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any, get_args
 
-from shoal.columns.attribute import FACTS, RECORDS, SOURCES, Attribute, Role
-from shoal.columns.draft import COMMON, common_range
-from shoal.columns.kinds import KIND_FACTS, Kind, day_text
-from shoal.columns.steps import Step
+from shoal.columns import (
+    COMMON,
+    FACTS,
+    KIND_FACTS,
+    RECORDS,
+    SOURCES,
+    Attribute,
+    Kind,
+    Role,
+    Step,
+    common_range,
+    day_text,
+)
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 from shoal.io import ColumnType
-from shoal.mechanisms.registry import method_class, names
+from shoal.mechanisms import method_class, names
 from shoal.studio.guarantee import BY_NAME, Recipe, offered, typed
 from shoal.taxonomy import Taxonomy
 

@@ -16,21 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.column import labels_of, numbers, texts
-from shoal.columns.kinds import day_text
+from shoal.columns import MISSING_VALUE, Attribute, day_text, labels_of, numbers, texts
 from shoal.display import internal
 from shoal.errors import ShoalError, closest
-from shoal.evaluation import Evaluation
-from shoal.evaluation.assessment import Verdict
-from shoal.evaluation.checks import check
-from shoal.evaluation.result import five
+from shoal.evaluation import Evaluation, Verdict, check, five
 from shoal.io import Table, read
-from shoal.privacy.claims import MODELS
-from shoal.release.protection import Release
-from shoal.report.comparison import Ends, bin_edges, compare, correlate, number_words
-from shoal.report.findings import of_release
-from shoal.report.words import explanation
+from shoal.privacy import MODELS
+from shoal.release import Release
+from shoal.report import Ends, bin_edges, compare, correlate, explanation, number_words, of_release
 from shoal.studio.guarantee import Scale
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message, counted, roughly

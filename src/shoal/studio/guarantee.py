@@ -16,14 +16,10 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.kinds import day_text
-from shoal.columns.schema import Schema
+from shoal.columns import Attribute, Schema, day_text
 from shoal.decimals import decimal_text
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.parameter_fields import Parameter
-from shoal.mechanisms.registry import DEFAULT_METHOD, method_class, names
-from shoal.privacy.claims import MODELS, Model
+from shoal.mechanisms import DEFAULT_METHOD, Method, Parameter, method_class, names
+from shoal.privacy import MODELS, Model
 
 # how a switch is written in a form
 ON, OFF = "on", "off"

@@ -17,19 +17,32 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from shoal.columns.attribute import POLICIES, RECORDS, SOURCES
-from shoal.columns.declaration import Declaration
-from shoal.columns.description import Described
+from shoal.columns import POLICIES, RECORDS, SOURCES, Declaration, Described
 from shoal.errors import ShoalError
 from shoal.io import Table
 from shoal.journal import Match
-from shoal.mechanisms.recipe import settled_text
-from shoal.privacy.statement import CANNOT_CHECK, NOTHING_RECORDED, three_parts
-from shoal.privacy.verdict import DECISIONS, MOST_RANGE_ERROR, PublicVerdict
-from shoal.release.forecast import CALM, ExpectedNoise, drowned, noise_of
-from shoal.release.protection import Angle, Preparation, look_at, prepare, public_schema
-from shoal.release.uses import Uses
-from shoal.report.words import Explanation, explanation
+from shoal.mechanisms import settled_text
+from shoal.privacy import (
+    CANNOT_CHECK,
+    DECISIONS,
+    MOST_RANGE_ERROR,
+    NOTHING_RECORDED,
+    PublicVerdict,
+    three_parts,
+)
+from shoal.release import (
+    CALM,
+    Angle,
+    ExpectedNoise,
+    Preparation,
+    Uses,
+    drowned,
+    look_at,
+    noise_of,
+    prepare,
+    public_schema,
+)
+from shoal.report import Explanation, explanation
 from shoal.studio import runs
 from shoal.studio.edit import KINDS, ROLES, TYPES
 from shoal.studio.guarantee import OFF, ON, RAKED, Recipe, with_attribute

@@ -16,16 +16,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from shoal.columns.attribute import RECORDS
-from shoal.columns.declaration import LEAST_REASON
-from shoal.columns.schema import weight_words
+from shoal.columns import LEAST_REASON, RECORDS, weight_words
 from shoal.errors import OptionError, ShoalError
-from shoal.evaluation.checks import check
-from shoal.io.common import private_text
-from shoal.privacy.claims import MODELS
-from shoal.privacy.statement import three_parts
-from shoal.privacy.verdict import DATA_DEPENDENT, Reason
-from shoal.release.bundle import Bundle, write_documents
+from shoal.evaluation import check
+from shoal.io import private_text
+from shoal.privacy import DATA_DEPENDENT, MODELS, Reason, three_parts
+from shoal.release import Bundle, write_documents
 from shoal.studio.runs import Run
 
 OVERRIDE = "override.json"

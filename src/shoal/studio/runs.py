@@ -21,13 +21,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Schema
+from shoal.columns import Schema, read_declared
 from shoal.errors import InputError, ShoalError
-from shoal.io import Table
-from shoal.io.common import private_file, private_text
+from shoal.io import Table, private_file, private_text
 from shoal.journal import PLACE
-from shoal.release.publication import CHARGING
+from shoal.release import CHARGING
 from shoal.studio.guarantee import Recipe
 from shoal.text import Message
 
@@ -102,7 +100,7 @@ def _unchanged(job: Mapping[str, Any]) -> None:
     Raises:
         InputError: the file has changed since it was opened.
     """
-    from shoal.io.table import fingerprint
+    from shoal.io import fingerprint
 
     if fingerprint(Path(job["data"])) != job["mark"]:
         raise InputError("changed", name=job["name"])
@@ -117,9 +115,8 @@ def _table(job: Mapping[str, Any], schema: Schema) -> Table:
 
 def release(job: Mapping[str, Any], tell: Tell) -> None:
     """Make, measure and write one release."""
-    from shoal.evaluation.assessment import verdict
-    from shoal.release.publication import Delivery, plan
-    from shoal.release.uses import domains_of, settings_of
+    from shoal.evaluation import verdict
+    from shoal.release import Delivery, domains_of, plan, settings_of
     from shoal.studio.facts import judged
 
     folder = Path(job["folder"])
@@ -154,7 +151,7 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
 
 def rehearse(job: Mapping[str, Any], tell: Tell) -> None:
     """The same on people whom it is not about."""
-    from shoal.release.rehearsal import rehearse as rehearsed
+    from shoal.release import rehearse as rehearsed
     from shoal.studio.facts import judged
 
     report = _progress(tell)
@@ -174,7 +171,7 @@ def _another(job: Mapping[str, Any]) -> Path | None:
 
 def _exposed(original: Any, made: Any, quasi: Sequence[str]) -> dict[str, int] | None:
     """The person whom a release hides least, for the intruder that the page shows."""
-    from shoal.privacy.claims import MODELS
+    from shoal.privacy import MODELS
     from shoal.studio.facts import exposed, pairs
 
     found = pairs(original, made, quasi if MODELS[made.statement.model].of_the_table else ())
@@ -193,7 +190,7 @@ def _standing(job: Mapping[str, Any]) -> str:
 
 def expect(job: Mapping[str, Any], tell: Tell) -> None:
     """How long a run would take with its measures, from made-up rows; no record is looked at and nothing is spent."""
-    from shoal.release.publication import Delivery, plan
+    from shoal.release import Delivery, plan
 
     delivery = Delivery(Path(job["folder"]) / BUNDLE, evaluate=True, engine="memory")
     found = plan(Path(job["data"]), delivery, estimated=True, **_request(job)).estimate
@@ -208,9 +205,8 @@ def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> N
 
 def compare(job: Mapping[str, Any], tell: Tell) -> None:
     """Run settings one by one, and tell each as soon as it is known; the frontier comes last."""
-    from shoal.release.rehearsal import people_of
-    from shoal.tuning import tune
-    from shoal.tuning.grid import make_grid, with_frontier
+    from shoal.release import people_of
+    from shoal.tuning import make_grid, tune, with_frontier
 
     report = _progress(tell)
     asked = _request(job)

@@ -27,24 +27,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from shoal.columns.attribute import RECORDS, Attribute
-from shoal.columns.declaration import read_declared
-from shoal.columns.draft import common_range
-from shoal.columns.schema import Schema
+from shoal.columns import RECORDS, Attribute, Schema, common_range, read_declared
 from shoal.errors import OptionError, ProblemsError, ShoalError
-from shoal.io import Conventions, Table
-from shoal.io.table import content_digest, fingerprint
+from shoal.io import Conventions, Table, content_digest, fingerprint
 from shoal.journal import Journal
-from shoal.release.protection import prepare
-from shoal.release.rehearsal import people_of
-from shoal.release.uses import Uses, domains_of
+from shoal.release import Uses, domains_of, people_of, prepare
 from shoal.studio import facts
 from shoal.studio.edit import Draft, with_promise, with_setting, with_settings_of
 from shoal.studio.guarantee import SLIDERS, Recipe, Scale, around
 from shoal.studio.preview import Expecting, Memory, Preview, preview
 from shoal.studio.runs import Run
 from shoal.text import Message
-from shoal.tuning.private import METHOD
+from shoal.tuning import METHOD
 
 SURVEY = "survey.csv"
 PEOPLE = 5_000

@@ -9,12 +9,12 @@ from typing import Any
 
 from shoal.decimals import decimal_text, exact
 from shoal.errors import OptionError
-from shoal.mechanisms.registry import method_class
-from shoal.privacy.claims import MODELS
+from shoal.mechanisms import method_class
+from shoal.privacy import MODELS
 from shoal.studio import runs
 from shoal.studio.runs import Run
 from shoal.studio.session import PEOPLE, Desk, Source
-from shoal.tuning.grid import default_sizes
+from shoal.tuning import default_sizes
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _COMPARED_SIZES = 5

@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 from fastapi import Body, Depends, Request
 from markupsafe import Markup
 
-from shoal.columns.kinds import KIND_FACTS, day_text
+from shoal.columns import KIND_FACTS, day_text
 from shoal.io import read
-from shoal.privacy.claims import MODELS
-from shoal.report.comparison import number_words
+from shoal.privacy import MODELS
+from shoal.report import number_words
 from shoal.studio import column_views, publishing
 from shoal.studio.facts import Pairs, pairs
 from shoal.studio.facts import person as one_person

@@ -12,12 +12,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shoal.columns.attribute import MISSING_VALUE, RECORDS, WEIGHT_RELEASES, Attribute
-from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Margin, weight_words
+from shoal.columns import (
+    MISSING_VALUE,
+    RECORDS,
+    WEIGHT_RELEASES,
+    Attribute,
+    Margin,
+    read_declared,
+    weight_words,
+)
 from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
-from shoal.io.common import private_text
+from shoal.io import private_text
 from shoal.studio.edit import Draft, changed, range_words, short_problem, step_of
 from shoal.studio.guarantee import RAKED, Recipe, with_attribute
 from shoal.studio.session import Desk, named

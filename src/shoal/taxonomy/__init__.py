@@ -1,5 +1,5 @@
 """Taxonomies of nominal values: trees of concepts, distances between them, what is central and what marginal."""
 
-from shoal.taxonomy.tree import Taxonomy
+from shoal._door import door
 
-__all__ = ["Taxonomy"]
+__getattr__, __dir__, __all__ = door(__name__, __file__)

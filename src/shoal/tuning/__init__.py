@@ -1,6 +1,5 @@
 """Tune stage: a table and a budget come in, settings compared by loss and risk leave."""
 
-from shoal.tuning.result import Tuning
-from shoal.tuning.tuner import tune
+from shoal._door import door
 
-__all__ = ["Tuning", "tune"]
+__getattr__, __dir__, __all__ = door(__name__, __file__)

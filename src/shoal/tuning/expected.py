@@ -19,17 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.errors import InputError, ShoalError
-from shoal.evaluation import Settings, evaluate, learn
-from shoal.evaluation.measures import kept
-from shoal.mechanisms.cluster_methods import ClusterMethod
-from shoal.mechanisms.clusters import Clusters
-from shoal.mechanisms.sensitivity import cluster_sum_scale
-from shoal.noise import Seeded
-from shoal.noise.families import NOISES
+from shoal.evaluation import Settings, evaluate, kept, learn
+from shoal.mechanisms import ClusterMethod, Clusters, cluster_sum_scale
+from shoal.noise import NOISES, Seeded
 from shoal.progress import silent
-from shoal.release.protection import Preparation, Release, carry_out
+from shoal.release import Preparation, Release, carry_out
 from shoal.text import Message
 
 Floats = NDArray[np.float64]

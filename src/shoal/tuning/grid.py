@@ -12,14 +12,13 @@ import numpy as np
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, ShoalError, closest
-from shoal.evaluation.measures import most, needs_rows, ranked_by
+from shoal.evaluation import most, needs_rows, ranked_by
 from shoal.io import Table
-from shoal.mechanisms.recipe import Tuned, settled_text, together, tuned_settings
-from shoal.mechanisms.registry import method_class
-from shoal.noise.gaussian import parse_delta
-from shoal.partition.base import check_k
-from shoal.privacy.claims import Model
-from shoal.release.protection import Preparation, prepare, public_schema
+from shoal.mechanisms import Tuned, method_class, settled_text, together, tuned_settings
+from shoal.noise import parse_delta
+from shoal.partition import check_k
+from shoal.privacy import Model
+from shoal.release import Preparation, prepare, public_schema
 from shoal.text import Message
 from shoal.tuning.expected import Outcome
 

@@ -18,18 +18,12 @@ from numpy.typing import NDArray
 
 from shoal.errors import ClaimError, OptionError, OutputError, closest
 from shoal.io import Table
-from shoal.mechanisms.cluster_methods import RankingDP
-from shoal.mechanisms.recipe import Choice, Tuned
-from shoal.mechanisms.registry import known_parameter, method_class
-from shoal.noise import parse_epsilon
+from shoal.mechanisms import Choice, RankingDP, Tuned, known_parameter, method_class
+from shoal.noise import NOISES, exponential_choice, parse_epsilon
 from shoal.noise import source as noise_source
-from shoal.noise.choice import exponential_choice
-from shoal.noise.families import NOISES
-from shoal.partition.base import check_k
-from shoal.partition.univariate import group_sizes
-from shoal.privacy import Accountant, Spend
-from shoal.privacy.claims import Model
-from shoal.release.protection import Preparation
+from shoal.partition import check_k, group_sizes
+from shoal.privacy import Accountant, Model, Spend
+from shoal.release import Preparation
 from shoal.text import Message
 from shoal.tuning.expected import anywhere_square
 from shoal.tuning.grid import Question, Setting, check_utility, compared, followed, make_grid, recipe_of
@@ -171,7 +165,7 @@ def check_comparison(
             raise OptionError("checks-option-whole-number-least-1", option=name, found=number)
     check_utility(utility, target)
     if target is not None:
-        from shoal.evaluation.learning import check_target
+        from shoal.evaluation import check_target
 
         check_target(target, table)
     if claim is not None and claim not in get_args(Model):
@@ -245,7 +239,7 @@ def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Acc
     Raises:
         OptionError: the data set is not named, or there is no private choice that could be charged.
     """
-    from shoal.ledger.releases import named_dataset
+    from shoal.ledger import named_dataset
 
     name = named_dataset(ledger, dataset)
     if ledger is None or name is None:
@@ -326,8 +320,7 @@ def _paid(
     prepared = next(iter(candidates.values()))
     if charged is None:
         return choose_privately(candidates, _spend(prepared, epsilon))
-    from shoal.ledger import open_ledger
-    from shoal.ledger.releases import charge_choice, keep_choice
+    from shoal.ledger import charge_choice, keep_choice, open_ledger
 
     rows = prepared.described.circumstances.rows_per_unit
     among = {name: _values(candidates, name) for name in chosen_among}

@@ -15,12 +15,10 @@ from shoal import display
 from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import OutputError
-from shoal.evaluation.measures import needs_rows, ranked_by
-from shoal.evaluation.result import plain
-from shoal.io.common import private_folder, private_text
-from shoal.mechanisms.recipe import Tuned
-from shoal.mechanisms.registry import method_class
-from shoal.privacy.claims import MODELS
+from shoal.evaluation import needs_rows, plain, ranked_by
+from shoal.io import private_folder, private_text
+from shoal.mechanisms import Tuned, method_class
+from shoal.privacy import MODELS
 from shoal.text import Message
 from shoal.tuning.grid import Row, chance
 
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
 
     from rich.table import Table
 
-    from shoal.privacy.verdict import PublicVerdict
+    from shoal.privacy import PublicVerdict
     from shoal.tuning.grid import Setting
 
 
@@ -382,7 +380,7 @@ def reasons(
     elif best.risk is not None:
         found.append(Message.of("links-own-record", risk=best.risk, chance=chance(n)))
         if max_risk is None and best.risk.mean > max(_NOTABLE, 10 * chance(n)):
-            from shoal.evaluation.assessment import MOST_LINKED
+            from shoal.evaluation import MOST_LINKED
 
             found.append(Message.of("limit-the-risk", high=100 * MOST_LINKED))
     found += _claims(compared, best)

@@ -10,17 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Schema
+from shoal.columns import Schema, read_declared
 from shoal.errors import OptionError, OutputError
-from shoal.io import Conventions, Table
-from shoal.io.common import private_file, private_folder, private_text
-from shoal.mechanisms.recipe import Tuned
+from shoal.io import Conventions, Table, private_file, private_folder, private_text
+from shoal.mechanisms import Tuned
 from shoal.noise import Seeded, parse_epsilon
-from shoal.privacy.claims import MODELS, Model
+from shoal.privacy import MODELS, Model
 from shoal.progress import Progress, silent
-from shoal.release.protection import Preparation
-from shoal.release.uses import note_use
+from shoal.release import Preparation, note_use
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 from shoal.tuning.expected import Outcome, Run, run_setting

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.evaluation.attacks.singling import Space
 from shoal.evaluation.linkage import THREADS_FROM, TIE_ULPS, TREE_SLACK, tie_width
-from shoal.partition.groups import row_groups
+from shoal.partition import row_groups
 
 # entries of the block of distances held at once
 BLOCK = 4_000_000

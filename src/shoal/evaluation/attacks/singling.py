@@ -12,13 +12,12 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.draft import stored_kind
-from shoal.columns.kinds import KIND_FACTS, Kind
+from shoal.columns import KIND_FACTS, Kind, stored_kind
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation.learning import Interval, wilson
 from shoal.io import Table, first_row
-from shoal.partition.groups import row_groups
+from shoal.partition import row_groups
 from shoal.text import Message
 
 # columns of a predicate on several columns

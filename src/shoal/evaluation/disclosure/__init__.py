@@ -3,6 +3,6 @@
 from shoal.evaluation.disclosure.measure import risk
 from shoal.evaluation.disclosure.result import TOLERATED, Risk, RiskFigures
 from shoal.evaluation.disclosure.suda import Points
-from shoal.partition.frequencies import Form, MissingRule
+from shoal.partition import Form, MissingRule
 
 __all__ = ["TOLERATED", "Form", "MissingRule", "Points", "Risk", "RiskFigures", "risk"]

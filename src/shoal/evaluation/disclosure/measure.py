@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Schema
+from shoal.columns import Schema, read_declared
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.disclosure.record_risk import (
     FORMS,
@@ -26,8 +25,7 @@ from shoal.evaluation.disclosure.record_risk import (
 from shoal.evaluation.disclosure.result import TOLERATED, Risk, RiskFigures
 from shoal.evaluation.disclosure.suda import MOST_KEYS, Points, suda
 from shoal.io import Table, read
-from shoal.partition.frequencies import RULES, Form, MissingRule
-from shoal.partition.row_patterns import Codes, Floats, coded, patterns
+from shoal.partition import RULES, Codes, Floats, Form, MissingRule, coded, patterns
 from shoal.progress import Progress, silent
 
 # with more keys than this special uniques are searched only on request, with more than the smaller number only where

@@ -26,9 +26,19 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.partition.frequencies import approximate, exact
-from shoal.partition.groups import Counts, count_groups, distinct_for_units, places, row_groups
-from shoal.partition.row_patterns import MISSING, Codes, Floats, Patterns
+from shoal.partition import (
+    MISSING,
+    Codes,
+    Counts,
+    Floats,
+    Patterns,
+    approximate,
+    count_groups,
+    distinct_for_units,
+    exact,
+    places,
+    row_groups,
+)
 
 # records above this are shown as endangered, if they also stand out
 HIGH_RISK = 0.1

@@ -22,7 +22,7 @@ from shoal.evaluation.disclosure.record_risk import (
 )
 from shoal.evaluation.disclosure.suda import Suda
 from shoal.evaluation.result import plain
-from shoal.partition.row_patterns import Coded, Codes, Floats
+from shoal.partition import Coded, Codes, Floats
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -461,8 +461,7 @@ class Risk:
         Raises:
             OutputError: the file exists, lies in the folder of a release, or cannot be written.
         """
-        from shoal.io import write
-        from shoal.io.common import private_file
+        from shoal.io import private_file, write
 
         target = Path(path)
         if target.exists():

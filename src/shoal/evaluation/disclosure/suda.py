@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from shoal.display import internal
-from shoal.partition.row_patterns import MISSING, Codes, Floats, Patterns
+from shoal.partition import MISSING, Codes, Floats, Patterns
 
 Points = Literal["original", "ihsn"]
 # sets of keys are bits of one word, and all of them may have to be visited

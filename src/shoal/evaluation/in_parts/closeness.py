@@ -16,11 +16,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.column import numbers
-from shoal.columns.schema import Schema
+from shoal.columns import Attribute, Schema, numbers
 from shoal.display import internal
-from shoal.engines.runner import Blob, Stage, batch_of, blobs_in, by_bucket, packed, scattered, unpacked
+from shoal.engines import Blob, Stage, batch_of, blobs_in, by_bucket, packed, scattered, unpacked
 from shoal.errors import InputError
 from shoal.evaluation.disclosure.record_risk import by_group
 from shoal.evaluation.in_parts.counts import (
@@ -44,7 +42,7 @@ from shoal.evaluation.in_parts.counts import (
 from shoal.evaluation.in_parts.summaries import MOST_VALUES, ordered_keys
 from shoal.evaluation.measured import Closeness
 from shoal.io import Table
-from shoal.partition.groups import EMD, GroupCounts, as_arrow, ratio_distances
+from shoal.partition import EMD, GroupCounts, as_arrow, ratio_distances
 from shoal.progress import Progress
 
 if TYPE_CHECKING:

@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.column import numbers
-from shoal.columns.declaration import read_declared
-from shoal.columns.schema import Schema
+from shoal.columns import Attribute, Schema, numbers, read_declared
 from shoal.display import internal
-from shoal.engines.profile import together
-from shoal.engines.runner import (
+from shoal.engines import (
     Blob,
     Over,
     Runner,
@@ -29,12 +25,11 @@ from shoal.engines.runner import (
     by_bucket,
     packed,
     scattered,
+    together,
     unpacked,
 )
-from shoal.io import Conventions, Table
-from shoal.io.binary_files import ROW
-from shoal.io.folders import scratch
-from shoal.partition.groups import ActualK, as_arrow
+from shoal.io import ROW, Conventions, Table, scratch
+from shoal.partition import ActualK, as_arrow
 from shoal.progress import Progress
 
 if TYPE_CHECKING:

@@ -8,9 +8,7 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 
-from shoal.columns.attribute import MISSING_VALUE
-from shoal.columns.kinds import KIND_FACTS
-from shoal.columns.schema import Schema
+from shoal.columns import KIND_FACTS, MISSING_VALUE, Schema
 from shoal.errors import OptionError
 from shoal.evaluation import measures as loss
 from shoal.evaluation import utility
@@ -38,7 +36,7 @@ from shoal.evaluation.pair import MISSING, Pair, kind_of
 from shoal.evaluation.result import Evaluation, plain
 from shoal.evaluation.utility import Parts, contingency_of, counted_variation
 from shoal.io import Table
-from shoal.partition.groups import ActualK
+from shoal.partition import ActualK
 from shoal.progress import Progress
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import Attribute
-from shoal.columns.column import labels_of
+from shoal.columns import Attribute, labels_of
 from shoal.display import internal
-from shoal.engines.reading import Wrong, error_of, first_of, wrong_in
-from shoal.engines.runner import Stage, batch_of, packed
+from shoal.engines import Stage, Wrong, batch_of, error_of, first_of, packed, wrong_in
 from shoal.errors import ShoalError
 from shoal.evaluation.in_parts.counts import (
     FACTS,

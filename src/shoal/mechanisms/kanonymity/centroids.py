@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.errors import InputError, OptionError
 from shoal.io import Table
 from shoal.mechanisms.base import Rebuilt
@@ -40,16 +40,13 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
 )
 from shoal.mechanisms.kanonymity.methods import GroupMethod, KAnonymity
 from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, strata_terms, units_of
-from shoal.partition import Partition, given, vmdav
-from shoal.partition.base import check_k
-from shoal.partition.groups import distinct_for_units, row_groups, units_of_groups
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.partition import Partition, check_k, distinct_for_units, given, row_groups, units_of_groups, vmdav
+from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.evaluation.measured import Check
+    from shoal.evaluation import Check
 
 
 def check_groups(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity.centroids import internal_facts
 from shoal.mechanisms.kanonymity.columns import (
@@ -32,10 +32,8 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
 from shoal.mechanisms.kanonymity.methods import Anatomy, TCloseness
 from shoal.mechanisms.kanonymity.swap_algorithms import permute_within
 from shoal.mechanisms.strata import check_persons
-from shoal.partition import Partition
-from shoal.partition.groups import count_groups, ratio_distances, units_of_groups
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.partition import Partition, count_groups, ratio_distances, units_of_groups
+from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
 from shoal.text import Message
 

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.description import Described
-from shoal.columns.kinds import day_text
-from shoal.columns.schema import Schema
+from shoal.columns import Described, Schema, day_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.io import Table
@@ -19,20 +17,22 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import lacks_persons
 from shoal.mechanisms.kanonymity.methods import GroupMethod
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.strata import Stratum, units_of
-from shoal.partition import Partition, mdav, normalise
-from shoal.partition.groups import (
+from shoal.partition import (
+    Partition,
     count_groups,
     distinct_values,
+    mdav,
+    mdav_mixed,
+    normalise,
     ratio_distances,
     row_groups,
     units_of_groups,
     within,
 )
-from shoal.partition.multivariate import mdav_mixed
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.evaluation.measured import Check
+    from shoal.evaluation import Check
     from shoal.taxonomy import Taxonomy
 
 
@@ -463,7 +463,7 @@ def linked_tables_hold(
     Raises:
         ClaimError: a level is not reached, or the tables do not fit together.
     """
-    from shoal.partition.groups import column_codes
+    from shoal.partition import column_codes
 
     group, count = confidential.names[0], confidential.names[-1]
     members = np.bincount(quasi.numeric(group).astype(np.int64))

@@ -10,13 +10,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.display import internal
 from shoal.errors import InputError, OptionError
-from shoal.partition import Partition, mdav
-from shoal.partition.base import as_matrix, check_k
-from shoal.partition.groups import (
+from shoal.partition import (
     EMD,
+    Partition,
+    as_matrix,
+    check_k,
     count_groups,
     distinct_for_units,
     distinct_values,
+    mdav,
     most_rows_of_a_unit,
     ratio_distances,
     units_of_groups,
@@ -461,7 +463,7 @@ def compound_buckets(X: ArrayLike, t: int) -> NDArray[np.int64]:
     >>> np.bincount(compound_buckets(X, 2)).tolist()
     [2, 2, 2]
     """
-    from shoal.partition.groups import row_groups
+    from shoal.partition import row_groups
 
     values = as_matrix(X)
     count = min(bucket_count(t), values.shape[0])

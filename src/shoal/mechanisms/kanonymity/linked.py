@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.errors import OptionError
 from shoal.io import Table
 from shoal.mechanisms.base import Rebuilt
@@ -31,15 +31,13 @@ from shoal.mechanisms.kanonymity.methods import Anatomy
 from shoal.mechanisms.kanonymity.swap_algorithms import dissect
 from shoal.mechanisms.strata import strata_terms
 from shoal.noise import Source
-from shoal.partition import Partition, ranking
-from shoal.partition.base import check_k
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.partition import Partition, check_k, ranking
+from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.evaluation.measured import Check
+    from shoal.evaluation import Check
 
 # name of the second table
 CONFIDENTIAL = "confidential"

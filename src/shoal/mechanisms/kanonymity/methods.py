@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
-from shoal.columns.kinds import KINDS
+from shoal.columns import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Method, Output
 from shoal.mechanisms.parameter_fields import SHARED, Exact, parameter, shared
 from shoal.mechanisms.partition_stage import check_stage
-from shoal.privacy.claims import Case, Claim, MethodTerms
+from shoal.privacy import Case, Claim, MethodTerms
 from shoal.text import Message
 
 

@@ -14,8 +14,7 @@ from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.noise import Source
 from shoal.noise import source as noise_source
-from shoal.partition import Partition, mdav, ranking
-from shoal.partition.base import as_matrix, stable_order
+from shoal.partition import Partition, as_matrix, mdav, ranking, stable_order
 
 INTRUDERS = ("informed", "uninformed")
 # ranks whose order inside their groups is drawn from a stream of their own, about
@@ -315,7 +314,7 @@ def dissect(
     >>> sorted(made.quasi["age"].tolist()), made.confidential["count"].tolist()
     ([31, 35, 60, 62], [1, 1, 2])
     """
-    from shoal.partition.groups import row_groups
+    from shoal.partition import row_groups
 
     columns = {**quasi, **confidential}
     for name, values in columns.items():

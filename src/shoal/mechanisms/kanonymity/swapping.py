@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity import centroids
@@ -39,10 +39,8 @@ from shoal.mechanisms.kanonymity.methods import SwapMdav, SwapMethod, SwapRankin
 from shoal.mechanisms.kanonymity.swap_algorithms import Refine, Swap, swap_mdav, swap_ranking
 from shoal.mechanisms.strata import Stratum, counted_message, strata_of, strata_terms, units_of
 from shoal.noise import Source
-from shoal.partition import Partition
-from shoal.partition.base import check_k
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.partition import Partition, check_k
+from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
 from shoal.text import Message, listed
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
-from shoal.columns.kinds import Lattice
+from shoal.columns import Described, Lattice
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Rebuilt
@@ -49,12 +48,9 @@ from shoal.mechanisms.moments.spectra import (
 from shoal.mechanisms.moments.statistics import Centred, Summary, cluster_order
 from shoal.mechanisms.partition_stage import Group, check_group, partition_group
 from shoal.mechanisms.strata import check_strata
-from shoal.noise import Source, discrete_laplace
-from shoal.noise.families import NOISES
-from shoal.partition import Partition
-from shoal.partition.base import check_k
-from shoal.privacy import Accountant, Spend
-from shoal.privacy.accountant import Plan
+from shoal.noise import NOISES, Source, discrete_laplace
+from shoal.partition import Partition, check_k
+from shoal.privacy import Accountant, Plan, Spend
 from shoal.progress import Progress
 
 Whole = NDArray[np.int64]

@@ -15,7 +15,7 @@ from shoal.mechanisms import forms
 from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import parameter, shared, words
-from shoal.privacy.claims import BY_STABILITY, Case, Claim
+from shoal.privacy import BY_STABILITY, Case, Claim
 from shoal.text import Message
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.moments.methods import CrossMoment
@@ -25,11 +25,15 @@ from shoal.mechanisms.moments.statistics import (
     eigenvector_changes,
     spectral_change,
 )
-from shoal.noise import Source, discrete_laplace, round_up_scale
-from shoal.noise.families import NOISES
-from shoal.noise.scale import LARGEST_DENOMINATOR, LARGEST_NUMERATOR
-from shoal.privacy import Accountant, Spend
-from shoal.privacy.accountant import Plan, split_budget
+from shoal.noise import (
+    LARGEST_DENOMINATOR,
+    LARGEST_NUMERATOR,
+    NOISES,
+    Source,
+    discrete_laplace,
+    round_up_scale,
+)
+from shoal.privacy import Accountant, Plan, Spend, split_budget
 from shoal.text import Message
 
 # Below this ratio of eigenvalues the square of a matrix has lost half of the digits.

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.attribute import target_column
-from shoal.columns.description import Described
+from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.base import Rebuilt, gap_terms
 from shoal.mechanisms.method import ShareNoise
@@ -52,10 +51,9 @@ from shoal.mechanisms.pairs.measure_pairs import (
     tails_possible,
 )
 from shoal.mechanisms.pairs.model import Measured, Model, counted, measure_pairs
-from shoal.mechanisms.pairs.sample import block_sizes, draw_values, fitted, with_triples
+from shoal.mechanisms.pairs.sample import block_sizes, draw_pair_values, fitted, with_triples
 from shoal.noise import Source
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress, silent
 from shoal.text import Message
 
@@ -515,7 +513,7 @@ def _run(
     drawing = with_triples(made, model, known, sums, account)
     source, drawn = account.free("rows from noisy sums"), []
     for number in range(len(block_sizes(known.rows))):
-        drawn.append(draw_values(drawing, described, number, source))
+        drawn.append(draw_pair_values(drawing, described, number, source))
         progress("drawing rows", steps, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
     internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from shoal.columns.kinds import KINDS
+from shoal.columns import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Expected, Method
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
-from shoal.privacy.claims import Case, Claim
+from shoal.privacy import Case, Claim
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.columns.description import Described
-    from shoal.privacy.accountant import Plan
+    from shoal.columns import Described
+    from shoal.privacy import Plan
 
 
 class PairsDP(Method):

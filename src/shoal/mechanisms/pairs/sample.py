@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import draw_rows, exchange, place_latent, polish
 from shoal.mechanisms.pairs.budget import NO_FLAGS
@@ -237,7 +237,9 @@ def with_triples(
     return Drawing(model, known, made, goals_of(shares, model.tables, made.starts), triples)
 
 
-def draw_values(drawing: Drawing, described: Described, number: int, source: Source) -> dict[str, Floats]:
+def draw_pair_values(
+    drawing: Drawing, described: Described, number: int, source: Source
+) -> dict[str, Floats]:
     """The rows of one block, by its number, column by column."""
     model, marginals = drawing.model, drawing.known.marginals
     size = block_sizes(drawing.known.rows)[number]

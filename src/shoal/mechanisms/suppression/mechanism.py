@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import ClaimError, OptionError, closest
 from shoal.io import Table
@@ -37,15 +37,13 @@ from shoal.mechanisms.suppression.keys import Integers, Keys
 from shoal.mechanisms.suppression.method import Suppress
 from shoal.mechanisms.suppression.search import fewest, lower_bound
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
-from shoal.partition.groups import places, row_groups, units_of_groups
-from shoal.partition.row_patterns import coded
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.partition import coded, places, row_groups, units_of_groups
+from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.evaluation.measured import Check
+    from shoal.evaluation import Check
 
 
 Report = Callable[[int, int], None]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from shoal.columns.kinds import KINDS
+from shoal.columns import KINDS
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
-from shoal.privacy.claims import Case, Claim
+from shoal.privacy import Case, Claim
 from shoal.text import Message
 
 

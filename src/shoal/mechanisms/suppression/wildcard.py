@@ -16,9 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.partition.frequencies import approximate, as_wildcard
-from shoal.partition.groups import places
-from shoal.partition.row_patterns import patterns
+from shoal.partition import approximate, as_wildcard, patterns, places
 
 Integers = NDArray[np.int64]
 Codes = NDArray[np.int32]

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Rebuilt, gap_terms
@@ -41,8 +41,7 @@ from shoal.mechanisms.tree.layout import (
 from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.sample import Block, Tree, blocks_of, draw_block, draw_concepts, grow, sort_into
 from shoal.noise import Source
-from shoal.privacy import Accountant
-from shoal.privacy.accountant import Plan
+from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
 from shoal.text import Message
 
@@ -255,7 +254,7 @@ def run(
     drawn, source = [], account.free("rows drawn from noisy counts")
     blocks = blocks_of(model.per_leaf)
     for number, block in enumerate(blocks):
-        drawn.append(draw_values(model, described, block, number, source))
+        drawn.append(draw_tree_values(model, described, block, number, source))
         progress("drawing rows", len(columns) + 2, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in columns}
     return Rebuilt(
@@ -326,7 +325,7 @@ def leaves_of(tree: Tree, codes: NDArray[np.uint16], measured: Sequence[Interval
     return np.bincount(leaf, minlength=tree.leaves).astype(np.int64)
 
 
-def draw_values(
+def draw_tree_values(
     model: Model, described: Described, block: Block, place: int, source: Source
 ) -> dict[str, NDArray[np.float64]]:
     """The rows of the block at a place among all blocks, column by column."""

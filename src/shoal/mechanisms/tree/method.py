@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from shoal.columns.kinds import KINDS
+from shoal.columns import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import forms
 from shoal.mechanisms.method import Method, Output
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared, words
-from shoal.privacy.claims import BY_STABILITY, Claim
+from shoal.privacy import BY_STABILITY, Claim
 
 
 class TreeDP(Method):

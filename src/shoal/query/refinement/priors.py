@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.columns.kinds import Lattice
+from shoal.columns import Lattice
 from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import OptionError

@@ -24,8 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.noise import Source
-from shoal.noise.exact import enclose_exp
+from shoal.noise import Source, enclose_exp
 from shoal.query.refinement.priors import Grid, Prior, Support
 
 _BITS = 80

@@ -48,9 +48,12 @@ from shoal.ledger import (
     OverdrawnError,
     QuotaError,
     Receipt,
+    UnpricedError,
+    canonical,
+    fraction_text,
+    rounded_up,
 )
-from shoal.ledger.entry import UnpricedError, canonical, fraction_text, rounded_up
-from shoal.noise.scale import shown
+from shoal.noise import shown
 from shoal.query.price import charge as price
 from shoal.query.price import effort, protocol_1_total
 from shoal.query.server.folder import Served

@@ -28,16 +28,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.circumstances import MOST_DELTA
-from shoal.columns.schema import Schema
+from shoal.columns import MOST_DELTA, Schema
 from shoal.decimals import decimal_text, exact
 from shoal.errors import InputError, OptionError, closest
-from shoal.io import find_format
-from shoal.io.common import MOST_BYTES as MOST_BYTES_READING
-from shoal.io.common import dumps, load, unpacked_sizes
-from shoal.io.table import fingerprint
+from shoal.io import MOST_BYTES as MOST_BYTES_READING
+from shoal.io import dumps, find_format, fingerprint, load, unpacked_sizes
 from shoal.ledger import Ledger, Register
-from shoal.noise.scale import parse_epsilon
+from shoal.noise import parse_epsilon
 from shoal.query.server.guard import warn
 from shoal.text import Message
 

@@ -11,8 +11,7 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
 
 from shoal._version import __version__
-from shoal.ledger import OverdrawnError, Receipt
-from shoal.ledger.entry import decimals, fraction_text
+from shoal.ledger import OverdrawnError, Receipt, decimals, fraction_text
 from shoal.query.server import description as shape
 from shoal.query.server.answers import FAILED, Departure, Meter, Question, quick, understand, understand_many
 from shoal.query.server.folder import KEY, NAME

@@ -33,9 +33,8 @@ from fastapi import Path as PathParameter
 from fastapi.security import HTTPBearer
 
 from shoal.errors import InputError, OptionError, OutputError, ShoalError
-from shoal.io.common import dumps, load
-from shoal.ledger import Ledger, LedgerError, open_ledger, verify
-from shoal.ledger.store import digest_of
+from shoal.io import dumps, load
+from shoal.ledger import Ledger, LedgerError, digest_of, open_ledger, verify
 from shoal.query.server.answers import PaidAnswers, Schedule, WorkQueue
 from shoal.query.server.description import Health
 from shoal.query.server.folder import (

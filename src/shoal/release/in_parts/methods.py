@@ -11,46 +11,63 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.description import Described
-from shoal.columns.kinds import Lattice
-from shoal.engines.runner import Blob, Over, Stage, batch_of, by_bucket
-from shoal.mechanisms.cluster_methods import PartitionMethod
-from shoal.mechanisms.clusters import centroids, concepts_of, floors, sum_noise, sums_of
-from shoal.mechanisms.kanonymity.columns import KINDS, confidential_columns, place_in_tree
-from shoal.mechanisms.kanonymity.methods import SwapRanking
-from shoal.mechanisms.kanonymity.swap_algorithms import swap_source, swapped_ranks
-from shoal.mechanisms.moments.mechanism import budget_of, calibrate, masked, own_units, rows_source
-from shoal.mechanisms.moments.methods import CrossMoment
-from shoal.mechanisms.moments.sampling import draw_ranks
-from shoal.mechanisms.moments.statistics import Centred
-from shoal.mechanisms.pairs.measure_one import Histogram
-from shoal.mechanisms.pairs.measure_pairs import PairCounts
-from shoal.mechanisms.pairs.mechanism import measure_attributes, pair_positions
-from shoal.mechanisms.pairs.method import PairsDP
-from shoal.mechanisms.pairs.model import Counted, Measured, counted, measure_pairs
-from shoal.mechanisms.pairs.sample import Drawing, block_sizes, fitted, with_triples
-from shoal.mechanisms.pairs.sample import draw_values as draw_pair_values
-from shoal.mechanisms.partition_stage import Group
-from shoal.mechanisms.sensitivity import cluster_scales
-from shoal.mechanisms.tree.intervals import Intervals, codes_of, whole_counts
-from shoal.mechanisms.tree.mechanism import Model as TreeModel
-from shoal.mechanisms.tree.mechanism import draw_values as draw_tree_values
-from shoal.mechanisms.tree.mechanism import (
+from shoal.columns import Described, Lattice
+from shoal.engines import Blob, Over, Stage, batch_of, by_bucket
+from shoal.mechanisms import (
+    KINDS,
+    Block,
+    Centred,
+    Counted,
+    CrossMoment,
+    Drawing,
+    Group,
+    Histogram,
+    Intervals,
+    Measured,
+    PairCounts,
+    PairsDP,
+    PartitionMethod,
+    SwapRanking,
+    TreeDP,
+    block_sizes,
+    blocks_of,
+    budget_of,
+    calibrate,
+    centroids,
+    cluster_scales,
+    codes_of,
+    concepts_of,
+    confidential_columns,
+    counted,
+    draw_pair_values,
+    draw_ranks,
+    draw_tree_values,
+    fitted,
+    floors,
     grown,
     leaves_of,
+    masked,
     measure_attribute,
+    measure_attributes,
+    measure_pairs,
     noisy_leaves,
+    own_units,
+    pair_positions,
+    place_in_tree,
+    rows_source,
     settle_rows,
+    sum_noise,
+    sums_of,
+    swap_source,
+    swapped_ranks,
     tree_points,
     tree_positions,
+    whole_counts,
+    with_triples,
 )
-from shoal.mechanisms.tree.method import TreeDP
-from shoal.mechanisms.tree.sample import Block, blocks_of
-from shoal.noise import Source
-from shoal.noise.choice import categorical_centroids
-from shoal.noise.families import NOISES
-from shoal.partition import Partition, optimal
-from shoal.partition.univariate import group_sizes
+from shoal.mechanisms import Model as TreeModel
+from shoal.noise import NOISES, Source, categorical_centroids
+from shoal.partition import Partition, group_sizes, optimal
 from shoal.privacy import Accountant
 from shoal.release.in_parts.ranks import (
     GIVEN,
@@ -78,7 +95,7 @@ from shoal.release.in_parts.work import RUN, Made, Work, cluster_facts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shoal.mechanisms.tree.sample import Tree
+    from shoal.mechanisms import Tree
 
 
 def by_rank(work: Work) -> Made:

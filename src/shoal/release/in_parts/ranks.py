@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.display import internal
-from shoal.engines.reading import Reading
-from shoal.engines.runner import Blob, batch_of, packed, scattered
-from shoal.mechanisms.pairs.measure_one import Histogram
-from shoal.mechanisms.sensitivity import CALIBRATIONS
-from shoal.partition import Partition
-from shoal.partition.base import stable_order
+from shoal.engines import Blob, Reading, batch_of, packed, scattered
+from shoal.mechanisms import CALIBRATIONS, Histogram
+from shoal.partition import Partition, stable_order
 from shoal.release.in_parts.tasks import Route, given_values
 from shoal.release.in_parts.work import RUN
 

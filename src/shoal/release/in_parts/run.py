@@ -11,17 +11,21 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from shoal.columns.description import Described
-from shoal.engines.profile import Elsewhere, check_positions
-from shoal.engines.runner import Delivered, Runner, Stage
-from shoal.engines.staging import WORK, give_up, remove_abandoned
+from shoal.columns import Described
+from shoal.engines import (
+    WORK,
+    Delivered,
+    Elsewhere,
+    Runner,
+    Stage,
+    check_positions,
+    give_up,
+    remove_abandoned,
+)
 from shoal.errors import OptionError, OutputError
-from shoal.io import Table, read_columnwise
-from shoal.io.binary_files import parquet_rows
-from shoal.io.folders import check_output, staged
-from shoal.mechanisms.method import Method
-from shoal.mechanisms.partition_stage import check_alike
-from shoal.privacy.claims import MODELS
+from shoal.io import Table, check_output, parquet_rows, read_columnwise, staged
+from shoal.mechanisms import Method, check_alike
+from shoal.privacy import MODELS
 from shoal.progress import Progress
 from shoal.release.bundle import write_documents
 from shoal.release.in_parts.tasks import assembled
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from shoal.release.in_parts.work import Made
-    from shoal.report.findings import Findings
+    from shoal.report import Findings
 
     Look = Callable[[Release, Path], tuple[Release, Findings | None]]
 

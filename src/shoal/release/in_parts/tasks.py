@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import with_gaps
-from shoal.columns.description import Described
+from shoal.columns import Described, with_gaps
 from shoal.display import internal
-from shoal.engines.reading import Reading
-from shoal.engines.runner import Blob, batch_of, by_bucket, packed, scattered
-from shoal.mechanisms.method import Method
+from shoal.engines import Blob, Reading, batch_of, by_bucket, packed, scattered
+from shoal.mechanisms import Method
 from shoal.noise import Source
-from shoal.privacy import Parallel
-from shoal.privacy.accountant import Plan
+from shoal.privacy import Parallel, Plan
 from shoal.progress import silent
 
 if TYPE_CHECKING:

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.description import Described
+from shoal.columns import Described
 from shoal.display import internal
-from shoal.engines.profile import Elsewhere, check_positions
-from shoal.engines.runner import Over, Runner, Stage, blobs_in, unpacked
-from shoal.mechanisms.pairs.measure_one import Histogram
-from shoal.noise import Source
-from shoal.noise.entropy import fresh_key
+from shoal.engines import Elsewhere, Over, Runner, Stage, blobs_in, check_positions, unpacked
+from shoal.mechanisms import Histogram
+from shoal.noise import Source, fresh_key
 from shoal.progress import Progress
 from shoal.release.in_parts.tasks import Order, Outgoing, counted, heavy_rows, summed
 from shoal.release.protection import Preparation

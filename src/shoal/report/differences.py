@@ -12,14 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.attribute import MISSING_VALUE, Attribute
-from shoal.columns.column import labels_of, numbers
-from shoal.columns.kinds import Kind, day_text
+from shoal.columns import MISSING_VALUE, Attribute, Kind, day_text, labels_of, numbers
 from shoal.display import internal
-from shoal.evaluation.pair import excerpt
-from shoal.evaluation.utility import Distribution, Moments, correlations
+from shoal.evaluation import Distribution, Moments, correlations, excerpt
 from shoal.io import Table
-from shoal.partition.groups import actual_k
+from shoal.partition import actual_k
 from shoal.report.findings import Subject
 
 Rows = NDArray[np.int64]

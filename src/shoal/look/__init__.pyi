@@ -1,0 +1,1 @@
+from shoal.look.stylesheet import tokens as tokens

@@ -1,0 +1,16 @@
+"""The stylesheet of every page of Shoal: custom properties for colours, shapes, spaces and type, light and dark."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+
+
+@lru_cache(maxsize=1)
+def tokens() -> str:
+    """The stylesheet as a text: custom properties of the root element and nothing else, for the head of a page.
+
+    >>> "--published" in tokens()
+    True
+    """
+    return files("shoal.look").joinpath("tokens.css").read_text("utf-8")

@@ -1,0 +1,13 @@
+from shoal.query.client import Client as Client
+from shoal.query.client import Reply as Reply
+from shoal.query.server.folder import TOKENS_FILE as TOKENS_FILE
+from shoal.query.server.folder import Settings as Settings
+from shoal.query.server.folder import write_dataset as write_dataset
+from shoal.query.server.guard import Limits as Limits
+from shoal.query.server.run import bound_socket as bound_socket
+from shoal.query.server.run import serve as serve
+from shoal.query.server.state import Config as Config
+from shoal.query.server.state import HeadFile as HeadFile
+from shoal.query.server.state import new_token as new_token
+from shoal.query.server.state import read_tokens as read_tokens
+from shoal.query.server.state import revoke_token as revoke_token

@@ -1,0 +1,1 @@
+from shoal.studio.app import serve as serve
