@@ -163,9 +163,9 @@ def costs() -> tuple[Cost, ...]:
     return (
         Cost(
             "a method",
-            "a class in a room of `mechanisms`, with its `Claim`, and its place in `method/registry.py`",
+            "a class in a room of `mechanisms`, with its `Claim`, and its place in `mechanisms/registry.py`",
             names(),
-            "method/registry.py",
+            "mechanisms/registry.py",
             ("name",),
         ),
         Cost(

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
 from typing import Any
-
-import numpy as np
 
 from shoal.errors import OptionError
 from shoal.text import Message
@@ -28,8 +27,7 @@ def exact(value: object, what: What) -> Fraction:
         return value
     if isinstance(value, bool):
         raise OptionError("option-not-a-number", **named(what), found=value)
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = _plain(value)
     try:
         decimal = Decimal(str(value).strip())
     except InvalidOperation:
@@ -42,6 +40,12 @@ def exact(value: object, what: What) -> Fraction:
             "option-0-between-1e-1e-size", **named(what), largest_exponent=_LARGEST_EXPONENT, found=value
         )
     return Fraction(decimal)
+
+
+def _plain(value: Any) -> Any:
+    """A number of numpy as one of Python; whoever has none of numpy's need not load it."""
+    numpy = sys.modules.get("numpy")
+    return value.item() if numpy and isinstance(value, numpy.generic) else value
 
 
 def named(what: What) -> dict[str, Any]:
@@ -72,8 +76,7 @@ def written_decimals(value: object) -> int | None:
     """
     if isinstance(value, Fraction):
         return decimals_of(value)
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = _plain(value)
     text = str(value).strip()
     exponent = Decimal(text).as_tuple().exponent
     assert isinstance(exponent, int)

@@ -250,7 +250,7 @@ def test_a_warning_about_exposed_files_is_one_line(
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        monkeypatch.setattr("shoal.cli._program", lambda: told)
+        monkeypatch.setattr("shoal.cli.program._program", lambda: told)
         assert run(["protect"]) == 0
     assert capsys.readouterr().err == (
         "shoal: the workers at 'spark://there' keep what lies between stages, private values among it, in folders of "

@@ -116,7 +116,7 @@ def test_interrupted_with_and_without_a_folder(
 _SLOW = """
 import sys
 from shoal.cli import run
-from shoal.tuning import work
+from shoal.tuning import tuner as work
 
 add = work.Store.add
 

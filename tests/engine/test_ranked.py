@@ -63,7 +63,7 @@ def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         for name, value in names.items():
             monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(methods, "lay_ranges", lambda h, heavy, size: ranks.lay_ranges(h, heavy, size, 64))
-    monkeypatch.setattr(methods, "heavy_positions", lambda h: ranks.heavy_positions(h, 100))
+    monkeypatch.setattr(methods, "heavy_positions", lambda h, size=0: ranks.heavy_positions(h, 100))
 
 
 ATTRIBUTES: list[dict[str, Any]] = [

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import narwhals as nw
 import numpy as np
 
 from shoal.errors import InputError, OptionError, closest
@@ -24,6 +23,7 @@ from shoal.io.text_files import BLANKS, Conventions
 from shoal.text import Message
 
 if TYPE_CHECKING:
+    import narwhals as nw
     import pyarrow as pa
 
 
@@ -474,6 +474,8 @@ def known_type(word: object, column: str) -> ColumnType:
 
 def type_of(dtype: nw.dtypes.DType) -> ColumnType | None:
     """The type that a frame's own type stands for; None for one that holds anything."""
+    import narwhals as nw
+
     if isinstance(dtype, nw.Boolean):
         return "boolean"
     if dtype.is_numeric():

@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from shoal.display import internal
 from shoal.mechanisms.pairs.budget import (
@@ -48,6 +47,8 @@ def places() -> Floats:
 @lru_cache(maxsize=1)
 def _curves() -> Floats:
     """Distribution functions, a row for each place: normal ones, and those on scales stretched at either end."""
+    from scipy.special import ndtr
+
     x = places()
     found = []
     for scale in (x, *(np.log1p(x / o) / np.log1p(1 / o) for o in _OFFSETS)):
@@ -88,6 +89,8 @@ def where(curve: Floats, level: float) -> float:
 
 def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
     """A distribution function at all places: the likely one, moved to answers as far as these are clear of noise."""
+    from scipy.special import ndtr, ndtri
+
     x = places()
     mean = likely(asked[None], answers[None], noise)[0]
     inner, which = np.unique(asked, return_inverse=True)

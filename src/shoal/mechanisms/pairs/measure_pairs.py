@@ -11,7 +11,6 @@ from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import exchange
@@ -118,6 +117,8 @@ def lay_out_tails(
 
 
 def _heavy(positions: Floats) -> bool:
+    from scipy.special import ndtri
+
     spread = float(positions.std())
     if not spread:
         return False
@@ -284,6 +285,8 @@ def _start(
     shares: Sequence[Floats], correlations: Floats, latent: Sequence[int], random: np.random.Generator
 ) -> Floats:
     """Classes around points of the latent normals; names a little different in every class."""
+    from scipy.special import ndtri
+
     centres = random.standard_normal((CLASSES, len(latent))) @ np.linalg.cholesky(correlations).T
     parts = []
     for number, own in enumerate(shares):

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import fit_table, rake_table
@@ -42,6 +41,8 @@ def both_below(h: Floats, k: Floats, r: Floats) -> Floats:
     >>> both_below(np.zeros(2), np.zeros(2), np.array([0.0, 0.5])).round(6).tolist()
     [0.25, 0.333333]
     """
+    from scipy.special import ndtr
+
     # the derivative by r, in the angle whose sine is r, is smooth
     angle = np.arcsin(r)[..., None] * (_NODES + 1) / 2
     sine, cosine = np.sin(angle), np.maximum(np.cos(angle), 1e-9)
@@ -59,6 +60,8 @@ def tetrachoric(products: Floats, left: Floats) -> Floats:
         products: (d, d) means of the products of two signs.
         left: share of +1 of each sign.
     """
+    from scipy.special import ndtri
+
     cut = ndtri(left)
     rows, columns = np.tril_indices(left.size, -1)
     p, q = left[rows], left[columns]
@@ -136,6 +139,8 @@ def copula_table(rows: Floats, columns: Floats, r: float) -> Floats:
     >>> copula_table(np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0.5).round(4).tolist()
     [[0.3333, 0.1667], [0.1667, 0.3333]]
     """
+    from scipy.special import ndtr, ndtri
+
     nodes, weights = _SHORT
     ends = np.concatenate(([0.0], np.cumsum(rows)))
     ends /= ends[-1]
@@ -486,6 +491,8 @@ def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, account:
 def _correlations(
     products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float, gaps: Presence
 ) -> Floats:
+    from scipy.special import ndtri
+
     left = np.array([marginals[a].shares[: marginals[a].bins // 2].sum() for a in layout.signs])
     left = np.clip(left, 1e-4, 1 - 1e-4)
     density = np.exp(-(ndtri(left) ** 2) / 2) / np.sqrt(2 * np.pi)

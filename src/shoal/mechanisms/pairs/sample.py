@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from shoal.columns import Described
 from shoal.display import internal
@@ -154,6 +153,8 @@ def _levels(values: Floats, source: Source, missing: NDArray[np.bool_] | None = 
 def _latent(
     codes: Codes, marginals: Sequence[Marginal], latent: Sequence[int], correlations: Floats, source: Source
 ) -> Floats:
+    from scipy.special import ndtri
+
     widest = max((marginals[a].bins for a in latent), default=1)
     cuts = np.full((len(latent), widest + 1), _FAR)
     for place, a in enumerate(latent):
