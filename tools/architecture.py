@@ -36,10 +36,10 @@ page is written by `python -m tools.architecture`.
 ## The way of the data
 
     read  ->  describe  ->  partition  ->  calibrate  ->  mask, rebuild  ->  release  ->  evaluate, report
-    io        columns       partition      sensitivity    mechanisms         release      evaluation, report
-                                           method         noise
+    io        columns       partition      mechanisms     mechanisms         release      evaluation, report
+                                           privacy        noise
 
-    beside it:   method (what is promised), ledger (what was spent), tuning and auditing (what to take, does it hold)
+    beside it:   privacy (what is claimed), ledger (what was spent), tuning and auditing (what to take, does it hold)
     on top:      cli, query (server and client), studio (the window)
 
 """
@@ -204,8 +204,8 @@ def costs() -> tuple[Cost, ...]:
         ),
         Cost(
             "a setting",
-            "a field of the class of its method; in `SHARED` of `method/parameters.py` if several have it",
-            table="method/parameters.py",
+            "a field of the class of its method; in `SHARED` of `mechanisms/parameter_fields.py` if several have it",
+            table="mechanisms/parameter_fields.py",
         ),
         Cost(
             "a section of the report",

@@ -59,14 +59,14 @@ ROOMS: Mapping[str, Room] = {
     "noise": Room((f"{PACKAGE}/noise",), ("tests/noise",)),
     "sensitivity": Room(
         (
-            f"{PACKAGE}/sensitivity",
-            f"{PACKAGE}/mechanisms/moments/statistics/sensitivity.py",
+            f"{PACKAGE}/mechanisms/sensitivity.py",
+            f"{PACKAGE}/mechanisms/moments/statistics.py",
         ),
         ("tests/test_sensitivity.py", "tests/test_local_sensitivity.py", "tests/moments"),
     ),
     "partition": Room((f"{PACKAGE}/partition",), ("tests/partition",)),
     "mask": Room(
-        (f"{PACKAGE}/mechanisms/mask.py",),
+        (f"{PACKAGE}/mechanisms/clusters.py",),
         (
             "tests/test_sensitivity.py",
             "tests/test_local_sensitivity.py",
@@ -77,10 +77,9 @@ ROOMS: Mapping[str, Room] = {
     ),
     "statement": Room(
         (
-            f"{PACKAGE}/method/statement.py",
-            f"{PACKAGE}/method/models.py",
-            f"{PACKAGE}/method/claims.py",
-            f"{PACKAGE}/method/method.py",
+            f"{PACKAGE}/privacy/statement.py",
+            f"{PACKAGE}/privacy/claims.py",
+            f"{PACKAGE}/mechanisms/method.py",
         ),
         (
             "tests/test_statement.py",

@@ -46,3 +46,33 @@ from shoal.noise.staircase import LatticeStaircase as LatticeStaircase
 from shoal.noise.staircase import Staircase as Staircase
 from shoal.noise.staircase import check_staircase as check_staircase
 from shoal.noise.staircase import discrete_staircase as discrete_staircase
+
+__all__ = [
+    "Box",
+    "LatticeBox",
+    "LatticeStaircase",
+    "Seeded",
+    "Source",
+    "Staircase",
+    "SystemEntropy",
+    "bernoulli_exp",
+    "block_deviations",
+    "block_noise",
+    "choice_rate",
+    "choice_rho",
+    "discrete_box",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "discrete_staircase",
+    "elliptope_deviation",
+    "elliptope_noise",
+    "epsilon_from",
+    "exponential_choice",
+    "geometric_exp",
+    "parse_delta",
+    "parse_epsilon",
+    "pure_rho",
+    "rho_from",
+    "round_up_scale",
+    "source",
+]

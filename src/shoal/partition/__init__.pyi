@@ -50,3 +50,16 @@ from shoal.partition.univariate import expected_error as expected_error
 from shoal.partition.univariate import group_sizes as group_sizes
 from shoal.partition.univariate import optimal as optimal
 from shoal.partition.univariate import ranking as ranking
+
+__all__ = [
+    "Partition",
+    "best_k",
+    "expected_error",
+    "given",
+    "insensitive",
+    "mdav",
+    "normalise",
+    "optimal",
+    "ranking",
+    "vmdav",
+]
