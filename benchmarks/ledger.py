@@ -28,7 +28,7 @@ from pathlib import Path
 from benchmarks.postgres import temporary_postgres
 from shoal.io.common import dumps
 from shoal.ledger import Charge, Deposit, GroupCommit, Register, open_ledger
-from shoal.query.server.folder import TOKENS_FILE, Settings, write_dataset
+from shoal.query.server.folder import TOKENS_FILE, DatasetSettings, write_dataset
 from shoal.query.server.state import new_token
 from shoal.survey import survey, survey_schema
 
@@ -218,7 +218,7 @@ def measure(
 
 def make_folder(folder: Path) -> None:
     """The demo survey, with terms that older versions read as well, and the tokens of several analysts."""
-    settings = Settings(ceiling=Fraction(10**6), description="The demo survey.")
+    settings = DatasetSettings(ceiling=Fraction(10**6), description="The demo survey.")
     write_dataset(folder / "survey", settings, survey_schema(), survey())
     (folder / "survey" / "dataset.toml").write_text(dumps({"ceiling": "1000000"}))
     tokens = [new_token(folder / TOKENS_FILE, f"load{number}", "analyst") for number in range(ANALYSTS)]

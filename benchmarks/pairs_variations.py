@@ -13,7 +13,7 @@ import numpy as np
 from shoal.mechanisms.pairs import budget, measure_one, measure_pairs, model, sample
 from shoal.mechanisms.pairs import model as correlation
 from shoal.mechanisms.pairs import model as tables
-from shoal.mechanisms.pairs.budget import Concentrated, PureEpsilon, Shape
+from shoal.mechanisms.pairs.budget import Concentrated, MeasurementShape, PureEpsilon
 from shoal.mechanisms.tree import intervals
 from shoal.mechanisms.tree.layout import scale_of
 from shoal.noise import discrete_laplace, round_up_scale
@@ -32,15 +32,15 @@ class Variation:
     method: str = "pairs-dp"
 
 
-def _laplace_deviation(self: PureEpsilon, shape: Shape, share: Fraction) -> float:
+def _laplace_deviation(self: PureEpsilon, shape: MeasurementShape, share: Fraction) -> float:
     return self.factor * shape.unit * math.sqrt(2) * shape.blocks / float(share)
 
 
-def _laplace_needed(self: PureEpsilon, shape: Shape, deviation: float) -> float:
+def _laplace_needed(self: PureEpsilon, shape: MeasurementShape, deviation: float) -> float:
     return self.factor * shape.unit * math.sqrt(2) * shape.blocks / deviation
 
 
-def _laplace(self: PureEpsilon, exact: Any, shape: Shape, spend: Spend) -> Any:
+def _laplace(self: PureEpsilon, exact: Any, shape: MeasurementShape, spend: Spend) -> Any:
     share, source = spend.take()
     scale = round_up_scale(shape.unit * self.factor * shape.blocks / share)
     noise = discrete_laplace(scale, exact.size, source)

@@ -40,12 +40,12 @@ from shoal.columns.schema import Schema
 from shoal.decimals import exact
 from shoal.noise import source
 from shoal.query import protocols, rank
-from shoal.query.facts import Order, QueryTable, prepare
+from shoal.query.facts import QueryTable, RowOrder, prepare
 from shoal.query.price import effort
 from shoal.query.refinement import Factors, Prior, Refined, refine
 from shoal.query.refinement.refine import _keys
 from shoal.query.server.answers import Departure, Schedule, WorkQueue
-from shoal.query.server.guard import Problem
+from shoal.query.server.guard import RequestProblem
 from shoal.query.spec import Query, answer, parse
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
@@ -105,21 +105,21 @@ def sorting_refine(prior: Prior, distances: Any, factors: Factors, moved: Fracti
     return Refined(prior, groups, (high, parts * total - high - low, low), parts * total)
 
 
-def sorting_ranked(order: Order, chosen: Any, steps: int, above: int, whole: int) -> Any:
+def sorting_ranked(order: RowOrder, chosen: Any, steps: int, above: int, whole: int) -> Any:
     """Only the records that meet the conditions are sorted."""
     positions = np.empty(chosen.size, dtype=np.int64)
     positions[order.rows] = order.values
-    shorter = Order.of(positions[chosen])
+    shorter = RowOrder.of(positions[chosen])
     return _ranked(shorter, np.ones(int(chosen.sum()), dtype=np.bool_), steps, above, whole)
 
 
-def listing_inside(self: Order, lows: Any, highs: Any) -> Any:
+def listing_inside(self: RowOrder, lows: Any, highs: Any) -> Any:
     """The values of a list are read and sorted for every answer."""
     sorted({exact(str(low), "a value") / 1 for low in lows.tolist()})
     return _inside(self, lows, highs)
 
 
-_ranked, _inside = rank.ranked, Order.inside
+_ranked, _inside = rank.ranked, RowOrder.inside
 
 
 @contextlib.contextmanager
@@ -128,12 +128,12 @@ def work_as(mends: Mends) -> Iterator[None]:
         yield
         return
     protocols.refine, rank.ranked = sorting_refine, sorting_ranked  # type: ignore[assignment]
-    Order.inside = listing_inside  # type: ignore[method-assign]
+    RowOrder.inside = listing_inside  # type: ignore[method-assign]
     try:
         yield
     finally:
         protocols.refine, rank.ranked = refine, _ranked
-        Order.inside = _inside  # type: ignore[method-assign]
+        RowOrder.inside = _inside  # type: ignore[method-assign]
 
 
 def usual_effort(query: Query, rows: int) -> float:
@@ -215,7 +215,7 @@ def simulate(asked: Sequence[Asked], mends: Mends) -> tuple[float, int]:
             one = coming.pop(0)
             now[0] = max(one.at, now[0])
             leave()
-            with contextlib.suppress(Problem):
+            with contextlib.suppress(RequestProblem):
                 departure = schedule.admit(one.analyst, one.seconds[mends.bounded] * ALLOWANCE)
                 queue.put(one.analyst, (one, departure), departure.ready)
         elif running is not None:

@@ -33,13 +33,13 @@ from rich.pretty import pretty_repr
 
 import shoal
 from shoal.auditing import auditor
-from shoal.display import Summary, as_html, as_text, displayed
+from shoal.display import DisplaySummary, as_html, as_text, displayed
 from shoal.io import read
 from shoal.mechanisms.kanonymity.grouping_algorithms import close_groups, diversify
 from shoal.mechanisms.kanonymity.swap_algorithms import dissect, swap_ranking
 from shoal.query.facts import prepare as prepare_queries
 from shoal.release.protection import prepare
-from shoal.tuning.grid import Figure
+from shoal.tuning.grid import SettingMeasure
 from tests.repeatable import words_of
 
 N = 97
@@ -208,7 +208,7 @@ def shown(value: Any) -> dict[str, str]:
         "traceback": re.sub(r'File ".*"', "", "".join(report.format())),
         "in a list": repr([value]),
     }
-    if not isinstance(value, Figure):  # a number with its interval, for the tables of a tuning
+    if not isinstance(value, SettingMeasure):  # a number with its interval, for the tables of a tuning
         texts |= {"str": str(value), "format": f"{value}"}
     if hasattr(value, "_repr_html_"):
         texts["html"] = value._repr_html_()
@@ -337,12 +337,12 @@ def test_a_type_that_prints_its_fields_would_be_found() -> None:
         town: str
 
     assert any(mark in text for text in shown(Leaky(TOWNS[0])).values() for mark in MARKS)
-    safe = displayed(lambda value: Summary("Safe"))(Leaky)
+    safe = displayed(lambda value: DisplaySummary("Safe"))(Leaky)
     assert not any(mark in text for text in shown(safe(TOWNS[0])).values() for mark in MARKS)
 
 
 def test_texts_are_cut() -> None:
-    summary = Summary("t" * 500, ("l" * 500,), pa.table({"c" * 500: ["v" * 500]}))
+    summary = DisplaySummary("t" * 500, ("l" * 500,), pa.table({"c" * 500: ["v" * 500]}))
     assert len(as_text(summary)) < 610
     assert len(as_html(summary)) < 800
 

@@ -24,7 +24,7 @@ from shoal.partition.multivariate import _choice
 from shoal.progress import silent
 from shoal.release import estimate as estimating
 from shoal.release.estimate import (
-    Estimate,
+    ResourceEstimate,
     affordable,
     estimate,
     estimate_in_parts,
@@ -326,9 +326,9 @@ def test_the_dry_run_counts_measures_and_the_internal_page(
 
 
 def test_in_words() -> None:
-    assert str(Estimate(0.2, 10, "p")) == "about a second and 1 MB of memory (p)"
-    assert str(Estimate(300, 2_000_000_000, "p")) == "about 5 minutes and 2.0 GB of memory (p)"
-    assert str(Estimate(9000, 10**9, "p")).startswith("about 2.5 hours")
+    assert str(ResourceEstimate(0.2, 10, "p")) == "about a second and 1 MB of memory (p)"
+    assert str(ResourceEstimate(300, 2_000_000_000, "p")) == "about 5 minutes and 2.0 GB of memory (p)"
+    assert str(ResourceEstimate(9000, 10**9, "p")).startswith("about 2.5 hours")
 
 
 def test_growth_that_starts_slowly_is_read_off_the_large_trials() -> None:

@@ -27,7 +27,7 @@ from shoal.ledger import open_ledger
 from shoal.mechanisms.registry import parameters
 from shoal.progress import watched
 from shoal.release.publication import CHARGING, Delivery, opened, plan
-from shoal.release.rehearsal import Declared
+from shoal.release.rehearsal import TableDeclarations
 from shoal.report import bundle_report, internal_report
 
 N = 40
@@ -381,7 +381,7 @@ def test_columns_that_nobody_left_out_are_a_warning(tmp_path: Path) -> None:
 
 def test_every_argument_is_listed_once_and_known() -> None:
     """The keywords of protect and publish that are no parameters of methods are those of a declaration."""
-    declared = set(typing.get_type_hints(Declared))
+    declared = set(typing.get_type_hints(TableDeclarations))
     tuning = {"labels", "tuned", "tuned_epsilon", "tuned_choice"}
     assert declared - tuning == {f for f in Declaration.__dataclass_fields__ if f not in ("schema", "tuned")}
     assert not declared & set(parameters())

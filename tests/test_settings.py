@@ -21,7 +21,7 @@ from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
 from shoal.mechanisms.recipe import load_recipe
 from shoal.mechanisms.registry import configured, method_class, names, parameters
 from shoal.noise.families import NOISES
-from shoal.release.rehearsal import Declared
+from shoal.release.rehearsal import TableDeclarations
 from tools.settings_page import PAGE, with_section
 
 SETTINGS = parameters()
@@ -87,7 +87,7 @@ def test_every_command_has_every_declaration(command: str) -> None:
 
 
 def test_the_library_takes_every_declaration_and_says_what_it_means() -> None:
-    assert set(DECLARATIONS) <= set(Declared.__annotations__)
+    assert set(DECLARATIONS) <= set(TableDeclarations.__annotations__)
     said = inspect.getdoc(shoal.protect) or ""
     for name in set(DECLARATIONS):
         assert f"    {name}: " in said, name

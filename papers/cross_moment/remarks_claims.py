@@ -16,7 +16,7 @@ from papers.linked_columns import Linked
 from papers.study import Claim, Section, counted
 from papers.textbook import local_loss, parallel_loss
 from papers.texts import judging, wording
-from shoal.mechanisms.moments.statistics import Summary, eigenvector_changes
+from shoal.mechanisms.moments.statistics import MomentSummary, eigenvector_changes
 
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")
@@ -92,7 +92,7 @@ def _background(facts: Mapping[str, Any]) -> Iterator[Claim]:
     off = [abs(error) for size in (3, 4, 5) for error in unbiased(size)]
     yield judge("expressions-1-2-unbiased", (error < 1e-12 for error in off), max(off))
     counts = [
-        Summary(d, 2, coskewness="full").coskewnesses == d * (d + 1) * (d + 2) // 6 for d in range(1, 7)
+        MomentSummary(d, 2, coskewness="full").coskewnesses == d * (d + 1) * (d + 2) // 6 for d in range(1, 7)
     ]
     yield judge("d-coskewnesses-d-d", counts)
 

@@ -13,14 +13,18 @@ import numpy as np
 
 from papers.cross_moment.measure import Floats
 from shoal.mechanisms.moments.spectra import Spectrum
-from shoal.mechanisms.moments.statistics import Summary, eigenvector_changes, eigenvector_changes_as_printed
+from shoal.mechanisms.moments.statistics import (
+    MomentSummary,
+    eigenvector_changes,
+    eigenvector_changes_as_printed,
+)
 
 
 def _statistics(rows: Floats, order: int) -> Floats:
     """Means, covariances and coskewnesses of many clusters, shape (clusters, records, columns), each entry once."""
     size, columns = rows.shape[1:]
     centred = rows - rows.mean(axis=1, keepdims=True)
-    summary = Summary(columns, order, coskewness="full")
+    summary = MomentSummary(columns, order, coskewness="full")
     parts = [rows.mean(axis=1)]
     for entries, factor in (
         (summary.covariance_entries, 1 / (size - 1)),
@@ -55,7 +59,7 @@ def largest_entry(size: int, order: int) -> float:
     if order == 0:
         return float(_changes(size, 1, 0).max())
     # the entry of all different columns is the last but those that repeat the last column
-    summary = Summary(order + 1, order, coskewness="full")
+    summary = MomentSummary(order + 1, order, coskewness="full")
     entries = summary.covariance_entries if order == 1 else summary.coskewness_entries
     place = summary.means + (summary.covariances if order == 2 else 0)
     place += entries.index(tuple(range(order + 1)))

@@ -14,7 +14,7 @@ from papers.study import Claim, Erratum, Number, Section
 from papers.texts import judging, numbering, printed_errors, wording
 from shoal.mechanisms.moments.sampling import variance_caps
 from shoal.mechanisms.moments.statistics import (
-    Summary,
+    MomentSummary,
     coskewness_change,
     coskewness_change_as_printed,
     covariance_change,
@@ -190,7 +190,7 @@ def _printed_draws(d: int, m: int, *, eigen: bool) -> float:
 
 
 def _draws(d: int, m: int, *, eigen: bool) -> int:
-    summary = Summary(d, m, coskewness="full")
+    summary = MomentSummary(d, m, coskewness="full")
     if eigen:
         spectrum = d + d * d
         return d + spectrum + (d * spectrum if m == 2 else 0)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import shoal
 from papers.desk import read_table
 from papers.idp.settings import DATA_SETS, NARROW, Cell, DataSet
-from shoal.evaluation import Settings, learn, mean_sse
+from shoal.evaluation import LearningSettings, learn, mean_sse
 
 
 def release(data: DataSet, table: pa.Table, cell: Cell, seed: int) -> shoal.Release:
@@ -47,7 +47,7 @@ def scores(path: str, name: str, cell: Cell, runs: int, trees: int) -> dict[str,
     """F-measures of forests that learned from releases, a release of its own for every run."""
     data, table = DATA_SETS[name], read_table(Path(path))
     releases = [release(data, table, cell, seed) for seed in range(runs)]
-    settings = Settings("first-66%", runs=runs, trees=trees)
+    settings = LearningSettings("first-66%", runs=runs, trees=trees)
     found: dict[str, Any] = learn(table, releases, data.target, settings, bounds=False)["released"]
     return found
 
@@ -56,7 +56,7 @@ def bounds(path: str, name: str, runs: int, trees: int) -> dict[str, Any]:
     """The same for the original, with the majority class and the number of rows of each class."""
     data, table = DATA_SETS[name], read_table(Path(path))
     any_release = release(data, table, Cell("idp-cbls", NARROW, 1.0, 50), 0)
-    return learn(table, any_release, data.target, Settings("first-66%", runs=runs, trees=trees))
+    return learn(table, any_release, data.target, LearningSettings("first-66%", runs=runs, trees=trees))
 
 
 def balanced(path: str, name: str, runs: int, trees: int) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def balanced(path: str, name: str, runs: int, trees: int) -> dict[str, Any]:
     picked = large[np.linspace(0, len(large) - 1, len(small)).round().astype(np.int64)]
     even = table.take(np.sort(np.concatenate([small, picked])))
     any_release = release(data, even, Cell("idp-cbls", NARROW, 1.0, 50), 0)
-    settings = Settings("first-66%", runs=runs, trees=trees)
+    settings = LearningSettings("first-66%", runs=runs, trees=trees)
     found: dict[str, Any] = learn(even, any_release, data.target, settings)["original"]
     return found
 

@@ -30,8 +30,8 @@ from papers.thesis.chapter5_worlds import (
 )
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
-from shoal.query.facts import Facts
-from shoal.query.price import Charge, protocol_1_total, total
+from shoal.query.facts import DatasetFacts
+from shoal.query.price import AnswerCost, protocol_1_total, total
 from shoal.query.refinement import Factors, Labels, combined, joint, movable, nominal, refine
 from shoal.query.spec import cost, parse
 
@@ -146,12 +146,12 @@ def _several(questions: int) -> Iterator[Claim]:
         "two-persons-asked-about", [ratios == expected], ", ".join(f"{ratio:.4f}" for ratio in sorted(ratios))
     )
     disjoint = loss(pair for other in others for pair in ((both, other), (other, both)))
-    price = total([Charge(_ONE, person=("id", "1")), Charge(_ONE, person=("id", "2"))])
-    same = total([Charge(_ONE, person=("id", "1")), Charge(_ONE, person=("id", "1"))])
+    price = total([AnswerCost(_ONE, person=("id", "1")), AnswerCost(_ONE, person=("id", "2"))])
+    same = total([AnswerCost(_ONE, person=("id", "1")), AnswerCost(_ONE, person=("id", "1"))])
     yield judge(
         "answers-add-up-epsilon", [disjoint <= 1 + _SLACK, price == 1, same == 2], disjoint, price, same
     )
-    facts = Facts(Schema((Attribute("group", "nominal", "other"),)), "add-remove")
+    facts = DatasetFacts(Schema((Attribute("group", "nominal", "other"),)), "add-remove")
     counts = [
         parse(
             {

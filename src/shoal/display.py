@@ -24,7 +24,7 @@ _LINE, _CELL, _NAMES, _ROWS, _COLUMNS = 300, 40, 8, 5, 12
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class DisplaySummary:
     """What may be shown.
 
     Attributes:
@@ -38,7 +38,7 @@ class Summary:
     table: Any = field(default=None, repr=False)
 
 
-def displayed(summarise: Callable[[Any], Summary]) -> Callable[[type[Value]], type[Value]]:
+def displayed(summarise: Callable[[Any], DisplaySummary]) -> Callable[[type[Value]], type[Value]]:
     """Give a class the `repr` and the HTML that its summary has."""
 
     def decorate(cls: type[Value]) -> type[Value]:
@@ -62,23 +62,23 @@ def internal(where: str = "its attributes") -> Callable[[type[Value]], type[Valu
     return displayed(lambda value: internal_summary(type(value).__name__, where))
 
 
-def internal_summary(title: str, where: str) -> Summary:
-    return Summary(f"{title}: internal, it holds facts about the original records; see {where}")
+def internal_summary(title: str, where: str) -> DisplaySummary:
+    return DisplaySummary(f"{title}: internal, it holds facts about the original records; see {where}")
 
 
-def as_text(summary: Summary) -> str:
+def as_text(summary: DisplaySummary) -> str:
     """Angle brackets, because it is no expression that makes the value again.
 
-    >>> as_text(Summary("Schema of 1 column", ("age (numeric)",)))
+    >>> as_text(DisplaySummary("Schema of 1 column", ("age (numeric)",)))
     '<Schema of 1 column: age (numeric)>'
     """
     lines = " ".join(shortened(line) for line in summary.lines)
     return f"<{shortened(summary.title)}{': ' if lines else ''}{lines}>"
 
 
-def as_html(summary: Summary) -> str:
+def as_html(summary: DisplaySummary) -> str:
     """
-    >>> as_html(Summary("Schema", ("<b> (numeric)",)))
+    >>> as_html(DisplaySummary("Schema", ("<b> (numeric)",)))
     '<div><p><strong>Schema</strong></p><p>&lt;b&gt; (numeric)</p></div>'
     """
     lines = "".join(f"<p>{_escaped(line)}</p>" for line in summary.lines)
@@ -139,119 +139,121 @@ def _escaped(text: str) -> str:
 _REASONS = 3
 
 
-def of_release(release: Release) -> Summary:
+def of_release(release: Release) -> DisplaySummary:
     """Its promise and shape. Values of the released table are shown in HTML, and only if it may be published."""
     statement = release.statement
     shape = f"{counted(len(release.columns), 'column')} ({names_in_words(release.columns)})"
     if not statement.publishable:
-        return Summary(f"Release with {release.method.name}", (*_verdict(statement), f"{shape}."))
+        return DisplaySummary(f"Release with {release.method.name}", (*_verdict(statement), f"{shape}."))
     # a table that was too large for memory is a file
     table = release.data if hasattr(release.data, "__len__") else None
     rows = "" if table is None else f"{counted(len(table), 'row')}, "
-    return Summary(
+    return DisplaySummary(
         f"Release with {release.method.name}",
         (*_verdict(statement), f"{rows}{shape}; see .data, .statement, .save(folder)."),
         table,
     )
 
 
-def of_preparation(prepared: Preparation) -> Summary:
-    return Summary(
+def of_preparation(prepared: Preparation) -> DisplaySummary:
+    return DisplaySummary(
         f"Preparation of a release with {prepared.method.name}, nothing is spent yet",
         _verdict(prepared.statement),
     )
 
 
-def of_published(published: Published) -> Summary:
+def of_published(published: Published) -> DisplaySummary:
     """The release and where it lies; what was measured and charged is not for everybody."""
     inner = of_release(published.release)
     lines = (*inner.lines, f"Written to {published.folder}.")
-    return Summary(inner.title.replace("Release", "Published release", 1), lines, inner.table)
+    return DisplaySummary(inner.title.replace("Release", "Published release", 1), lines, inner.table)
 
 
-def of_bundle(bundle: Bundle) -> Summary:
+def of_bundle(bundle: Bundle) -> DisplaySummary:
     """A bundle may be published or not: what it holds is shown by the rule of a release."""
     columns = tuple(bundle.statement.attributes)
     shape = f"{counted(len(columns), 'column')} ({names_in_words(columns)})"
     table = bundle.data if bundle.statement.publishable else None
     rows = "" if table is None else f"{counted(len(table), 'row')}, "
     lines = (*_verdict(bundle.statement), f"{rows}{shape}; see .data, .statement, .recipe.")
-    return Summary(f"Bundle '{bundle.folder.name}' with {bundle.method.name}", lines, table)
+    return DisplaySummary(f"Bundle '{bundle.folder.name}' with {bundle.method.name}", lines, table)
 
 
-def of_planned(planned: Planned) -> Summary:
+def of_planned(planned: Planned) -> DisplaySummary:
     return of_preparation(planned.prepared)
 
 
-def of_statement(statement: PrivacyStatement) -> Summary:
-    return Summary(
+def of_statement(statement: PrivacyStatement) -> DisplaySummary:
+    return DisplaySummary(
         f"PrivacyStatement ({statement.model}, {statement.method})",
         (*_verdict(statement), "See .to_markdown()."),
     )
 
 
-def of_verdict(verdict: Verdict) -> Summary:
+def of_verdict(verdict: Verdict) -> DisplaySummary:
     """The decision; what was measured stays behind `.lines`."""
-    return Summary(f"Verdict: {verdict.decision}", ("See .lines.",))
+    return DisplaySummary(f"Verdict: {verdict.decision}", ("See .lines.",))
 
 
-def of_expected_noise(noise: ExpectedNoise) -> Summary:
+def of_expected_noise(noise: ExpectedNoise) -> DisplaySummary:
     """All of it: nothing but public quantities went in."""
     if noise.share_of_rows is not None:
         shares = f"shares of the rows off by {noise.share_of_rows:.3g} of them"
-        return Summary(
+        return DisplaySummary(
             f"ExpectedNoise of '{noise.column}'",
             (f"{shares}; {counted(len(noise.pairs), 'measured pair')}, see .pairs.",),
         )
     if noise.standard_deviation is None or noise.share_of_range is None:
-        return Summary(f"ExpectedNoise of '{noise.column}'", (f"not known: {noise.why}.",))
+        return DisplaySummary(f"ExpectedNoise of '{noise.column}'", (f"not known: {noise.why}.",))
     size = f"standard deviation {noise.standard_deviation:.4g}, {noise.share_of_range:.3g} of the range"
-    return Summary(f"ExpectedNoise of '{noise.column}'", (f"{size}.",))
+    return DisplaySummary(f"ExpectedNoise of '{noise.column}'", (f"{size}.",))
 
 
-def of_schema(schema: Schema) -> Summary:
+def of_schema(schema: Schema) -> DisplaySummary:
     """Names, kinds and roles; bounds and values only on request, because a draft may have them from the records."""
     words = [f"{a.name} ({a.kind}, {a.role})" for a in schema.attributes]
-    return Summary(
+    return DisplaySummary(
         f"Schema of {counted(len(words), 'column')}", (f"{names_in_words(words)}; see .to_dict().",)
     )
 
 
-def of_attribute(attribute: Attribute) -> Summary:
-    return Summary(f"Attribute '{attribute.name}'", (f"{attribute.kind}, {attribute.role}.",))
+def of_attribute(attribute: Attribute) -> DisplaySummary:
+    return DisplaySummary(f"Attribute '{attribute.name}'", (f"{attribute.kind}, {attribute.role}.",))
 
 
-def of_step(step: Step) -> Summary:
+def of_step(step: Step) -> DisplaySummary:
     """What is done and to which column; parameters can come from the records, and are shown on request."""
-    return Summary(f"Step {step.do} of '{step.column}'", ("see .words and .to_dict().",))
+    return DisplaySummary(f"Step {step.do} of '{step.column}'", ("see .words and .to_dict().",))
 
 
-def of_margin(margin: Margin) -> Summary:
-    return Summary(
+def of_margin(margin: Margin) -> DisplaySummary:
+    return DisplaySummary(
         f"Margin of '{margin.column}'", (f"{counted(len(margin.totals), 'total')}, from {margin.source}.",)
     )
 
 
-def of_publication(publication: Publication) -> Summary:
-    return Summary(f"Publication '{publication.name}'", (f"{names_in_words(list(publication.to_dict()))}.",))
+def of_publication(publication: Publication) -> DisplaySummary:
+    return DisplaySummary(
+        f"Publication '{publication.name}'", (f"{names_in_words(list(publication.to_dict()))}.",)
+    )
 
 
-def of_registry_record(record: RegistryRecord) -> Summary:
+def of_registry_record(record: RegistryRecord) -> DisplaySummary:
     left = counted(len(record.required), "required field")
-    return Summary("RegistryRecord", (f"{left} not declared; see .to_yaml(), .required, .missing.",))
+    return DisplaySummary("RegistryRecord", (f"{left} not declared; see .to_yaml(), .required, .missing.",))
 
 
-def of_taxonomy(taxonomy: Taxonomy) -> Summary:
+def of_taxonomy(taxonomy: Taxonomy) -> DisplaySummary:
     """No names and no counts: of a column without declared values, both are those of the records."""
-    return Summary("Taxonomy", ("see .labels and .domain.",))
+    return DisplaySummary("Taxonomy", ("see .labels and .domain.",))
 
 
-def of_method(method: Method) -> Summary:
+def of_method(method: Method) -> DisplaySummary:
     settings = [f"{name} = {value}" for name, value in method.settings().items()]
-    return Summary(f"Method {method.name}", (f"{names_in_words(settings)}; see .settings().",))
+    return DisplaySummary(f"Method {method.name}", (f"{names_in_words(settings)}; see .settings().",))
 
 
-def of_evaluation(found: Evaluation) -> Summary:
+def of_evaluation(found: Evaluation) -> DisplaySummary:
     measures = sum(value is not None for part in (found.utility, found.risk) for value in part.values())
     return internal_summary(
         f"Evaluation of {counted(len(found.columns), 'column')}, {counted(measures, 'measure')}",
@@ -259,21 +261,21 @@ def of_evaluation(found: Evaluation) -> Summary:
     )
 
 
-def of_estimates(found: Estimates) -> Summary:
+def of_estimates(found: Estimates) -> DisplaySummary:
     """How much there is: the figures are those of the table that they were made from."""
     columns = counted(len(found.numbers) + len(found.tables), "column")
     return internal_summary(f"Estimates of {columns}", ".numbers, .tables or .to_dict()")
 
 
-def of_tuning(found: Tuning) -> Summary:
+def of_tuning(found: Tuning) -> DisplaySummary:
     """A private choice was paid for and may be shown; a comparison and what came out best may not."""
     if found.private:
-        return Summary("Tuning, a private choice", (found.why,))
+        return DisplaySummary("Tuning, a private choice", (found.why,))
     settings = counted(len(found.rows) + len(found.refused), "setting")
     return internal_summary(f"Tuning of {settings}", ".best, .table() or .to_dict()")
 
 
-def of_audit(found: Audit) -> Summary:
+def of_audit(found: Audit) -> DisplaySummary:
     return internal_summary(
         f"Audit of {found.method}, {found.view} view, {counted(found.runs, 'run')}", ".sentence or .to_dict()"
     )

@@ -21,7 +21,7 @@ Extra = Literal["excel", "files", "learn", "rdf", "server", "spark", "studio"]
 _PACKAGE = Path(__file__).resolve().parent
 
 
-class Coded:
+class CodeAndFacts:
     """What errors and warnings have in common.
 
     Attributes:
@@ -41,7 +41,7 @@ class Coded:
         return self.rendered()
 
 
-class ShoalError(Coded, Exception):
+class ShoalError(CodeAndFacts, Exception):
     """Base of all errors raised on purpose. The command line prints it as one line and exits with 2.
 
     >>> error = InputError("infinite", column="age", row=3)
@@ -236,7 +236,7 @@ class Problems:
             raise ProblemsError(self._found)
 
 
-class ShoalWarning(Coded, UserWarning):
+class ShoalWarning(CodeAndFacts, UserWarning):
     """Base of all warnings; facts as one mapping are for those that make it anew from its arguments."""
 
     def __init__(self, code: str, known: Mapping[str, Any] | None = None, /, **facts: Any) -> None:

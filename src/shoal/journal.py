@@ -40,7 +40,7 @@ _TIMES = {1: "done-once", 2: "done-twice"}
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One use, or one declaration.
 
     Attributes:
@@ -211,13 +211,13 @@ class Journal:
         """The name under which something was noted."""
         return next((entry.dataset for entry in self.entries() if entry.id == use), None) if use else None
 
-    def entries(self, dataset: str | None = None) -> tuple[Entry, ...]:
+    def entries(self, dataset: str | None = None) -> tuple[JournalEntry, ...]:
         """All entries in the order in which they were noted, or those of one data set."""
         there = [self._entries_in(place) for place in self.places]
         found = there[0] if len(there) == 1 else _together(there)
         return tuple(entry for entry in found if dataset is None or entry.dataset == dataset)
 
-    def _entries_in(self, place: Path) -> tuple[Entry, ...]:
+    def _entries_in(self, place: Path) -> tuple[JournalEntry, ...]:
         try:
             return _read(place)
         except OSError as error:
@@ -276,7 +276,7 @@ class Journal:
         )
         known = _known_as(entries, dataset, same_records)
         refused = _known_as(entries, dataset, not_same, same=False)
-        groups: dict[str | None, list[Entry]] = {}
+        groups: dict[str | None, list[JournalEntry]] = {}
         for entry in entries:
             asked = entry.kind in USES and not own.isdisjoint(entry.marks)
             if asked and not known.holds(entry) and not refused.holds(entry):
@@ -327,9 +327,9 @@ class Journal:
         return len(gone)
 
 
-def _together(files: Iterable[Iterable[Entry]]) -> list[Entry]:
+def _together(files: Iterable[Iterable[JournalEntry]]) -> list[JournalEntry]:
     """The entries of several files, each once: one that stands in two of them is known by the marks of both."""
-    found: dict[str, Entry] = {}
+    found: dict[str, JournalEntry] = {}
     for entry in (entry for entries in files for entry in entries):
         twin = found.get(entry.id)
         found[entry.id] = entry if twin is None else replace(twin, marks=twin.marks | entry.marks)
@@ -344,14 +344,14 @@ class _Names:
     marks: frozenset[str] = frozenset()
     ids: frozenset[str] = field(default_factory=frozenset)
 
-    def holds(self, entry: Entry) -> bool:
+    def holds(self, entry: JournalEntry) -> bool:
         if entry.dataset is not None:
             return entry.dataset in self.names
         return entry.id in self.ids or not self.marks.isdisjoint(entry.marks)
 
 
 def _known_as(
-    entries: Sequence[Entry], dataset: str | None, more: Sequence[str], *, same: bool = True
+    entries: Sequence[JournalEntry], dataset: str | None, more: Sequence[str], *, same: bool = True
 ) -> _Names:
     """What was declared to be of the same records as a data set, or not to be.
 
@@ -378,7 +378,7 @@ def _known_as(
     return _Names(frozenset(found) - ids - (frozenset() if same else {dataset}), marks, ids)
 
 
-def _earlier_releases(uses: Sequence[Entry], charges: Mapping[str, bool]) -> Recorded | None:
+def _earlier_releases(uses: Sequence[JournalEntry], charges: Mapping[str, bool]) -> Recorded | None:
     releases = {entry.id: entry for entry in uses if entry.kind == "released"}
     charged = {str(entry.facts.get("charge")) for entry in releases.values()}
     others = {head: measured for head, measured in charges.items() if head not in charged}
@@ -390,14 +390,14 @@ def _earlier_releases(uses: Sequence[Entry], charges: Mapping[str, bool]) -> Rec
     return Recorded("earlier-releases", counts) if counts["count"] else None
 
 
-def _records_measured(uses: Sequence[Entry]) -> Recorded | None:
+def _records_measured(uses: Sequence[JournalEntry]) -> Recorded | None:
     """Measurements of anything else than a release under this name: of settings, or of what another tool made."""
     releases = {entry.id for entry in uses if entry.kind == "released"}
     others = _shown(uses, "measured") - releases
     return Recorded("records-measured", {"count": len(others)}) if others else None
 
 
-def _shown(uses: Sequence[Entry], kind: str) -> set[str]:
+def _shown(uses: Sequence[JournalEntry], kind: str) -> set[str]:
     """What was measured or downloaded, each named once: the id of a release, or a folder."""
     made = {
         str(entry.facts["folder"]): entry.id
@@ -413,10 +413,10 @@ def _shown(uses: Sequence[Entry], kind: str) -> set[str]:
 
 
 def _settings_changed(
-    uses: Sequence[Entry], settings: Mapping[str, Any], domains: Mapping[str, Any]
+    uses: Sequence[JournalEntry], settings: Mapping[str, Any], domains: Mapping[str, Any]
 ) -> Recorded | None:
     """What differs from all settings that were fixed before the first measurement or download."""
-    fixed: list[Entry] = []
+    fixed: list[JournalEntry] = []
     for entry in uses:
         if entry.facts.get("settings") is not None:
             fixed.append(entry)
@@ -443,7 +443,7 @@ def _differences(
     return found
 
 
-def _column_viewed(uses: Sequence[Entry], column: str, domain: Any) -> Recorded | None:
+def _column_viewed(uses: Sequence[JournalEntry], column: str, domain: Any) -> Recorded | None:
     """How a column was viewed before what is declared about it was first declared."""
     wanted, views = _plain(domain), set[str]()
     for entry in uses:
@@ -455,7 +455,7 @@ def _column_viewed(uses: Sequence[Entry], column: str, domain: Any) -> Recorded 
     return Recorded("column-viewed", {"column": column, "views": sorted(views)}) if views else None
 
 
-def _count(uses: Sequence[Entry], kind: str) -> int:
+def _count(uses: Sequence[JournalEntry], kind: str) -> int:
     """How often something was done; a release whose measures were shown was measured, too."""
     return sum(entry.kind == kind or bool(entry.facts.get(kind)) for entry in uses)
 
@@ -546,7 +546,7 @@ class _Known:
 
     identity: tuple[int, int]
     read: int = 0
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[JournalEntry] = field(default_factory=list)
 
 
 # a process that makes many releases reads every line once
@@ -554,7 +554,7 @@ _KNOWN: dict[Path, _Known] = {}
 _READING = threading.Lock()
 
 
-def _read(place: Path) -> tuple[Entry, ...]:
+def _read(place: Path) -> tuple[JournalEntry, ...]:
     try:
         with _READING, place.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -573,9 +573,9 @@ def _read(place: Path) -> tuple[Entry, ...]:
         return ()
 
 
-def _entry(line: Mapping[str, Any]) -> Entry:
+def _entry(line: Mapping[str, Any]) -> JournalEntry:
     marks = frozenset([line["table"]] if line.get("table") else [])
-    return Entry(
+    return JournalEntry(
         line["id"], line["at"], line["kind"], line["dataset"], marks, tuple(line["columns"]), line["facts"]
     )
 

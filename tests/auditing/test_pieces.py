@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from shoal.auditing.statistics import LEARNT, Event, Statistics, best_events, learn, likelihood_ratio
-from shoal.auditing.trial import Domain, Outputs, Stage, find_pairs, make_stage
+from shoal.auditing.statistics import LEARNT, Event, PairStatistics, best_events, learn, likelihood_ratio
+from shoal.auditing.trial import AuditSetup, Domain, Outputs, find_pairs, make_stage
 from shoal.io import read
 from shoal.noise.entropy import Seeded
 from shoal.partition import Partition
@@ -21,7 +21,7 @@ DOMAIN = Domain((0.0, 0.0), (100.0, 100.0), (1.0, 1.0), (True, True))
 CLUSTERS = [Partition.from_labels([0, 0, 0, 1, 1, 1])]
 
 
-def stage(columns: dict[str, list[int]], view: str = "original", **settings: object) -> Stage:
+def stage(columns: dict[str, list[int]], view: str = "original", **settings: object) -> AuditSetup:
     prepared = prepare(
         read(pa.table(columns)),
         **{"method": "ranking-dp", "epsilon": "1", "domains": dict.fromkeys(columns, (0, 100)), **settings},
@@ -134,7 +134,9 @@ def test_the_likelihood_of_shuffled_rows_sums_over_all_assignments() -> None:
 
 
 def test_statistics_of_a_release_by_hand() -> None:
-    statistics = Statistics(("x", "y"), (0.0, 0.0), (100.0, 100.0), 4, 1, ((0.0, 0.0), (100.0, 50.0)), None)
+    statistics = PairStatistics(
+        ("x", "y"), (0.0, 0.0), (100.0, 100.0), 4, 1, ((0.0, 0.0), (100.0, 50.0)), None
+    )
     tables = np.array([[[0.0, 7.0], [100.0, 50.0], [0.0, 7.0], [0.0, 50.0]]])
     outputs = Outputs(tables, {"mean of x": np.array([[3.0, 5.0]])})
     found = {name: numbers[0] for name, numbers in statistics.compute(outputs).items()}

@@ -31,7 +31,7 @@ from shoal.io import read
 from shoal.io.common import load
 from shoal.mechanisms.recipe import load_recipe
 from shoal.mechanisms.registry import PLUGINS, method_class
-from shoal.query.server.folder import Settings
+from shoal.query.server.folder import DatasetSettings
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -126,7 +126,7 @@ _TOML_FILES: dict[str, Callable[[Path], object]] = {
     "method": lambda path: method_class(load_recipe(path)["method"]),
     "attribute": shoal.Schema.load,
     "project": lambda path: tomllib.loads(path.read_text("utf-8"))["project"]["entry-points"][PLUGINS],
-    "ceiling": lambda path: Settings.from_dict(load(path, "toml-data-set")),
+    "ceiling": lambda path: DatasetSettings.from_dict(load(path, "toml-data-set")),
 }
 
 

@@ -22,7 +22,7 @@ from shoal.cli import run
 from shoal.columns.schema import draft_text
 from shoal.errors import InputError, LeftOutWarning, OptionError
 from shoal.io import read
-from shoal.query.facts import Facts
+from shoal.query.facts import DatasetFacts
 from shoal.query.facts import prepare as prepare_queries
 from shoal.text import Message
 
@@ -529,7 +529,7 @@ def test_the_server_refuses_columns_whose_facts_come_from_the_records(tmp_path: 
     for name in ("y", "z"):
         with pytest.raises(OptionError, match=f"column '{name}' cannot be asked about: its type"):
             facts.lattice(name)
-    assert Facts.from_dict(json.loads(json.dumps(facts.to_dict()))) == facts
+    assert DatasetFacts.from_dict(json.loads(json.dumps(facts.to_dict()))) == facts
     with pytest.raises(InputError, match="no column can be asked about"):
         prepare_queries(path, of(y={}))
 

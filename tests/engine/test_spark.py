@@ -21,7 +21,7 @@ from pyarrow import parquet
 from spark_session import ROOT, need_java, session
 
 import shoal
-from shoal.engines.runner import Over, Stage
+from shoal.engines.runner import Over, TaskStage
 from shoal.io.binary_files import frozen
 from shoal.noise.entropy import Keyed
 
@@ -120,8 +120,8 @@ def released_rows(spark: Any, data: Path, out: Path, source: Keyed | None, kill:
 
     runner = SparkRunner(spark, frozen(data))
     pause = 2.0
-    draw = Stage(partial(retried.noisy_clusters, source=source), retried.BUCKETS)
-    last = Stage(partial(retried.slow_rows, pause=pause))
+    draw = TaskStage(partial(retried.noisy_clusters, source=source), retried.BUCKETS)
+    last = TaskStage(partial(retried.slow_rows, pause=pause))
     schema = pa.schema([("row", pa.int64()), ("noise", pa.int64())])
     killed = threading.Event()
 

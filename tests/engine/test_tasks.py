@@ -26,7 +26,7 @@ from shoal.io.binary_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source
 from shoal.noise.entropy import Keyed, computed_again, fresh_key
 from shoal.release.in_parts.run import table_elsewhere, write_release
-from shoal.release.in_parts.tasks import Order
+from shoal.release.in_parts.tasks import Permutation
 from shoal.release.protection import prepare
 
 SHOAL = Path(shoal.__file__).parent
@@ -260,7 +260,7 @@ def test_no_task_module_names_a_source_of_fresh_randomness(tmp_path: Path) -> No
 @pytest.mark.parametrize("rows", [1, 2, 3, 37, 1000])
 @pytest.mark.parametrize("few", [0, 1 << 18])
 def test_an_order_is_a_permutation_that_any_part_of_it_agrees_with(rows: int, few: int) -> None:
-    order = Order.drawn(rows, Seeded(rows), few)
+    order = Permutation.drawn(rows, Seeded(rows), few)
     whole = order.of(np.arange(rows))
     assert (np.sort(whole) == np.arange(rows)).all()
     some = np.arange(rows)[::3]
@@ -276,7 +276,7 @@ def test_orders_are_spread_evenly() -> None:
         expected = places.size / 64
         return bool(chi2.sf(((cells - expected) ** 2 / expected).sum(), 63) < 1e-9)
 
-    drawn = np.array([Order.drawn(64, Seeded(seed), 0).of(np.array([0, 63])) for seed in range(2000)])
+    drawn = np.array([Permutation.drawn(64, Seeded(seed), 0).of(np.array([0, 63])) for seed in range(2000)])
     assert not unlikely(drawn[:, 0])
     assert not unlikely(drawn[:, 1])
     # a network of one round leaves half of the bits alone

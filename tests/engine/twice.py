@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from shoal.engines import local
-from shoal.engines.runner import Over, Sealed, Stage
+from shoal.engines.runner import Over, Sealed, TaskStage
 
 
 class Twice(local.LocalRunner):
@@ -27,5 +27,5 @@ class Twice(local.LocalRunner):
             Twice.compared += len(first)
             yield from first
 
-        sent = [Stage(partial(again, task=stage.task), stage.buckets, stage.given) for stage in stages]
+        sent = [TaskStage(partial(again, task=stage.task), stage.buckets, stage.given) for stage in stages]
         return super()._run(what, over, sent)

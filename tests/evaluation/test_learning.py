@@ -25,13 +25,13 @@ import shoal
 from shoal.cli import run
 from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
-from shoal.evaluation import Settings, evaluate, learn, learning
+from shoal.evaluation import LearningSettings, evaluate, learn, learning
 from shoal.evaluation.learning import NO_CLASS, _mean, _splits, parse_target
 from shoal.io import read
 from shoal.report import internal_report
 
-FEW = Settings(runs=2, trees=10, folds=3)
-PAPER = Settings("first-66%", runs=2, trees=10)
+FEW = LearningSettings(runs=2, trees=10, folds=3)
+PAPER = LearningSettings("first-66%", runs=2, trees=10)
 
 
 def people(n: int = 150) -> pd.DataFrame:
@@ -126,13 +126,13 @@ def test_a_target_that_cannot_be_learned_is_refused(target: str, error: Any, mes
 
 def test_folds_part_the_rows_and_share_out_every_class() -> None:
     truth = np.repeat([0, 1, 2], [50, 23, 2])
-    splits = list(_splits(Settings(folds=5), truth, 1))
+    splits = list(_splits(LearningSettings(folds=5), truth, 1))
     assert sorted(np.concatenate([test for _, test in splits]).tolist()) == list(range(75))
     for train, test in splits:
         assert sorted([*train, *test]) == list(range(75))
         assert (truth[test] == 0).sum() == 10
         assert set(truth[train]) == {0, 1, 2}
-    other = next(iter(_splits(Settings(folds=5), truth, 2)))
+    other = next(iter(_splits(LearningSettings(folds=5), truth, 2)))
     assert splits[0][1].tolist() != other[1].tolist()
 
 
@@ -290,7 +290,7 @@ def test_large_tables_are_sampled() -> None:
         frame,
         release_of(frame[["skill"]], frame[["skill"]]),
         "wage>500",
-        Settings(runs=1, trees=10, most_rows=100),
+        LearningSettings(runs=1, trees=10, most_rows=100),
     )
     assert found["rows_used"] == {"original": 100, "released": 100}
     assert found["released"]["accuracy_interval"] is None
@@ -359,7 +359,7 @@ def test_part_of_an_evaluation_in_words_and_in_the_internal_report() -> None:
     )
     assert evaluate(frame, release).learning is None
     found = evaluate(frame, release, target="town", runs=2, trees=10)
-    assert found.learning == learn(frame, release, "town", Settings(runs=2, trees=10))
+    assert found.learning == learn(frame, release, "town", LearningSettings(runs=2, trees=10))
     assert json.loads(json.dumps(found.to_dict(), allow_nan=False))["learning"] == found.learning
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(found)

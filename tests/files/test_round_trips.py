@@ -12,7 +12,7 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, OptionError
-from shoal.io import FORMATS, Asked, Content, Conventions, Format, Manner, read, register_format, write
+from shoal.io import FORMATS, Content, Conventions, Format, Manner, ReadOptions, read, register_format, write
 from shoal.io.formats import find_format
 
 ROWS = 40
@@ -237,7 +237,7 @@ def test_conventions_that_cannot_be_are_refused(told: Any, says: str) -> None:
 def test_a_format_from_outside_is_one_record(tmp_path: Path) -> None:
     """Pairs of name and value, one a line: read, written, listed and refused like those of the package."""
 
-    def reader(path: Path, asked: Asked) -> Content:
+    def reader(path: Path, asked: ReadOptions) -> Content:
         columns: dict[str, list[str]] = {}
         for line in path.read_text().splitlines():
             name, _, value = line.partition("=")

@@ -15,12 +15,12 @@ from scipy.special import ndtr
 import shoal
 from shoal.errors import OptionError
 from shoal.mechanisms.pairs.budget import (
+    AttributeFacts,
     Concentrated,
+    ContrastGroup,
     Currency,
-    Facts,
-    Group,
+    MeasurementShape,
     PureEpsilon,
-    Shape,
     allot,
     halves,
     lay_out_oneway,
@@ -29,7 +29,7 @@ from shoal.mechanisms.pairs.budget import (
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, points, slopes_for, with_flags
 from shoal.mechanisms.pairs.measure_one import merged, places, settled, with_tails
 from shoal.mechanisms.pairs.measure_pairs import PairCounts, fit, functions, group_sums, sign_products
-from shoal.mechanisms.pairs.model import Block, nearest_correlation, pair_tables, shrunk, tetrachoric
+from shoal.mechanisms.pairs.model import ContrastBlock, nearest_correlation, pair_tables, shrunk, tetrachoric
 from shoal.mechanisms.pairs.sample import block_sizes, goals_of
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, Spend
@@ -50,8 +50,13 @@ class TestSizes:
     def test_shares_add_up_to_the_budget_exactly(
         self, currency: Currency, rows: int, budget: Fraction
     ) -> None:
-        attributes = [Facts("x", 1001, True), Facts("y", 9, True), Facts("s", 2, True), Facts("one", 1, True)]
-        attributes += [Facts("z", 10**6, True), Facts("names", 12, False)]
+        attributes = [
+            AttributeFacts("x", 1001, True),
+            AttributeFacts("y", 9, True),
+            AttributeFacts("s", 2, True),
+            AttributeFacts("one", 1, True),
+        ]
+        attributes += [AttributeFacts("z", 10**6, True), AttributeFacts("names", 12, False)]
         shared = halves(currency, attributes, budget, rows, None)
         assert shared.oneway + shared.pairs == budget
         oneway = lay_out_oneway(currency, attributes, shared.oneway, rows)
@@ -82,15 +87,19 @@ class TestSizes:
 
     @every_currency
     def test_noise_of_an_allotment_follows_the_aims(self, currency: Currency) -> None:
-        shapes = [Shape(1, 3, 1), Shape(4, 2, 2), Shape(1, 1, 30)]
+        shapes = [MeasurementShape(1, 3, 1), MeasurementShape(4, 2, 2), MeasurementShape(1, 1, 30)]
         shares = allot(currency, shapes, [1.0, 2.0, 4.0], Fraction(3))
         noise = [currency.deviation(shape, share) for shape, share in zip(shapes, shares, strict=True)]
         assert sum(shares) == 3
         assert np.allclose(np.array(noise) / noise[0], [1, 2, 4])
 
     @every_currency
-    @pytest.mark.parametrize("shape", [Shape(3, 4, 2), Shape(1, 1, 5), Shape(2, 2, 3, unit=64)], ids=str)
-    def test_noise_is_as_large_as_is_said(self, currency: Currency, shape: Shape) -> None:
+    @pytest.mark.parametrize(
+        "shape",
+        [MeasurementShape(3, 4, 2), MeasurementShape(1, 1, 5), MeasurementShape(2, 2, 3, unit=64)],
+        ids=str,
+    )
+    def test_noise_is_as_large_as_is_said(self, currency: Currency, shape: MeasurementShape) -> None:
         exact = np.full((shape.cells, shape.blocks, shape.size), 1000)
         share = Fraction(1, 5)
         runs = range(2000 // exact.size)
@@ -117,7 +126,7 @@ class TestSums:
     @pytest.mark.parametrize(("pivot", "level", "b", "depth"), [(0, 2, 1, 1), (1, 1, 2, 0), (3, -1, 0, 2)])
     def test_contrasts_are_sums_over_records(self, pivot: int, level: int, b: int, depth: int) -> None:
         codes, levels, bins = self.records()
-        group = Group(pivot, level, (b,), depth, Shape(1, 1, 1))
+        group = ContrastGroup(pivot, level, (b,), depth, MeasurementShape(1, 1, 1))
         found = group_sums(PairCounts(codes, bins), group, levels, bins)
         own, other = functions(levels[pivot], level, bins[pivot]), functions(levels[b], depth, bins[b])
         slow = sum(
@@ -188,7 +197,7 @@ class TestTables:
             truth /= truth.sum(axis=1, keepdims=True) * 8
             truth /= truth.sum(axis=0, keepdims=True) * 8
         blocks = [
-            Block(0, 1, i, j, functions(3, i, 8).T @ truth @ functions(3, j, 8), 1e-7)
+            ContrastBlock(0, 1, i, j, functions(3, i, 8).T @ truth @ functions(3, j, 8), 1e-7)
             for i in range(3)
             for j in range(3)
         ]
@@ -198,7 +207,7 @@ class TestTables:
     def test_contrasts_that_are_noise_change_nothing(self) -> None:
         random = np.random.default_rng(5)
         blocks = [
-            Block(0, 1, i, j, random.normal(0, 0.05, (1 << i, 1 << j)), 0.05)
+            ContrastBlock(0, 1, i, j, random.normal(0, 0.05, (1 << i, 1 << j)), 0.05)
             for i in range(3)
             for j in range(3)
         ]
@@ -433,7 +442,7 @@ class TestGaps:
         assert made["x"].isna().mean() > 0.9
 
     def test_an_attribute_and_its_flag_are_no_pair(self) -> None:
-        attributes = with_flags([Facts("x", 1001, True)], ["x"])
+        attributes = with_flags([AttributeFacts("x", 1001, True)], ["x"])
         assert halves(PureEpsilon(1), attributes, Fraction(1), 10**6, None).pairs == 0
         found = lay_out_pairs(PureEpsilon(1), [4, 4, 1], [0] * 3, Fraction(10**6), 10**6, flags={0: 2})
         assert not any(group.pivot == 0 and 2 in group.partners for group in found.groups)

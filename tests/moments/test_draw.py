@@ -9,7 +9,7 @@ from scipy import stats
 
 from shoal.mechanisms.moments.sampling import (
     LARGEST_SKEWNESS,
-    Shape,
+    ClusterShape,
     draw_rows,
     skewness_parameter,
     standard_normal,
@@ -22,7 +22,7 @@ ROWS = 100_000
 ALARM = 1e-9
 
 
-def one_cluster(shape: Shape, means: Floats, seed: int = 1, rows: int = ROWS) -> Floats:
+def one_cluster(shape: ClusterShape, means: Floats, seed: int = 1, rows: int = ROWS) -> Floats:
     drawn, _ = draw_rows(means[np.newaxis], shape, np.zeros(rows, dtype=np.int64), Seeded(seed))
     return drawn
 
@@ -41,7 +41,7 @@ def test_normal_deviates() -> None:
 def test_normal_rows_have_the_given_moments() -> None:
     correlation = np.array([[1.0, 0.8, -0.3], [0.8, 1.0, 0.1], [-0.3, 0.1, 1.0]])
     deviations, means = np.array([2.0, 0.5, 1.0]), np.array([5.0, -1.0, 0.0])
-    drawn = one_cluster(Shape(deviations[np.newaxis], correlation[np.newaxis]), means)
+    drawn = one_cluster(ClusterShape(deviations[np.newaxis], correlation[np.newaxis]), means)
     assert distance(drawn.mean(axis=0), means, deviations) < 6
     covariance = correlation * np.outer(deviations, deviations)
     assert distance(np.cov(drawn.T), covariance, 1.5 * np.outer(deviations, deviations)) < 6
@@ -51,7 +51,7 @@ def test_normal_rows_have_the_given_moments() -> None:
 
 
 def test_without_correlations_attributes_are_independent() -> None:
-    drawn = one_cluster(Shape(np.array([[1.0, 3.0]])), np.zeros(2))
+    drawn = one_cluster(ClusterShape(np.array([[1.0, 3.0]])), np.zeros(2))
     assert abs(np.corrcoef(drawn.T)[0, 1]) < 6 / np.sqrt(ROWS)
 
 
@@ -60,7 +60,7 @@ def test_skewed_rows_have_the_given_moments(together: bool) -> None:
     skewness = np.array([0.5, 0.25])
     correlation = np.array([[[1.0, 0.4], [0.4, 1.0]]]) if together else None
     deviations, means = np.array([2.0, 0.5]), np.array([5.0, -1.0])
-    shape = Shape(deviations[np.newaxis], correlation, skewness[np.newaxis])
+    shape = ClusterShape(deviations[np.newaxis], correlation, skewness[np.newaxis])
     drawn, adjusted = draw_rows(means[np.newaxis], shape, np.zeros(ROWS, dtype=np.int64), Seeded(2))
     assert adjusted == 0
     assert distance(drawn.mean(axis=0), means, deviations) < 6
@@ -86,7 +86,7 @@ def test_the_parameter_has_the_skewness(asked: float) -> None:
 
 def test_skewness_that_does_not_fit_the_correlations_becomes_milder_and_variances_stay() -> None:
     """Opposite skewness of two nearly equal attributes: no skew-normal row has it."""
-    shape = Shape(np.ones((1, 2)), np.array([[[1.0, 0.95], [0.95, 1.0]]]), np.array([[0.9, -0.9]]))
+    shape = ClusterShape(np.ones((1, 2)), np.array([[[1.0, 0.95], [0.95, 1.0]]]), np.array([[0.9, -0.9]]))
     drawn, adjusted = draw_rows(np.zeros((1, 2)), shape, np.zeros(ROWS, dtype=np.int64), Seeded(3))
     assert adjusted == 1
     assert distance(drawn.mean(axis=0), np.zeros(2), 1.0) < 6
@@ -102,7 +102,7 @@ def test_every_cluster_has_its_own_distribution_whatever_the_sizes() -> None:
     means = np.arange(8.0).reshape(4, 2)
     signs = np.array([0.9, -0.9, 0.0, 0.5])
     correlation = np.array([[[1.0, r], [r, 1.0]] for r in signs])
-    drawn, _ = draw_rows(means, Shape(np.ones((4, 2)), correlation), labels, Seeded(6))
+    drawn, _ = draw_rows(means, ClusterShape(np.ones((4, 2)), correlation), labels, Seeded(6))
     for cluster in range(4):
         own = drawn[labels == cluster]
         assert np.abs(own.mean(axis=0) - means[cluster]).max() < 6 / np.sqrt(20_000)

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from shoal.errors import OptionError
-from shoal.mechanisms.moments.sampling import Statistics, make_possible, possible, variance_caps
+from shoal.mechanisms.moments.sampling import ClusterStatistics, make_possible, possible, variance_caps
 from shoal.mechanisms.moments.spectra import Spectrum, entries_of_slices, slices, symmetric
-from shoal.mechanisms.moments.statistics import Summary
+from shoal.mechanisms.moments.statistics import MomentSummary
 from shoal.noise import Seeded
 
 
-def noisy(summary: Summary, clusters: int = 300) -> Statistics:
+def noisy(summary: MomentSummary, clusters: int = 300) -> ClusterStatistics:
     """Statistics full of impossible values."""
     rng = np.random.default_rng(summary.attributes)
     entries = rng.normal(0, 0.3, (clusters, summary.covariances))
-    return Statistics(
+    return ClusterStatistics(
         rng.normal(0.5, 1, (clusters, summary.attributes)),
         symmetric(entries, summary.covariance_entries, summary.attributes) if summary.order else None,
         rng.normal(0, 0.2, (clusters, summary.coskewnesses)) if summary.order == 2 else None,
@@ -27,7 +27,7 @@ def noisy(summary: Summary, clusters: int = 300) -> Statistics:
 @pytest.mark.parametrize("covariance", ["all", "variances"])
 @pytest.mark.parametrize("attributes", [1, 2, 4])
 def test_everything_impossible_is_repaired_and_counted(order: int, covariance: str, attributes: int) -> None:
-    summary = Summary(attributes, order, covariance)
+    summary = MomentSummary(attributes, order, covariance)
     sizes = np.random.default_rng(1).integers(3, 9, 300)
     before = noisy(summary)
     found = make_possible(before, sizes, summary, clip=True)
@@ -68,8 +68,8 @@ def test_everything_impossible_is_repaired_and_counted(order: int, covariance: s
 
 
 def test_possible_statistics_are_left_alone() -> None:
-    summary = Summary(2, 2)
-    good = Statistics(
+    summary = MomentSummary(2, 2)
+    good = ClusterStatistics(
         np.array([[0.2, 0.9]]), np.array([[[0.04, 0.01], [0.01, 0.02]]]), np.array([[0.002, -0.001]])
     )
     found = make_possible(good, np.array([50]), summary, clip=True)
@@ -84,7 +84,7 @@ def test_possible_statistics_are_left_alone() -> None:
 
 
 def test_without_clipping_means_stay_outside() -> None:
-    found = make_possible(Statistics(np.array([[-3.0]])), np.array([5]), Summary(1), clip=False)
+    found = make_possible(ClusterStatistics(np.array([[-3.0]])), np.array([5]), MomentSummary(1), clip=False)
     assert found.statistics.means.tolist() == [[-3.0]]
     assert found.repairs == {}
 
@@ -121,20 +121,20 @@ def test_matrices_from_eigenvalues_keep_their_correlations_when_variances_are_ca
     """Such a matrix is a covariance matrix already; as coefficients the same matrix is repaired."""
     whole = np.array([[[0.9, 0.3, 0.3], [0.3, 0.2, 0.02], [0.3, 0.02, 0.2]]])
     assert possible(whole).all()
-    sizes, noisy_ones = np.array([50]), Statistics(np.array([[0.5, 0.5, 0.5]]), whole)
-    found = make_possible(noisy_ones, sizes, Summary(3, 1, form="eigen"), clip=True)
+    sizes, noisy_ones = np.array([50]), ClusterStatistics(np.array([[0.5, 0.5, 0.5]]), whole)
+    found = make_possible(noisy_ones, sizes, MomentSummary(3, 1, form="eigen"), clip=True)
     assert found.shape is not None
     assert found.shape.correlation is not None
     assert np.allclose(found.shape.correlation[0, 0, 1], 0.3 / np.sqrt(0.9 * 0.2))
     assert found.repairs["variances above the largest possible"] == 1
     assert found.repairs["covariance matrices that are none"] == 0
     assert np.allclose(found.statistics.covariances[0, 0, 0], variance_caps(sizes)[0])  # type: ignore[index]
-    coefficients = make_possible(noisy_ones, sizes, Summary(3, 1), clip=True)
+    coefficients = make_possible(noisy_ones, sizes, MomentSummary(3, 1), clip=True)
     assert coefficients.repairs["covariance matrices that are none"] == 1
 
 
 def test_slices_of_a_coskewness_and_back() -> None:
-    summary = Summary(3, 2, coskewness="full")
+    summary = MomentSummary(3, 2, coskewness="full")
     entries = np.random.default_rng(3).normal(size=(5, summary.coskewnesses))
     arrays = slices(entries, summary.coskewness_entries, 3)
     assert np.array_equal(arrays, arrays.transpose(0, 2, 1, 3))
@@ -152,12 +152,14 @@ def test_slices_of_a_coskewness_and_back() -> None:
 )
 def test_summaries_that_do_not_exist(options: dict[str, object], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        Summary(2, **options)  # type: ignore[arg-type]
+        MomentSummary(2, **options)  # type: ignore[arg-type]
 
 
 def test_numbers_of_statistics() -> None:
     for d in range(1, 6):
-        summary = Summary(d, 2, coskewness="full")
+        summary = MomentSummary(d, 2, coskewness="full")
         assert summary.covariances == d * (d + 1) // 2
         assert summary.coskewnesses == d * (d + 1) * (d + 2) // 6
-        assert Summary(d, 2, "variances").covariances == Summary(d, 2, "variances").coskewnesses == d
+        assert (
+            MomentSummary(d, 2, "variances").covariances == MomentSummary(d, 2, "variances").coskewnesses == d
+        )

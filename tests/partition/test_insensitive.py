@@ -20,7 +20,7 @@ from insensitive_oracle import (
 from shoal.errors import InputError, OptionError
 from shoal.partition import insensitive, ranking
 from shoal.partition.insensitive_groups import corner_sequence, insensitive_mixed
-from shoal.partition.multivariate import Ends, nominal_ends, numeric_ends
+from shoal.partition.multivariate import CornerAxis, nominal_ends, numeric_ends
 from tests.conftest import examples
 
 # the package has a function of the same name
@@ -42,7 +42,7 @@ def test_two_to_the_ninety_corners_are_never_listed(rule: str) -> None:
 
 
 @st.composite
-def tables(draw: st.DrawFn) -> tuple[list[Ends], int]:
+def tables(draw: st.DrawFn) -> tuple[list[CornerAxis], int]:
     """Numbers and nominal values with many ties and duplicates, and a k."""
     n = draw(st.integers(1, 60))
     k = draw(st.integers(1, min(n, 12)))
@@ -60,7 +60,7 @@ def tables(draw: st.DrawFn) -> tuple[list[Ends], int]:
     return ends, k
 
 
-def spelled_out(ends: list[Ends]) -> tuple[list[list[tuple[float, float]]], list[tuple[float, ...]]]:
+def spelled_out(ends: list[CornerAxis]) -> tuple[list[list[tuple[float, float]]], list[tuple[float, ...]]]:
     n = ends[0].values.size
     distances = [[(float(one.low[i]), float(one.high[i])) for one in ends] for i in range(n)]
     return distances, [tuple(one.values[i].item() for one in ends) for i in range(n)]
@@ -71,7 +71,7 @@ def spelled_out(ends: list[Ends]) -> tuple[list[list[tuple[float, float]]], list
 @settings(max_examples=40)
 @given(table=tables(), entries=st.sampled_from([1, 40, 1 << 26]))
 def test_clusters_are_those_of_the_textbook(
-    rule: str, few_visits: int, table: tuple[list[Ends], int], entries: int
+    rule: str, few_visits: int, table: tuple[list[CornerAxis], int], entries: int
 ) -> None:
     """Whether corners are sorted, partly sorted or searched again does not show."""
     ends, k = table
@@ -89,7 +89,7 @@ def test_clusters_are_those_of_the_textbook(
 
 @settings(max_examples=examples(100))
 @given(table=tables())
-def test_single_order_is_that_of_the_textbook(table: tuple[list[Ends], int]) -> None:
+def test_single_order_is_that_of_the_textbook(table: tuple[list[CornerAxis], int]) -> None:
     ends, k = table
     distances, records = spelled_out(ends)
     bits = unit_bits([one.reach for one in ends])

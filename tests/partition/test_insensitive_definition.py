@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from shoal.partition import Partition, insensitive, mdav
 from shoal.partition.insensitive_groups import insensitive_mixed
-from shoal.partition.multivariate import Ends, nominal_ends, numeric_ends
+from shoal.partition.multivariate import CornerAxis, nominal_ends, numeric_ends
 from tests.conftest import examples
 
 WAYS = [{"order": "corners"}, {"order": "corners", "corners": "hamming"}, {"order": "single"}]
@@ -36,7 +36,9 @@ def largest_change(before: NDArray[np.int64], after: NDArray[np.int64], group: G
 
 
 @st.composite
-def worlds(draw: st.DrawFn) -> tuple[NDArray[np.int64], NDArray[np.int64], Callable[..., list[Ends]], int]:
+def worlds(
+    draw: st.DrawFn,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Callable[..., list[CornerAxis]], int]:
     """A mixed table, one with a record replaced, how to measure both, and a k."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n, m = draw(st.integers(1, 60)), draw(st.integers(1, 5))
@@ -45,7 +47,7 @@ def worlds(draw: st.DrawFn) -> tuple[NDArray[np.int64], NDArray[np.int64], Calla
     nominal = rng.random(m) < 0.4
     tables = [rng.integers(0, 5, (2, size)) / 5 for size in sizes]
 
-    def measured(table: NDArray[np.int64]) -> list[Ends]:
+    def measured(table: NDArray[np.int64]) -> list[CornerAxis]:
         return [
             nominal_ends(column, *tables[j], 0.6)
             if nominal[j]
@@ -64,7 +66,7 @@ def worlds(draw: st.DrawFn) -> tuple[NDArray[np.int64], NDArray[np.int64], Calla
 @given(world=worlds(), shuffle=st.integers(0, 2**32))
 def test_clusters_differ_in_at_most_one_record(
     way: dict[str, str],
-    world: tuple[NDArray[np.int64], NDArray[np.int64], Callable[..., list[Ends]], int],
+    world: tuple[NDArray[np.int64], NDArray[np.int64], Callable[..., list[CornerAxis]], int],
     shuffle: int,
 ) -> None:
     before, after, measured, k = world

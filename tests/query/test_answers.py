@@ -22,7 +22,7 @@ from shoal.partition import ranking
 from shoal.privacy import Accountant, OverspendError
 from shoal.query.answers import (
     Blur,
-    Cells,
+    HistogramCells,
     Linear,
     add_up,
     cells_of,
@@ -35,7 +35,7 @@ from shoal.query.answers import (
     summing,
     total,
 )
-from shoal.query.facts import Facts, Neighbours, Order
+from shoal.query.facts import DatasetFacts, Neighbours, RowOrder
 from shoal.query.rank import group_sums, quantile, ranked, ranking_means
 from shoal.query.where import Where, parse_where
 from shoal.text import Message
@@ -69,11 +69,11 @@ def world(domain: tuple[Any, Any, Any], relation: Neighbours) -> tuple[Any, list
     return declared, rows, pairs
 
 
-def facts_of(declared: Any, relation: Neighbours, rows: int = 2) -> Facts:
-    return Facts(declared, relation, rows if relation == "replace-one" else None)
+def facts_of(declared: Any, relation: Neighbours, rows: int = 2) -> DatasetFacts:
+    return DatasetFacts(declared, relation, rows if relation == "replace-one" else None)
 
 
-def filtered(raw: Any, facts: Facts) -> Where | None:
+def filtered(raw: Any, facts: DatasetFacts) -> Where | None:
     return None if raw is None else parse_where(raw, facts)
 
 
@@ -344,7 +344,7 @@ def test_penalties_by_runs_are_those_of_every_point(
     kept = [value for value, one in zip(values, mask, strict=False) if one]
     # by points, and by rows
     for points in (10, 0):
-        order = Order.of(np.array(values, dtype=np.int64), points)
+        order = RowOrder.of(np.array(values, dtype=np.int64), points)
         lengths, starts, penalties = ranked(order, chosen, 9, *q)
         assert lengths.size == (points or 2 * len(values) + 2)
         spread = [int(p) for length, p in zip(lengths, penalties, strict=True) for _ in range(int(length))]
@@ -463,7 +463,7 @@ def test_ranking_means_need_a_public_number_of_records() -> None:
 def test_staircase_noise_is_for_single_numbers() -> None:
     """On a histogram one ε of staircase noise would be paid by every cell: there is no such option."""
     facts = facts_of(schema(0, 2), "replace-one")
-    cells = Cells("group", ("a",), labels=("a",))
+    cells = HistogramCells("group", ("a",), labels=("a",))
     with pytest.raises(TypeError):
         histogram(facts, cells=cells, epsilon=Fraction(1), noise="staircase")  # type: ignore[call-arg]
     single = count(facts, where=filtered(FILTERS[1], facts), epsilon=Fraction(1, 2), noise="staircase")

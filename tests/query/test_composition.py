@@ -16,8 +16,8 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.query.answers import cells_of, counting, summing
-from shoal.query.facts import Facts, Neighbours
-from shoal.query.price import Charge, charge, extra, protocol_1_total, total, total_delta
+from shoal.query.facts import DatasetFacts, Neighbours
+from shoal.query.price import AnswerCost, charge, extra, protocol_1_total, total, total_delta
 from shoal.query.refinement import Factors, Labels, nominal, refine, uniform
 from shoal.query.spec import cost, parse
 from shoal.query.where import parse_where
@@ -36,7 +36,7 @@ RELATIONS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 )
 @settings(max_examples=50)
 def test_a_ledger_that_adds_what_is_extra_arrives_at_the_total(found: list[Any]) -> None:
-    charges = [Charge(epsilon, person=person) for epsilon, person in found]
+    charges = [AnswerCost(epsilon, person=person) for epsilon, person in found]
     spent = Fraction(0)
     for number, one in enumerate(charges):
         same = [c for c in charges[:number] if c.person == one.person]
@@ -55,9 +55,9 @@ def test_a_ledger_that_adds_what_is_extra_arrives_at_the_total(found: list[Any])
 
 
 def test_charges_survive_json() -> None:
-    for one in (Charge(Fraction(1, 3), Fraction(1, 7), ("id", "x")), Charge(Fraction(2))):
-        assert Charge.from_dict(one.to_dict()) == one
-    assert total_delta([Charge(Fraction(1), Fraction(1, 9))] * 3) == Fraction(1, 3)
+    for one in (AnswerCost(Fraction(1, 3), Fraction(1, 7), ("id", "x")), AnswerCost(Fraction(2))):
+        assert AnswerCost.from_dict(one.to_dict()) == one
+    assert total_delta([AnswerCost(Fraction(1), Fraction(1, 9))] * 3) == Fraction(1, 3)
 
 
 def test_answers_about_different_persons_cost_the_dearest_by_enumeration() -> None:
@@ -98,8 +98,8 @@ def test_answers_about_different_persons_cost_the_dearest_by_enumeration() -> No
             and sorted(b is None for _, b in changed) == [False, True]
         )
 
-    charges = [Charge(budget, person=("id", str(i))) for i, budget in enumerate(budgets)]
-    doubled = [Charge(2 * budget, person=("id", str(i))) for i, budget in enumerate(budgets)]
+    charges = [AnswerCost(budget, person=("id", str(i))) for i, budget in enumerate(budgets)]
+    doubled = [AnswerCost(2 * budget, person=("id", str(i))) for i, budget in enumerate(budgets)]
     assert worst(add_remove) <= math.exp(total(charges)) * (1 + 1e-12)
     assert worst(replace_one) <= math.exp(total(doubled)) * (1 + 1e-12)
     # the maximum is not half of it, either
@@ -143,7 +143,7 @@ QUERIES = [
 
 def exact_numbers(raw: dict[str, Any], declared: Schema, row: Any, relation: Neighbours) -> list[Fraction]:
     """What the table of this one record would be answered without noise, over the scale; None is no record at all."""
-    facts = Facts(declared, relation, 1 if relation == "replace-one" else None)
+    facts = DatasetFacts(declared, relation, 1 if relation == "replace-one" else None)
     scale, inner = Fraction(raw["scale"]), raw["query"]
     rows = table((row,), declared, relation)
     where = parse_where(inner["where"], facts) if "where" in inner else None
@@ -161,7 +161,7 @@ def test_joint_costs_are_those_of_the_worst_record_by_brute_force(
     relation: Neighbours, chosen: list[int]
 ) -> None:
     declared = schema(-2, 2)
-    facts = Facts(declared, relation, 1 if relation == "replace-one" else None)
+    facts = DatasetFacts(declared, relation, 1 if relation == "replace-one" else None)
     raws = [QUERIES[i] for i in chosen]
     queries = [parse(raw, facts) for raw in raws]
     values = [*range(-2, 3), None]
@@ -180,13 +180,13 @@ def test_joint_costs_are_those_of_the_worst_record_by_brute_force(
 
 
 def test_counts_of_disjoint_groups_cost_one_count_together() -> None:
-    facts = Facts(schema(-2, 2), "add-remove")
+    facts = DatasetFacts(schema(-2, 2), "add-remove")
     queries = [
         parse(protocol_1("2", kind="count", where={"column": "group", "op": "==", "value": g}), facts)
         for g in GROUPS
     ]
     assert protocol_1_total(queries, facts) == Fraction(1, 2)
-    both = Facts(schema(-2, 2), "replace-one", 5)
+    both = DatasetFacts(schema(-2, 2), "replace-one", 5)
     again = [parse(query.to_dict(), both) for query in queries]
     assert protocol_1_total(again, both) == 1
     assert protocol_1_total([], facts) == 0
@@ -195,7 +195,7 @@ def test_counts_of_disjoint_groups_cost_one_count_together() -> None:
 def test_too_many_combinations_are_paid_block_by_block() -> None:
     """Conditions on ever more columns cannot all be tried: the total is never above the sum, and never jumps."""
     columns = [Attribute(f"c{i}", lo=Fraction(0), hi=Fraction(100), step=Fraction(1)) for i in range(8)]
-    facts = Facts(Schema(tuple(columns)), "add-remove")
+    facts = DatasetFacts(Schema(tuple(columns)), "add-remove")
     queries = [
         parse(protocol_1("1", kind="count", where={"column": f"c{i}", "op": "<", "value": 50}), facts)
         for i in range(8)
@@ -211,9 +211,9 @@ def test_a_person_with_several_rows_pays_for_each() -> None:
             Attribute("value", lo=Fraction(0), hi=Fraction(1), step=Fraction(1)),
         )
     )
-    facts = Facts(declared, "add-remove")
+    facts = DatasetFacts(declared, "add-remove")
     query = parse({"kind": "count", "epsilon": "0.5"}, facts)
-    assert charge(query, facts) == Charge(Fraction(3, 2))
+    assert charge(query, facts) == AnswerCost(Fraction(3, 2))
     one = parse(protocol_1("2", kind="count"), facts)
     assert protocol_1_total([one, one], facts) == 3
     with pytest.raises(OptionError, match="protocol-1"):

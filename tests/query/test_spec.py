@@ -19,7 +19,7 @@ from shoal.errors import InputError, OptionError
 from shoal.noise import Seeded
 from shoal.privacy import Accountant
 from shoal.query import protocols
-from shoal.query.facts import Facts, Neighbours, QueryTable, prepare
+from shoal.query.facts import DatasetFacts, Neighbours, QueryTable, prepare
 from shoal.query.refinement import Refined
 from shoal.query.spec import KINDS, answer, canonical, cost, delta, parse, preview
 from shoal.query.where import Offer
@@ -41,8 +41,8 @@ SCHEMA = Schema(
     )
 )
 FACTS = {
-    "replace-one": Facts(SCHEMA, "replace-one", 100),
-    "add-remove": Facts(SCHEMA, "add-remove"),
+    "replace-one": DatasetFacts(SCHEMA, "replace-one", 100),
+    "add-remove": DatasetFacts(SCHEMA, "add-remove"),
 }
 KEY = {"column": "id", "value": "7"}
 RICH = {"column": "income", "op": ">", "value": 500}
@@ -234,7 +234,7 @@ def test_every_answer_spends_exactly_what_one_row_is_charged(
     accounts: list[Accountant] = []
     honest = Offer.account
 
-    def kept(self: Offer, facts: Facts, source: Any) -> Accountant:
+    def kept(self: Offer, facts: DatasetFacts, source: Any) -> Accountant:
         accounts.append(honest(self, facts, source))
         return accounts[-1]
 
@@ -619,7 +619,7 @@ def test_a_query_knows_its_person() -> None:
 
 def test_persons_with_several_rows_pay_for_each_and_get_no_delta() -> None:
     declared = Schema((Attribute("id", "nominal", "unit", max_rows=4), *SCHEMA.attributes[1:]))
-    facts = Facts(declared, "add-remove")
+    facts = DatasetFacts(declared, "add-remove")
     query = parse(VALID[15][0], facts)
     assert cost(query, facts) == 4
     assert "at most 4 rows" in preview(query, facts)["statement"]["unit"]

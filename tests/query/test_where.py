@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.errors import ClaimError, InputError, OptionError
-from shoal.query.facts import Facts, QueryTable, prepare
+from shoal.query.facts import DatasetFacts, QueryTable, prepare
 from shoal.query.where import COMPARISONS, matching, parse_where
 from shoal.taxonomy import Taxonomy
 from tests.conftest import examples
@@ -192,8 +192,8 @@ def test_wrong_conditions_are_refused_in_one_sentence(raw: Any, message: str) ->
 def test_facts_survive_json_and_describe_only_what_is_public() -> None:
     taxonomy = Taxonomy.from_dict({"*": {"near": ["A", "B"], "far": ["C"]}})
     declared = Schema((*SCHEMA.attributes, Attribute("region", "nominal", "other", taxonomy=taxonomy)))
-    facts = Facts(declared, "replace-one", 9, frozenset({"income"}))
-    again = Facts.from_dict(json.loads(json.dumps(facts.to_dict())))
+    facts = DatasetFacts(declared, "replace-one", 9, frozenset({"income"}))
+    again = DatasetFacts.from_dict(json.loads(json.dumps(facts.to_dict())))
     assert again == facts
     described = json.loads(json.dumps(facts.describe()))
     assert described["rows"] == 9
@@ -202,16 +202,16 @@ def test_facts_survive_json_and_describe_only_what_is_public() -> None:
     assert described["columns"][2]["values"] == list(SIZES)
     assert sorted(described["columns"][6]["values"]) == ["A", "B", "C"]
     assert "values" not in described["columns"][4]
-    assert Facts(declared, "add-remove").describe()["rows"] is None
+    assert DatasetFacts(declared, "add-remove").describe()["rows"] is None
 
 
 def test_facts_need_the_number_of_records_where_it_is_public() -> None:
     with pytest.raises(OptionError, match="rows"):
-        Facts(SCHEMA, "replace-one")
+        DatasetFacts(SCHEMA, "replace-one")
     with pytest.raises(OptionError, match="rows"):
-        Facts(SCHEMA, "add-remove", 3)
+        DatasetFacts(SCHEMA, "add-remove", 3)
     with pytest.raises(OptionError, match="not one of"):
-        Facts(SCHEMA, "both", 3)  # type: ignore[arg-type]
+        DatasetFacts(SCHEMA, "both", 3)  # type: ignore[arg-type]
 
 
 def test_what_is_wrong_with_the_records_is_told_to_the_holder_before_any_query() -> None:

@@ -21,7 +21,7 @@ from shoal.report.differences import (
     MOST_LABELS,
     MOST_PAIRS,
     OTHER,
-    Ends,
+    ColumnRange,
     bin_edges,
     compare,
     correlate,
@@ -121,7 +121,7 @@ def test_rare_labels_are_put_together_and_nothing_is_lost() -> None:
     st.lists(st.integers(-500, 500), min_size=1, max_size=50), st.lists(st.integers(-500, 500), min_size=1)
 )
 def test_bins_of_whole_numbers_hold_equally_many_of_them(first: list[int], second: list[int]) -> None:
-    edges = bin_edges([Ends.of(np.array(first, float)), Ends.of(np.array(second, float))])
+    edges = bin_edges([ColumnRange.of(np.array(first, float)), ColumnRange.of(np.array(second, float))])
     widths = np.diff(edges)
     assert len(widths) <= BINS
     assert np.all(widths == widths[0])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.studio.app import OWN_HEADER, Access, create_app
-from shoal.studio.runs import Run, rehearse, release
+from shoal.studio.runs import StudioRun, rehearse, release
 from shoal.studio.session import Desk, Desks
 from shoal.studio.starting import letter
 
@@ -83,10 +83,10 @@ def job_of(desk: Desk) -> dict[str, Any]:
     }
 
 
-def finished(desk: Desk, kind: str = "release") -> Run:
+def finished(desk: Desk, kind: str = "release") -> StudioRun:
     """A run that was made in this process, as the worker makes it."""
     folder = desk.folder / f"run-{len(desk.runs)}"
-    run = Run(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
+    run = StudioRun(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
     if kind == "rehearse" and desk.another is not None:
         run.on, run.mark = desk.another.name, desk.another.mark
     run.folder.mkdir()

@@ -25,7 +25,7 @@ from shoal.mechanisms.registry import names
 from shoal.privacy.claims import MODELS
 from shoal.studio.facts import exposed, pairs, person
 from shoal.studio.guarantee import BY_NAME, CARDS, offers
-from shoal.studio.runs import Run, buy, compare
+from shoal.studio.runs import StudioRun, buy, compare
 from shoal.studio.starting import heard
 
 from .studio_client import Tab, finished, job_of
@@ -429,7 +429,9 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
     assert "choose k privately" in settled.post("step/promise")
     told: list[Any] = []
     buy({**job_of(settled.desk), "price": "0.1"}, told.append)
-    run = Run("Z", "buy", settled.desk.recipe, settled.desk.folder / "none", state="done", bought=told[-1])
+    run = StudioRun(
+        "Z", "buy", settled.desk.recipe, settled.desk.folder / "none", state="done", bought=told[-1]
+    )
     heard(settled.desk, run)
     assert settled.desk.recipe.settings["k"] == str(told[-1]["k"])
     ahead = settled.desk.look_ahead()
@@ -443,7 +445,7 @@ def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) 
 
 def test_what_was_learned_stays_with_the_run_that_it_is_about(settled: Tab) -> None:
     first, second = (finished(settled.desk, "rehearse") for _ in range(2))
-    learned = Run(
+    learned = StudioRun(
         "Z", "learn", settled.desk.recipe, settled.desk.folder / "none", state="done", of=first.folder
     )
     learned._facts = {"target": "sex"}
@@ -466,7 +468,7 @@ def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> N
     compare({**job_of(settled.desk), **more}, told.append)
     arrived = [len(message["dots"]) for message in told if message["event"] == "dots"]
     assert arrived == [1, 2, 3, 4]
-    run = Run("Z", "compare", settled.desk.recipe, settled.desk.folder / "none", state="done")
+    run = StudioRun("Z", "compare", settled.desk.recipe, settled.desk.folder / "none", state="done")
     run.dots, run.loss = told[-1]["dots"], told[-1]["loss"]
     finished(settled.desk, "rehearse")
     settled.desk.runs.append(run)

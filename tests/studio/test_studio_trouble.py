@@ -19,7 +19,7 @@ import pytest
 
 from shoal.ledger import open_ledger
 from shoal.studio import runs
-from shoal.studio.runs import Run
+from shoal.studio.runs import StudioRun
 from tools.served_studio import Studio
 
 from .studio_walker import PATIENCE, Walk, people, settle
@@ -141,11 +141,11 @@ def test_a_killed_worker_is_said_and_leaves_nothing(walk: Walk) -> None:
 class Held:
     """A run whose process is stopped in a stage, so that a cancel cannot come too late for it."""
 
-    def __init__(self, stage: str, note: Callable[[Run, Mapping[str, Any]], bool]) -> None:
+    def __init__(self, stage: str, note: Callable[[StudioRun, Mapping[str, Any]], bool]) -> None:
         self.stage, self._note = stage, note
         self.reached = threading.Event()
 
-    def __call__(self, run: Run, message: Mapping[str, Any]) -> bool:
+    def __call__(self, run: StudioRun, message: Mapping[str, Any]) -> bool:
         if self.reached.is_set() and run.kind == "release":
             # what it still said before it was stopped
             return False

@@ -13,9 +13,9 @@ from shoal.errors import OptionError
 from shoal.mechanisms.recipe import Tuned
 from shoal.text import Message
 from shoal.tuning.grid import (
-    Figure,
     Row,
     Setting,
+    SettingMeasure,
     automatic_utility,
     best_row,
     compared,
@@ -29,7 +29,7 @@ from shoal.tuning.grid import (
 from shoal.tuning.result import plot_svg, reasons
 
 
-def row(k: int, loss: Figure, risk: Figure, method: str = "ranking-dp") -> Row:
+def row(k: int, loss: SettingMeasure, risk: SettingMeasure, method: str = "ranking-dp") -> Row:
     return Row(Setting(method, k), "dp-given-partition", loss, risk)
 
 
@@ -89,7 +89,7 @@ def test_the_frontier_holds_what_nobody_beats_and_drops_only_what_somebody_beats
     points: list[tuple[float, float, float, float]],
 ) -> None:
     rows = [
-        row(k, Figure(loss, loss - u, loss + u), Figure(risk, risk - v, risk + v))
+        row(k, SettingMeasure(loss, loss - u, loss + u), SettingMeasure(risk, risk - v, risk + v))
         for k, (loss, risk, u, v) in enumerate(points, start=1)
     ]
     marked = with_frontier(rows)
@@ -120,8 +120,14 @@ def test_the_frontier_holds_what_nobody_beats_and_drops_only_what_somebody_beats
 
 
 def test_what_the_seeds_cannot_tell_apart_stays_on_the_frontier() -> None:
-    close = [row(3, Figure(1.0, 0.8, 1.2), exactly(1.0)), row(5, Figure(1.1, 0.9, 1.3), exactly(1.0))]
-    apart = [row(3, Figure(1.0, 0.98, 1.02), exactly(1.0)), row(5, Figure(1.1, 1.08, 1.12), exactly(1.0))]
+    close = [
+        row(3, SettingMeasure(1.0, 0.8, 1.2), exactly(1.0)),
+        row(5, SettingMeasure(1.1, 0.9, 1.3), exactly(1.0)),
+    ]
+    apart = [
+        row(3, SettingMeasure(1.0, 0.98, 1.02), exactly(1.0)),
+        row(5, SettingMeasure(1.1, 1.08, 1.12), exactly(1.0)),
+    ]
     assert [r.frontier for r in with_frontier(close)] == [True, True]
     assert [r.frontier for r in with_frontier(apart)] == [True, False]
 
@@ -135,9 +141,9 @@ def test_of_settings_that_are_the_same_the_largest_size_is_on_the_frontier() -> 
 def test_a_limit_on_risk_is_held_by_the_whole_interval() -> None:
     rows = with_frontier(
         [
-            row(3, exactly(1.0), Figure(4.0, 3.0, 5.0)),
-            row(9, exactly(2.0), Figure(1.9, 1.7, 2.1)),
-            row(20, exactly(3.0), Figure(1.0, 0.5, 1.5)),
+            row(3, exactly(1.0), SettingMeasure(4.0, 3.0, 5.0)),
+            row(9, exactly(2.0), SettingMeasure(1.9, 1.7, 2.1)),
+            row(20, exactly(3.0), SettingMeasure(1.0, 0.5, 1.5)),
         ]
     )
     chosen = {limit: best_row(rows, limit) for limit in (None, 6, 2.1, 2, 1)}

@@ -224,7 +224,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, tuple[int, ...]]
     """Every piece of work that is really done."""
     done: list[tuple[str, tuple[int, ...]]] = []
 
-    def count(prepared: Any, seeds: tuple[int, ...], target: str | None) -> expected.Outcome:
+    def count(prepared: Any, seeds: tuple[int, ...], target: str | None) -> expected.SettingOutcome:
         done.append((f"{prepared.method.name} {prepared.method.k}", tuple(seeds)))
         return expected.run_setting(prepared, seeds, target)
 
@@ -262,7 +262,7 @@ def test_an_interruption_in_the_middle_keeps_what_is_finished(
 ) -> None:
     calls = 0
 
-    def stop(*arguments: Any) -> expected.Outcome:
+    def stop(*arguments: Any) -> expected.SettingOutcome:
         nonlocal calls
         calls += 1
         if calls == 4:

@@ -20,13 +20,22 @@ from shoal.auditing.statistics import (
     Computed,
     Event,
     Learnt,
-    Statistics,
+    PairStatistics,
     best_events,
     epsilon_bounds,
     learn,
     likelihood_ratio,
 )
-from shoal.auditing.trial import Domain, Pair, Released, Stage, World, find_pairs, make_stage, release
+from shoal.auditing.trial import (
+    AuditSetup,
+    Domain,
+    NeighbourPair,
+    Released,
+    World,
+    find_pairs,
+    make_stage,
+    release,
+)
 from shoal.columns import Described, Schema, read_as_asked
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, closest
@@ -306,7 +315,7 @@ class _Batch:
     """A task for a worker: so many runs of one world, seen through the statistics."""
 
     world: World
-    statistics: Statistics
+    statistics: PairStatistics
     runs: int
     seed: int | None
 
@@ -319,10 +328,10 @@ class _Batch:
 class _Duel:
     """A pair of data sets with the runs of both sides so far."""
 
-    pair: Pair
+    pair: NeighbourPair
     left: World
     right: World
-    statistics: Statistics
+    statistics: PairStatistics
 
 
 @internal()
@@ -330,7 +339,7 @@ class _Duel:
 class _Chosen:
     """What the search hands to the test."""
 
-    pair: Pair
+    pair: NeighbourPair
     duel: _Duel
     events: tuple[Event, ...]
     learnt: Learnt | None
@@ -338,7 +347,7 @@ class _Chosen:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Runner:
-    stage: Stage
+    stage: AuditSetup
     run_tasks: Run
     seeds: np.random.SeedSequence | None
 
@@ -346,10 +355,10 @@ class _Runner:
     def delta(self) -> float:
         return float(self.stage.method.delta)
 
-    def duel(self, pair: Pair) -> _Duel:
+    def duel(self, pair: NeighbourPair) -> _Duel:
         left, right = (self.stage.world(records) for records in pair.sides(self.stage.records))
         domain = _domain(self.stage.described)
-        statistics = Statistics(
+        statistics = PairStatistics(
             columns=self.stage.described.columns,
             lo=domain.lo,
             hi=domain.hi,
@@ -377,7 +386,9 @@ class _Runner:
         return None if self.seeds is None else int(self.seeds.spawn(1)[0].generate_state(1, np.uint64)[0])
 
 
-def _search(runner: _Runner, pairs: Sequence[Pair], budget: int, report: Progress) -> tuple[_Chosen, int]:
+def _search(
+    runner: _Runner, pairs: Sequence[NeighbourPair], budget: int, report: Progress
+) -> tuple[_Chosen, int]:
     """A first look at every pair, a closer one at the best; the events are chosen on the closer look."""
     duels = [runner.duel(pair) for pair in pairs]
     glance = max(25, budget // (4 * len(duels)))
@@ -426,7 +437,7 @@ def _test(
     return tuple(sorted(attacks, key=lambda attack: -attack.bound))
 
 
-def _affordable(stage: Stage, cores: int) -> int:
+def _affordable(stage: AuditSetup, cores: int) -> int:
     """How many test runs fit into the time an audit may take, from the time of a few runs."""
     world = stage.world(stage.records)
     world.outputs(1, noise_source(0))
@@ -437,7 +448,7 @@ def _affordable(stage: Stage, cores: int) -> int:
     return max(FEWEST_RUNS, min(DEFAULT_RUNS, fitting))
 
 
-def _clusters(stage: Stage) -> Sequence[Partition]:
+def _clusters(stage: AuditSetup) -> Sequence[Partition]:
     if stage.frozen is not None:
         return tuple(held.partition for held in stage.frozen)
     if not stage.method.freezes:
@@ -457,7 +468,7 @@ def _domain(described: Described) -> Domain:
     )
 
 
-def _rows_seen(stage: Stage) -> int:
+def _rows_seen(stage: AuditSetup) -> int:
     """All rows where their number is public; with a noisy number, enough for most releases."""
     n = len(stage.records)
     return 2 * n + 16 if stage.method.adjacency.hides_size else n

@@ -165,7 +165,7 @@ def _log_permanent(densities: Matrix) -> Matrix:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Statistics:
+class PairStatistics:
     """What to compute, knowing the pair of data sets that is to be told apart.
 
     Attributes:

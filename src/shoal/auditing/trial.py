@@ -60,7 +60,7 @@ class Outputs:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Settled(Described):
+class PositionedTable(Described):
     """A described table with its lattice positions at hand: finding them would be most of a short run."""
 
     settled: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -137,7 +137,7 @@ def published(world: World, rebuilt: Rebuilt, source: Source) -> Released:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Stage:
+class AuditSetup:
     """The actual data set and the method under audit, from which the worlds of neighbours are made.
 
     Attributes:
@@ -159,7 +159,7 @@ class Stage:
 
 def make_stage(
     method: Method, described: Described, view: str, run: Callable[[World, Source], Released] = release
-) -> Stage:
+) -> AuditSetup:
     """Freeze at the actual data set what the view holds fixed.
 
     Raises:
@@ -172,10 +172,10 @@ def make_stage(
         if not method.freezes:
             raise OptionError("method-no-clusters-hold-fixed", method=method.name)
         frozen = method.freeze(settled, method.plan(settled), silent)
-    return Stage(method, settled, records, frozen, run)
+    return AuditSetup(method, settled, records, frozen, run)
 
 
-def with_records(described: Described, records: Matrix) -> Settled:
+def with_records(described: Described, records: Matrix) -> PositionedTable:
     """The same description of other records, stored in the columns' own types."""
     import pyarrow as pa
 
@@ -185,7 +185,7 @@ def with_records(described: Described, records: Matrix) -> Settled:
         for number, name in enumerate(described.columns)
     }
     settled = {name: described.lattices[name].positions(records[:, i]) for i, name in enumerate(columns)}
-    return Settled(
+    return PositionedTable(
         table=read(pa.table(columns)),
         attributes=described.attributes,
         lattices=described.lattices,
@@ -215,7 +215,7 @@ class Domain:
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Pair:
+class NeighbourPair:
     """Two data sets that differ in one record: what it is on the left and on the right, None for absent."""
 
     record: int
@@ -242,7 +242,7 @@ def find_pairs(
     individual: bool,
     removal: bool,
     limit: int,
-) -> list[Pair]:
+) -> list[NeighbourPair]:
     """Candidate pairs, the most promising kinds first, at most `limit` of them.
 
     Args:
@@ -255,7 +255,7 @@ def find_pairs(
         for record, why in _suspects(records, partitions, domain).items()
     ]
     # one pair of each suspicious record before the second of any
-    chosen: dict[tuple[int, Point | None, Point | None], Pair] = {}
+    chosen: dict[tuple[int, Point | None, Point | None], NeighbourPair] = {}
     for turn in zip_longest(*lists):
         for pair in turn:
             if pair is not None and pair.left != pair.right:
@@ -304,7 +304,7 @@ def _border_record(scaled: Matrix, partition: Partition) -> int | None:
 
 def _pairs_of(
     record: int, why: Message, records: Matrix, domain: Domain, *, individual: bool, removal: bool
-) -> Iterator[Pair]:
+) -> Iterator[NeighbourPair]:
     actual: Point = tuple(float(v) for v in records[record])
     places = _places(record, records, domain)
 
@@ -312,19 +312,19 @@ def _pairs_of(
         return Message.of("suspected-and-moved", why=why, move=Message(code))
 
     if removal:
-        yield Pair(record, actual, None, why)
+        yield NeighbourPair(record, actual, None, why)
         if not individual:
-            yield from (Pair(record, place, None, moved(name)) for name, place in places)
+            yield from (NeighbourPair(record, place, None, moved(name)) for name, place in places)
         return
     low, high = domain.fit(domain.lo), domain.fit(domain.hi)
     if individual:
-        yield from (Pair(record, actual, place, moved(name)) for name, place in places)
+        yield from (NeighbourPair(record, actual, place, moved(name)) for name, place in places)
         return
-    yield Pair(record, low, high, moved("from-corner-to-corner"))
+    yield NeighbourPair(record, low, high, moved("from-corner-to-corner"))
     for name, place in places:
-        yield Pair(record, actual, place, moved(name))
+        yield NeighbourPair(record, actual, place, moved(name))
     for (_, one), (_, other) in zip(places[2::2], places[3::2], strict=False):
-        yield Pair(record, one, other, moved("between-two-places"))
+        yield NeighbourPair(record, one, other, moved("between-two-places"))
 
 
 def _places(record: int, records: Matrix, domain: Domain) -> list[tuple[str, Point]]:

@@ -26,7 +26,7 @@ from shoal.text import Message
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from shoal.errors import Coded
+    from shoal.errors import CodeAndFacts
     from shoal.evaluation import Evaluation, Verdict
     from shoal.privacy import PrivacyStatement, PublicVerdict
     from shoal.progress import Progress
@@ -364,12 +364,12 @@ def messages() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def worded(said: Message | Coded | str) -> str:
+def worded(said: Message | CodeAndFacts | str) -> str:
     """What the library says, with the flags of the command line."""
     return said if isinstance(said, str) else said.rendered(flag)
 
 
-def complain(said: Message | Coded | str) -> None:
+def complain(said: Message | CodeAndFacts | str) -> None:
     """One line on standard error that says what is wrong and what to do."""
     line = " ".join(worded(said).split())
     print(f"shoal: {line}", file=sys.stderr)

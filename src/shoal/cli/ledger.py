@@ -17,7 +17,7 @@ from shoal.text import Message
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from shoal.ledger import Entry, Ledger, Standing
+    from shoal.ledger import Ledger, LedgerEntry, Standing
     from shoal.query import Client, Reply
 
 
@@ -222,7 +222,7 @@ def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
             yield f"chosen {charge.at[:10]} privately: {words} ({symbol} {decimal_text(charge.added)})"
 
 
-def _say(standing: Standing, noted: list[Entry], choices: list[str]) -> None:
+def _say(standing: Standing, noted: list[LedgerEntry], choices: list[str]) -> None:
     from shoal.decimals import decimal_text
     from shoal.ledger import SYMBOLS
 

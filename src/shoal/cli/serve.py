@@ -119,12 +119,12 @@ def _make_demo(folder: Path) -> None:
     """The demo survey as a data set, and a token for an analyst, unless the folder is there."""
     from fractions import Fraction
 
-    from shoal.query import TOKENS_FILE, Settings, new_token, write_dataset
+    from shoal.query import TOKENS_FILE, DatasetSettings, new_token, write_dataset
     from shoal.survey import survey, survey_schema
 
     if folder.exists():
         return
-    settings = Settings(
+    settings = DatasetSettings(
         ceiling=Fraction(3),
         every_analyst=Fraction(2),
         description="A made-up survey of 5,000 people who do not exist.",

@@ -11,7 +11,7 @@ from shoal.engines.runner import Blob as Blob
 from shoal.engines.runner import Delivered as Delivered
 from shoal.engines.runner import Over as Over
 from shoal.engines.runner import Runner as Runner
-from shoal.engines.runner import Stage as Stage
+from shoal.engines.runner import TaskStage as TaskStage
 from shoal.engines.runner import batch_of as batch_of
 from shoal.engines.runner import blobs_in as blobs_in
 from shoal.engines.runner import by_bucket as by_bucket

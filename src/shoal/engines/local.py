@@ -19,7 +19,7 @@ from shoal.engines.runner import (
     Delivered,
     Over,
     Sealed,
-    Stage,
+    TaskStage,
     batch_of,
     blobs_in,
     numbers_batch,
@@ -68,10 +68,10 @@ class LocalRunner:
     def watched(self, progress: Progress) -> None:
         self._tell = progress
 
-    def collect(self, what: str, over: Over, *stages: Stage) -> Sequence[pa.RecordBatch]:
+    def collect(self, what: str, over: Over, *stages: TaskStage) -> Sequence[pa.RecordBatch]:
         return list(self._run(what, over, stages))
 
-    def write(self, what: str, over: Over, *stages: Stage, schema: pa.Schema, folder: Path) -> Path:
+    def write(self, what: str, over: Over, *stages: TaskStage, schema: pa.Schema, folder: Path) -> Path:
         from pyarrow import parquet
 
         target = folder / "data.parquet"
@@ -99,7 +99,7 @@ class LocalRunner:
     def check_room(self, out: Path, columns: int) -> None:
         check_room(self.rows * columns, out, [out])
 
-    def _run(self, what: str, over: Over, stages: Sequence[Stage]) -> Iterator[pa.RecordBatch]:
+    def _run(self, what: str, over: Over, stages: Sequence[TaskStage]) -> Iterator[pa.RecordBatch]:
         self.files.check_unchanged()
         batches = self._numbers(over.count, what) if over.count else self._records(over.columns, what)
         made = Sealed(stages[0].task)(batches)
@@ -111,7 +111,7 @@ class LocalRunner:
             made = self._bucketwise(buckets, stage, what)
         yield from made
 
-    def _bucketwise(self, buckets: _Buckets, stage: Stage, what: str) -> Iterator[pa.RecordBatch]:
+    def _bucketwise(self, buckets: _Buckets, stage: TaskStage, what: str) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(buckets.taken()):
             yield from Sealed(stage.task)(iter([batch]))
             self._tell(what, number + 1, buckets.count)

@@ -15,7 +15,17 @@ from numpy.typing import NDArray
 from shoal.columns import Absent, Attribute, KeptElsewhere, Lattice, as_declared, gaps_of, labels_of, numbers
 from shoal.display import internal
 from shoal.engines.reading import Reading, Wrong, error_of, first_of, wrong_in
-from shoal.engines.runner import Blob, Over, Runner, Stage, batch_of, blobs_in, by_bucket, packed, unpacked
+from shoal.engines.runner import (
+    Blob,
+    Over,
+    Runner,
+    TaskStage,
+    batch_of,
+    blobs_in,
+    by_bucket,
+    packed,
+    unpacked,
+)
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import ROW, Table
 from shoal.mechanisms import Histogram
@@ -105,7 +115,7 @@ FACTS = -1
 
 @internal()
 @dataclass(slots=True)
-class Facts:
+class ColumnProfile:
     """What is known about a column after a look.
 
     Attributes:
@@ -122,9 +132,9 @@ class Facts:
     wrong: Wrong | None = None
     gaps: int = 0
 
-    def joined(self, other: Facts) -> Facts:
+    def joined(self, other: ColumnProfile) -> ColumnProfile:
         firsts = [first for first in (self.first_missing, other.first_missing) if first >= 0]
-        return Facts(
+        return ColumnProfile(
             self.missing + other.missing,
             min(firsts, default=-1),
             min(self.low, other.low),
@@ -138,7 +148,7 @@ def survey(
     batches: Iterator[pa.RecordBatch], reading: Reading, lattices: Mapping[str, Lattice], shards: int
 ) -> Iterator[pa.RecordBatch]:
     """Facts about all columns, and histograms of those whose lattice is known."""
-    facts = {name: Facts() for name in reading.columns}
+    facts = {name: ColumnProfile() for name in reading.columns}
     counts = {name: Counts(lattice.steps + 1) for name, lattice in lattices.items()}
     kept = seen = 0
     steps = _Steps([0] * (0 if reading.schema is None else len(reading.schema.declared.steps)))
@@ -190,7 +200,7 @@ def _survey(
     rows: NDArray[np.int64],
     reading: Reading,
     lattices: Mapping[str, Lattice],
-    facts: dict[str, Facts],
+    facts: dict[str, ColumnProfile],
     counts: Mapping[str, Counts],
 ) -> int:
     """Facts about one batch are added; how many of its rows take part."""
@@ -229,16 +239,16 @@ def _survey(
     return int(kept.sum())
 
 
-def _told(found: Facts) -> list[Any]:
+def _told(found: ColumnProfile) -> list[Any]:
     # JSON has no infinite numbers
     ends = [None if np.isinf(end) else end for end in (found.low, found.high)]
     return [found.missing, found.first_missing, *ends, found.wrong, found.gaps]
 
 
-def heard(told: Sequence[Any]) -> Facts:
+def heard(told: Sequence[Any]) -> ColumnProfile:
     """Facts as a survey tells them."""
     missing, first, low, high, wrong, gaps = told
-    return Facts(
+    return ColumnProfile(
         missing,
         first,
         float("inf") if low is None else low,
@@ -346,7 +356,7 @@ class Elsewhere:
     runner: Runner
     counted: bool = True
     reading: Reading = field(default_factory=lambda: Reading(()))
-    _facts: dict[str, Facts] = field(default_factory=dict)
+    _facts: dict[str, ColumnProfile] = field(default_factory=dict)
     _kept: int = 0
     _lattices: dict[str, Lattice] = field(default_factory=dict)
     _histograms: dict[str, Histogram] = field(default_factory=dict)
@@ -387,14 +397,14 @@ class Elsewhere:
 
     def _survey(self) -> None:
         shards = self.runner.shards
-        self._facts = {name: Facts() for name in self.reading.columns}
+        self._facts = {name: ColumnProfile() for name in self.reading.columns}
         self._kept = seen = 0
         self._changed = [0] * (0 if self._schema is None else len(self._schema.declared.steps))
         wrongs = []
         pieces: dict[str, list[tuple[NDArray[np.int64], NDArray[np.int64]]]] = {}
         stages = (
-            Stage(partial(survey, reading=self.reading, lattices=self._lattices, shards=shards), shards),
-            Stage(merged),
+            TaskStage(partial(survey, reading=self.reading, lattices=self._lattices, shards=shards), shards),
+            TaskStage(merged),
         )
         for _, part, blob in blobs_in(self.runner.collect("looking at the records", self._all, *stages)):
             if part >= 0:
@@ -422,7 +432,7 @@ class Elsewhere:
         task = partial(found_labels, reading=reading, attribute=attribute)
         seen: set[str] = set()
         for _, _, blob in blobs_in(
-            self.runner.collect("looking at the records", Over(reading.read), Stage(task))
+            self.runner.collect("looking at the records", Over(reading.read), TaskStage(task))
         ):
             seen |= set(json.loads(unpacked(blob)[0].tobytes()))
         if len(seen) > _MOST_LABELS:
@@ -448,8 +458,8 @@ class Elsewhere:
         shards = self.runner.shards
         over = Over(tuple(dict.fromkeys((*self.reading.read, name))))
         stages = (
-            Stage(partial(unit_rows, reading=self.reading, name=name, shards=shards), shards),
-            Stage(most_rows),
+            TaskStage(partial(unit_rows, reading=self.reading, name=name, shards=shards), shards),
+            TaskStage(most_rows),
         )
         missing, most = False, 0
         for _, part, blob in blobs_in(self.runner.collect("counting rows of a unit", over, *stages)):
@@ -465,7 +475,7 @@ class Elsewhere:
         if found.low >= lo and found.high <= hi:
             return 0
         task = partial(outside_of, reading=self.reading, attribute=attribute, lo=lo, hi=hi)
-        answers = blobs_in(self.runner.collect("looking at the records", self._all, Stage(task)))
+        answers = blobs_in(self.runner.collect("looking at the records", self._all, TaskStage(task)))
         return sum(int(unpacked(blob)[0].sum()) for _, _, blob in answers)
 
     def missing_of(self, name: str) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class TablePart:
     """Some records of a table.
 
     Attributes:
@@ -86,7 +86,7 @@ class Reading:
             raise problem
         return as_declared(table, self.attributes, self.na)
 
-    def part(self, batch: pa.RecordBatch) -> Part:
+    def part(self, batch: pa.RecordBatch) -> TablePart:
         """The records of a batch that take part."""
         table, rows = self.table(batch), batch.column(batch.schema.names.index(ROW)).to_numpy()
         dropped = np.zeros(rows.size, dtype=np.bool_)
@@ -94,13 +94,13 @@ class Reading:
             if attribute.name in self.dropping:
                 dropped |= np.isnan(numbers(table, attribute))
         if not dropped.any():
-            return Part(table, None, rows)
+            return TablePart(table, None, rows)
         kept = np.flatnonzero(~dropped)
-        return Part(table, kept, rows[kept])
+        return TablePart(table, kept, rows[kept])
 
     def parts(
         self, batches: Iterator[pa.RecordBatch], described: Described
-    ) -> Iterator[tuple[Part, Described]]:
+    ) -> Iterator[tuple[TablePart, Described]]:
         """The parts of batches with anything in them, each described as the whole table is."""
         for batch in batches:
             part = self.part(batch)

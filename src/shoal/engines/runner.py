@@ -130,7 +130,7 @@ BATCH = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class TaskStage:
     """A task, and where its results go.
 
     Attributes:
@@ -184,10 +184,10 @@ class Runner(Protocol):
     @property
     def shards(self) -> int: ...
 
-    def collect(self, what: str, over: Over, *stages: Stage) -> Sequence[pa.RecordBatch]:
+    def collect(self, what: str, over: Over, *stages: TaskStage) -> Sequence[pa.RecordBatch]:
         """The results of the last stage, which are few."""
 
-    def write(self, what: str, over: Over, *stages: Stage, schema: pa.Schema, folder: Path) -> Path:
+    def write(self, what: str, over: Over, *stages: TaskStage, schema: pa.Schema, folder: Path) -> Path:
         """The results of the last stage as the released data in a folder: a file, or a folder of files."""
 
     def made_in(self, out: Path | str) -> Path:

@@ -20,7 +20,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shoal.engines.runner import BATCH, NUMBER, Delivered, Over, Sealed, Stage, Task, batch_of, blob_schema
+from shoal.engines.runner import (
+    BATCH,
+    NUMBER,
+    Delivered,
+    Over,
+    Sealed,
+    Task,
+    TaskStage,
+    batch_of,
+    blob_schema,
+)
 from shoal.engines.staging import (
     check_room,
     check_room_at,
@@ -458,7 +468,7 @@ class SparkRunner:
     def _reading(self, path: Path) -> Any:
         return self.session.read.parquet(literally(address(path)))
 
-    def collect(self, what: str, over: Over, *stages: Stage) -> Sequence[pa.RecordBatch]:
+    def collect(self, what: str, over: Over, *stages: TaskStage) -> Sequence[pa.RecordBatch]:
         def job() -> Sequence[pa.RecordBatch]:
             frame = self._plan(over, stages, _BLOBS)
             found = [(row.bucket, row.part, bytes(row.blob)) for row in frame.collect()]
@@ -467,7 +477,7 @@ class SparkRunner:
         found: Sequence[pa.RecordBatch] = self._run(what, job)
         return found
 
-    def write(self, what: str, over: Over, *stages: Stage, schema: pa.Schema, folder: Path) -> Path:
+    def write(self, what: str, over: Over, *stages: TaskStage, schema: pa.Schema, folder: Path) -> Path:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         target = folder / "data"
@@ -479,7 +489,7 @@ class SparkRunner:
         _tidy(target)
         return target
 
-    def _plan(self, over: Over, stages: Sequence[Stage], last: Any) -> Any:
+    def _plan(self, over: Over, stages: Sequence[TaskStage], last: Any) -> Any:
         self.files.check_unchanged()
         first, frame = self._first(over, stages[0].task)
         for number, stage in enumerate(stages):
@@ -502,7 +512,7 @@ class SparkRunner:
         shares = files.shares(min(_SHARE, -(-self.rows // (2 * parallel))))
         return _OfFiles(task, files, shares, over.columns), self._numbers(len(shares))
 
-    def _given(self, stage: Stage) -> Any:
+    def _given(self, stage: TaskStage) -> Any:
         import pyarrow as pa
 
         table = pa.Table.from_batches([batch_of(stage.given)], blob_schema())

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shoal.columns import THRESHOLD, Attribute
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest, needs_extra
-from shoal.evaluation.pair import Features, Pair, make_features, make_pair
+from shoal.evaluation.pair import Features, TablePair, make_features, make_pair
 from shoal.evaluation.result import plain
 from shoal.io import Table
 from shoal.noise import source
@@ -190,7 +190,7 @@ def _labels_at(places: NDArray[np.float64], attribute: Attribute) -> list[str | 
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LearningSettings:
     """How to measure. Runs differ in the seed of the forest and of the folds: 0, 1, 2, ...
 
     Attributes:
@@ -249,7 +249,7 @@ def learn(
     original: Any,
     released: Any,
     target: str,
-    settings: Settings | None = None,
+    settings: LearningSettings | None = None,
     *,
     columns: Sequence[str] | None = None,
     bounds: bool = True,
@@ -283,7 +283,7 @@ def learn(
     """
     releases = released if isinstance(released, list) else [released]
     pairs = [make_pair(original, item) for item in releases]
-    return learn_pairs(pairs, target, settings or Settings(), columns=columns, bounds=bounds)
+    return learn_pairs(pairs, target, settings or LearningSettings(), columns=columns, bounds=bounds)
 
 
 def check_learner() -> None:
@@ -309,9 +309,9 @@ def check_target(target: str, table: Table) -> None:
 
 
 def learn_pairs(
-    pairs: Sequence[Pair],
+    pairs: Sequence[TablePair],
     target: str,
-    settings: Settings,
+    settings: LearningSettings,
     *,
     columns: Sequence[str] | None = None,
     bounds: bool = True,
@@ -359,7 +359,7 @@ def learn_pairs(
     return found
 
 
-def _task(pair: Pair, aim: Target, columns: Sequence[str] | None) -> _Task:
+def _task(pair: TablePair, aim: Target, columns: Sequence[str] | None) -> _Task:
     truth = aim.codes(pair.before)
     if aim.column in pair.released:
         taught = aim.codes(pair.after, pair.attributes.get(aim.column) if pair.matched else None)
@@ -374,7 +374,7 @@ def _task(pair: Pair, aim: Target, columns: Sequence[str] | None) -> _Task:
     return _Task(make_features(pair, aim.column, columns), truth, taught, pair.matched, len(aim.classes))
 
 
-def _check_split(settings: Settings, truth: Codes, aim: Target) -> None:
+def _check_split(settings: LearningSettings, truth: Codes, aim: Target) -> None:
     known = truth[truth != NO_CLASS]
     if settings.protocol == "k-fold" and known.size < settings.folds:
         raise OptionError(
@@ -407,7 +407,7 @@ def _sample(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     return np.sort(np.random.default_rng(0).choice(rows, most, replace=False))
 
 
-def _from_released(task: _Task, settings: Settings, run: int, learner: _Learner) -> _Scores:
+def _from_released(task: _Task, settings: LearningSettings, run: int, learner: _Learner) -> _Scores:
     """Scores of a learner that sees released rows in training and original rows in the test."""
     features = task.features
     predicted = np.full(task.truth.size, NO_CLASS)
@@ -424,7 +424,7 @@ def _from_released(task: _Task, settings: Settings, run: int, learner: _Learner)
     return _scores(task, settings, run, predicted)
 
 
-def _from_original(task: _Task, settings: Settings, run: int, learner: _Learner) -> _Scores:
+def _from_original(task: _Task, settings: LearningSettings, run: int, learner: _Learner) -> _Scores:
     """Scores of a learner that sees the original rows and their true classes."""
     before = task.features.before
     predicted = np.full(task.truth.size, NO_CLASS)
@@ -433,7 +433,7 @@ def _from_original(task: _Task, settings: Settings, run: int, learner: _Learner)
     return _scores(task, settings, run, predicted)
 
 
-def _splits(settings: Settings, truth: Codes, run: int) -> Iterator[tuple[Codes, Codes]]:
+def _splits(settings: LearningSettings, truth: Codes, run: int) -> Iterator[tuple[Codes, Codes]]:
     """Rows to train with and rows to test, once for each fold."""
     if settings.protocol == "first-66%":
         yield _first(truth.size)
@@ -452,7 +452,7 @@ def _first(rows: int) -> tuple[Codes, Codes]:
     return np.arange(cut), np.arange(cut, rows)
 
 
-def _scores(task: _Task, settings: Settings, run: int, predicted: Codes) -> _Scores:
+def _scores(task: _Task, settings: LearningSettings, run: int, predicted: Codes) -> _Scores:
     test = np.concatenate([test for _, test in _splits(settings, task.truth, run)])
     truth, found = task.truth[test], predicted[test]
     f = np.full(task.classes, math.nan)

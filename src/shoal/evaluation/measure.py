@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from shoal.columns import KIND_FACTS, Kind
 from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation import utility
-from shoal.evaluation.learning import CONFIDENCE, Protocol, Settings, check_learner, learn_pairs
+from shoal.evaluation.learning import CONFIDENCE, LearningSettings, Protocol, check_learner, learn_pairs
 from shoal.evaluation.linkage import Linkage, record_linkage
 from shoal.evaluation.measures import computed, mean_sse
 from shoal.evaluation.pair import (
     Column,
     Nominal,
     Ordered,
-    Pair,
+    TablePair,
     columns_of,
     kind_of,
     make_pair,
@@ -63,7 +63,7 @@ def evaluate(
     >>> result.utility["mean_variation"], result.risk["actual_k"], result.utility["sse"]
     (0.0, 2, None)
     """
-    settings = Settings(protocol, folds, runs, trees)
+    settings = LearningSettings(protocol, folds, runs, trees)
     if target is not None:
         check_learner()
     tell = progress or silent
@@ -101,7 +101,7 @@ def is_synthetic(released: Any) -> bool:
     return getattr(getattr(released, "method", None), "stability", None) == "private"
 
 
-def chosen_columns(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]:
+def chosen_columns(pair: TablePair, columns: Sequence[str] | None) -> tuple[str, ...]:
     """The columns to compare: those asked for, or all that can be compared."""
     if columns is None:
         common = tuple(name for name in pair.released if name in pair.before.names and kind_of(pair, name))
@@ -129,7 +129,9 @@ def chosen_columns(pair: Pair, columns: Sequence[str] | None) -> tuple[str, ...]
     return tuple(dict.fromkeys(columns))
 
 
-def skipped_columns(pair: Pair, chosen: tuple[str, ...], columns: Sequence[str] | None) -> dict[str, Message]:
+def skipped_columns(
+    pair: TablePair, chosen: tuple[str, ...], columns: Sequence[str] | None
+) -> dict[str, Message]:
     """Columns of either table that were not measured, with the reason."""
     out: dict[str, Message] = {}
     for name in dict.fromkeys((*pair.before.names, *pair.published.names)):
@@ -267,7 +269,7 @@ def moved(kind: Kind, before: utility.Moments, after: utility.Moments, distance:
 
 
 def _risk(
-    pair: Pair, measured: Sequence[Column], columns: Sequence[str] | None, tell: Progress
+    pair: TablePair, measured: Sequence[Column], columns: Sequence[str] | None, tell: Progress
 ) -> dict[str, Any]:
     tell("linking records", 0, 1)
     names = pair.released if columns is None else tuple(column.name for column in measured)

@@ -50,7 +50,7 @@ Columns = list[NDArray[np.float64]]
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
+class TablePair:
     """The tables to compare.
 
     Attributes:
@@ -81,7 +81,7 @@ class Pair:
         return float(hi) - float(lo)
 
 
-def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
+def make_pair(original: Any, released: Any, same_order: bool = False) -> TablePair:
     """The tables to compare; rows that a release dropped are left out of the original.
 
     Args:
@@ -99,7 +99,7 @@ def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
         published = read(released)
         if same_order and published.n != before.n:
             raise InputError("tables-cannot-same-order", n=before.n, n_2=published.n)
-        return Pair(before, published, published, same_order, published.names, {})
+        return TablePair(before, published, published, same_order, published.names, {})
     if same_order:
         raise OptionError("same-order-two-plain-tables", option="same_order")
     published = read(released.data)
@@ -119,20 +119,22 @@ def make_pair(original: Any, released: Any, same_order: bool = False) -> Pair:
     return replace(bare, before=before, after=aligned, matched=True, matching=matching)
 
 
-def unmatched(before: Table, published: Table, released: Any = None) -> Pair:
+def unmatched(before: Table, published: Table, released: Any = None) -> TablePair:
     """Two tables whose rows have no common order.
 
     Args:
         released: a release, or the bundle of one: what is public about the columns is taken from it.
     """
     if released is None:
-        return Pair(before, published, published, False, published.names, {})
+        return TablePair(before, published, published, False, published.names, {})
     schema = getattr(released, "schema", None)
     # what a release puts into a linked table belongs to no row
     names = tuple(name for name in released.columns if name in published.names)
     attributes = {name: schema[name] for name in names} if schema is not None else {}
     taxonomies = {name: a.tree for name, a in attributes.items() if a.tree is not None}
-    return Pair(before, published, published, False, names, dict(released.domains), attributes, taxonomies)
+    return TablePair(
+        before, published, published, False, names, dict(released.domains), attributes, taxonomies
+    )
 
 
 @internal()
@@ -206,7 +208,7 @@ def missing_count(values: Numbers | Codes, column: Column) -> int:
     return int((values == column.gone if isinstance(column, Nominal) else np.isnan(values)).sum())
 
 
-def kind_of(pair: Pair, name: str) -> Kind | None:
+def kind_of(pair: TablePair, name: str) -> Kind | None:
     """Kind of a column that both tables have; None if they hold different kinds of values."""
     attribute = pair.attributes.get(name)
     if attribute is not None:
@@ -221,7 +223,7 @@ def _incomparable(dtype: Any) -> bool:
     return bool(dtype.is_temporal()) and not KIND_FACTS[stored_kind(dtype)].days
 
 
-def columns_of(pair: Pair, names: Sequence[str]) -> list[Column]:
+def columns_of(pair: TablePair, names: Sequence[str]) -> list[Column]:
     """The columns in the order of their names; each must have a kind."""
     return [
         _ordered(pair, name) if KIND_FACTS[kind_of(pair, name) or "nominal"].ordered else _nominal(pair, name)
@@ -229,7 +231,7 @@ def columns_of(pair: Pair, names: Sequence[str]) -> list[Column]:
     ]
 
 
-def _ordered(pair: Pair, name: str) -> Ordered:
+def _ordered(pair: TablePair, name: str) -> Ordered:
     attribute, kind = pair.attributes.get(name), kind_of(pair, name)
     assert kind is not None
     before = numbers_of(pair.before, name, attribute)
@@ -259,7 +261,7 @@ def _finite(values: Numbers) -> Numbers:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _nominal(pair: Pair, name: str) -> Nominal:
+def _nominal(pair: TablePair, name: str) -> Nominal:
     tables = {"before": pair.before, "published": pair.published}
     if pair.matched:
         tables["after"] = pair.after
@@ -326,7 +328,7 @@ class Features:
     after: NDArray[np.float64]
 
 
-def make_features(pair: Pair, target: str, columns: Sequence[str] | None) -> Features:
+def make_features(pair: TablePair, target: str, columns: Sequence[str] | None) -> Features:
     """The released columns beside the target, as numbers.
 
     Raises:
@@ -344,7 +346,7 @@ def make_features(pair: Pair, target: str, columns: Sequence[str] | None) -> Fea
     return Features(tuple(names), np.column_stack(before), np.column_stack(after))
 
 
-def _both(pair: Pair, name: str) -> tuple[Columns, Columns] | None:
+def _both(pair: TablePair, name: str) -> tuple[Columns, Columns] | None:
     attribute = pair.attributes.get(name)
     if attribute is not None and (attribute.kind_facts.ordered and not attribute.kind_facts.measured):
         after = pair.after.numeric(name) if pair.matched else numbers(pair.after, attribute)
@@ -359,7 +361,7 @@ def _both(pair: Pair, name: str) -> tuple[Columns, Columns] | None:
     return _indicators(pair, name)
 
 
-def _indicators(pair: Pair, name: str) -> tuple[Columns, Columns] | None:
+def _indicators(pair: TablePair, name: str) -> tuple[Columns, Columns] | None:
     """One 0/1 column for each label of the original; None for a column with too many, such as a name."""
     before, after = (table.series(name).to_list() for table in (pair.before, pair.after))
     labels = sorted({str(value) for value in before if value is not None})

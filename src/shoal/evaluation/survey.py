@@ -17,7 +17,7 @@ from shoal import display
 from shoal.columns import texts
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
-from shoal.evaluation.pair import Pair
+from shoal.evaluation.pair import TablePair
 from shoal.io import Table, first_row, read
 from shoal.text import Message
 
@@ -356,7 +356,7 @@ def compared(before: Estimates, after: Estimates) -> list[Compared]:
 
 
 def survey_estimates(
-    pair: Pair, released: Any, columns: Sequence[str], weight: str | None, strata: str | None
+    pair: TablePair, released: Any, columns: Sequence[str], weight: str | None, strata: str | None
 ) -> dict[str, Any] | None:
     """What both tables say about the population; None without a weight.
 
@@ -380,7 +380,7 @@ def survey_estimates(
         return {"weight": named, "strata": list(design), "about": about, "rows": []}
 
 
-def _measured(pair: Pair, columns: Sequence[str]) -> list[str]:
+def _measured(pair: TablePair, columns: Sequence[str]) -> list[str]:
     """The columns of numbers."""
     return [
         name
@@ -389,7 +389,7 @@ def _measured(pair: Pair, columns: Sequence[str]) -> list[str]:
     ]
 
 
-def _shift(pair: Pair, name: str, weight: str, weights: Any) -> float:
+def _shift(pair: TablePair, name: str, weight: str, weights: Any) -> float:
     """How far the weighted average of a column moves, in standard deviations of the weighted original."""
     before, by = pair.before.numeric(name), pair.before.numeric(weight)
     after = pair.published.numeric(name)
@@ -419,7 +419,9 @@ def _strata_of(table: Table, names: Sequence[str]) -> str | list[str] | None:
     return [repr(values) for values in rows]
 
 
-def _side_by_side(pair: Pair, columns: Sequence[str], weight: str, strata: tuple[str, ...]) -> dict[str, Any]:
+def _side_by_side(
+    pair: TablePair, columns: Sequence[str], weight: str, strata: tuple[str, ...]
+) -> dict[str, Any]:
     chosen = [name for name in columns if name not in (weight, *strata)]
     for name in strata:
         pair.before.known(name)

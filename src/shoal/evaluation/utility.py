@@ -339,12 +339,12 @@ def categories(column: Column) -> tuple[Codes, Codes, int]:
     """
     if isinstance(column, Nominal):
         return column.before + 1, column.published + 1, column.size + 1
-    cut = Parts.of(column.kind, column.domain)
+    cut = DomainParts.of(column.kind, column.domain)
     return cut(column.before), cut(column.published), cut.size
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class DomainParts:
     """Equal parts of a domain, and one more for missing values."""
 
     lo: float
@@ -352,7 +352,7 @@ class Parts:
     parts: int
 
     @classmethod
-    def of(cls, kind: Kind, domain: tuple[float, float]) -> Parts:
+    def of(cls, kind: Kind, domain: tuple[float, float]) -> DomainParts:
         lo, hi = domain
         if KIND_FACTS[kind].listed and hi - lo < BINS:
             # one part around each place

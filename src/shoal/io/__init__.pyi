@@ -38,10 +38,10 @@ from shoal.io.folders import stoppable as stoppable
 from shoal.io.folders import unfinished as unfinished
 from shoal.io.folders import unless_done as unless_done
 from shoal.io.formats import FORMATS as FORMATS
-from shoal.io.formats import Asked as Asked
 from shoal.io.formats import Content as Content
 from shoal.io.formats import Format as Format
 from shoal.io.formats import Manner as Manner
+from shoal.io.formats import ReadOptions as ReadOptions
 from shoal.io.formats import find_format as find_format
 from shoal.io.formats import format_of as format_of
 from shoal.io.formats import known_format as known_format

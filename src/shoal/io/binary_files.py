@@ -26,7 +26,7 @@ import numpy as np
 from shoal.errors import InputError, closest, needs_extra
 from shoal.io.cell_types import column_of
 from shoal.io.common import MOST_BYTES, check_zip, most_unpacked, too_much
-from shoal.io.text_files import Cells, Conventions, _opened, _target, cells_of
+from shoal.io.text_files import Conventions, SheetRange, _opened, _target, cells_of
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -430,7 +430,9 @@ def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, Messa
     library()
     check_zip(path)
     cells = (
-        Cells((told.header_row or 1) - 1, 0, None, None, "") if told.range is None else cells_of(told.range)
+        SheetRange((told.header_row or 1) - 1, 0, None, None, "")
+        if told.range is None
+        else cells_of(told.range)
     )
     sheet, rows = _rows(path, told.sheet, cells, values=True)
     while rows and all(cell is None for cell in rows[-1]):
@@ -475,7 +477,7 @@ def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
         book.close()
 
 
-def _rows(path: Path, wanted: str | None, cells: Cells, *, values: bool) -> tuple[str, list[list[Any]]]:
+def _rows(path: Path, wanted: str | None, cells: SheetRange, *, values: bool) -> tuple[str, list[list[Any]]]:
     """The title of the sheet, and its rows inside the cells that hold the table."""
     with _workbook(path, values=values) as book:
         names = [sheet.title for sheet in book.worksheets]
@@ -498,7 +500,7 @@ def _rows(path: Path, wanted: str | None, cells: Cells, *, values: bool) -> tupl
             raise InputError("cannot-read-excel", path=path, reason=reason) from None
 
 
-def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: Cells) -> None:
+def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: SheetRange) -> None:
     """Refuse cells that hold an error, and formulas of which the file keeps no value."""
     for number, row in enumerate(rows):
         for place, cell in enumerate(row):

@@ -153,7 +153,7 @@ def text_array(texts: Sequence[str]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class TypedColumn:
     """A column of cells as values, and what is doubtful about that, if anything."""
 
     values: Any
@@ -162,7 +162,7 @@ class Settled:
 
 def settled(
     values: Any, name: str, conventions: Conventions, na: Sequence[str] = (), date_format: str | None = None
-) -> Settled:
+) -> TypedColumn:
     """The values of a column whose type nobody declared.
 
     Args:
@@ -183,18 +183,18 @@ def settled(
     trimmed = compute.utf8_trim_whitespace(values)
     gaps = compute.is_in(trimmed, value_set=text_array([*EMPTY, *na]).cast(trimmed.type))
     cells = compute.if_else(gaps, pa.nulls(len(trimmed), trimmed.type), trimmed)
-    column = _Column(name, cells, compute.unique(compute.drop_null(cells)))
+    column = _CellColumn(name, cells, compute.unique(compute.drop_null(cells)))
     if not len(column.distinct):
-        return Settled(pa.nulls(len(values)))
+        return TypedColumn(pa.nulls(len(values)))
     for attempt in (_as_dates_in(date_format), _as_numbers, _as_truth, _as_dates):
         found = attempt(column, conventions)
         if found is not None:
             return found
-    return Settled(values, _doubt_about_text(column, conventions))
+    return TypedColumn(values, _doubt_about_text(column, conventions))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Column:
+class _CellColumn:
     name: str
     cells: Any
     distinct: Any
@@ -265,11 +265,11 @@ def thousands_doubt(values: Any, name: str) -> Message | None:
     """The doubt about texts such as 35.000, where nobody said what the point means."""
     from pyarrow import compute
 
-    column = _Column(name, values, compute.unique(compute.drop_null(values)))
+    column = _CellColumn(name, values, compute.unique(compute.drop_null(values)))
     return _two_readings(column, USUAL_SIGNS[0]) if len(column.distinct) else None
 
 
-def _two_readings(column: _Column, mine: Signs) -> Message | None:
+def _two_readings(column: _CellColumn, mine: Signs) -> Message | None:
     """The doubt about numbers that other signs would make other numbers."""
     import pyarrow as pa
     from pyarrow import compute
@@ -299,7 +299,7 @@ def _two_readings(column: _Column, mine: Signs) -> Message | None:
     return None
 
 
-def _as_numbers(column: _Column, conventions: Conventions) -> Settled | None:
+def _as_numbers(column: _CellColumn, conventions: Conventions) -> TypedColumn | None:
     import pyarrow as pa
     from pyarrow import compute
 
@@ -318,21 +318,21 @@ def _as_numbers(column: _Column, conventions: Conventions) -> Settled | None:
     ):
         long = column.any_match(rf"[0-9]{{{_MOST_DIGITS + 1},}}")
         if long is None:
-            return Settled(plain.cast(pa.int64()), doubt)
+            return TypedColumn(plain.cast(pa.int64()), doubt)
         doubt = doubt or column.doubt("too-many-digits", long)
-    return Settled(plain.cast(pa.float64()), doubt)
+    return TypedColumn(plain.cast(pa.float64()), doubt)
 
 
-def _as_truth(column: _Column, conventions: Conventions) -> Settled | None:
+def _as_truth(column: _CellColumn, conventions: Conventions) -> TypedColumn | None:
     import pyarrow as pa
 
     if not column.all_match("true|false|True|False|TRUE|FALSE"):
         return None
-    return Settled(column.converted(lambda text: _TRUTH.get(str(text).lower()), pa.bool_()))
+    return TypedColumn(column.converted(lambda text: _TRUTH.get(str(text).lower()), pa.bool_()))
 
 
-def _as_dates_in(date_format: str | None) -> Callable[[_Column, Conventions], Settled | None]:
-    def attempt(column: _Column, conventions: Conventions) -> Settled | None:
+def _as_dates_in(date_format: str | None) -> Callable[[_CellColumn, Conventions], TypedColumn | None]:
+    def attempt(column: _CellColumn, conventions: Conventions) -> TypedColumn | None:
         """Dates of the format that was told; if most cells are such dates, the others are mistakes."""
         import pyarrow as pa
 
@@ -344,13 +344,13 @@ def _as_dates_in(date_format: str | None) -> Callable[[_Column, Conventions], Se
         if column.share(which) < (_DATES_MIXED if date_format is None else 0.0):
             return None
         if False in which.to_pylist():
-            return Settled(column.cells, _half_dates(column, which, told))
+            return TypedColumn(column.cells, _half_dates(column, which, told))
         return _moments(column, form.read, whole=not form.has_time)
 
     return attempt
 
 
-def _as_dates(column: _Column, conventions: Conventions) -> Settled | None:
+def _as_dates(column: _CellColumn, conventions: Conventions) -> TypedColumn | None:
     """Dates as 1984-05-31, with or without a time behind them."""
     import pyarrow as pa
 
@@ -362,7 +362,7 @@ def _as_dates(column: _Column, conventions: Conventions) -> Settled | None:
     if False in which.to_pylist():
         if column.share(which) < _DATES_MIXED:
             return None
-        return Settled(column.cells, _half_dates(column, which, "YYYY-MM-DD"))
+        return TypedColumn(column.cells, _half_dates(column, which, "YYYY-MM-DD"))
     return _moments(column, datetime.fromisoformat, whole=all(len(text) == 10 for text in texts))
 
 
@@ -374,23 +374,25 @@ def _is_moment(text: str) -> bool:
     return True
 
 
-def _moments(column: _Column, read: Callable[[str], datetime], *, whole: bool) -> Settled:
+def _moments(column: _CellColumn, read: Callable[[str], datetime], *, whole: bool) -> TypedColumn:
     import pyarrow as pa
 
     if whole:
-        return Settled(
+        return TypedColumn(
             column.converted(lambda text: None if text is None else read(text).date(), pa.date32())
         )
-    return Settled(column.converted(lambda text: None if text is None else read(text), pa.timestamp("us")))
+    return TypedColumn(
+        column.converted(lambda text: None if text is None else read(text), pa.timestamp("us"))
+    )
 
 
-def _half_dates(column: _Column, which: Any, form: str) -> Message:
+def _half_dates(column: _CellColumn, which: Any, form: str) -> Message:
     date, other = column.first(which, wanted=True), column.first(which, wanted=False)
     facts = {"row": column.row_of(date), "date": date, "other_row": column.row_of(other)}
     return Message.of("half-dates", column=column.name, form=form, found=_short_text(other), **facts)
 
 
-def _doubt_about_text(column: _Column, conventions: Conventions) -> Message | None:
+def _doubt_about_text(column: _CellColumn, conventions: Conventions) -> Message | None:
     """What makes a column of texts look like one of something else."""
     return (
         _other_signs(column, conventions)
@@ -399,7 +401,7 @@ def _doubt_about_text(column: _Column, conventions: Conventions) -> Message | No
     )
 
 
-def _other_signs(column: _Column, conventions: Conventions) -> Message | None:
+def _other_signs(column: _CellColumn, conventions: Conventions) -> Message | None:
     mine = signs_of(conventions)
     fitting = [signs for signs in USUAL_SIGNS if signs != mine and column.all_match(signs.pattern)]
     if not fitting:
@@ -415,7 +417,7 @@ def _other_signs(column: _Column, conventions: Conventions) -> Message | None:
     return column.doubt(code, text, signs=fitting[0].words)
 
 
-def _other_dates(column: _Column) -> Message | None:
+def _other_dates(column: _CellColumn) -> Message | None:
     import pyarrow as pa
 
     texts = column.distinct.to_pylist()
@@ -443,7 +445,7 @@ def _other_dates(column: _Column) -> Message | None:
     return column.doubt("looks-like-dates", str(texts[0]), form=first.text)
 
 
-def _half_numbers(column: _Column, signs: Signs) -> Message | None:
+def _half_numbers(column: _CellColumn, signs: Signs) -> Message | None:
     which = column.matches(signs.pattern)
     if column.share(which) < _NUMBERS_MIXED:
         return None

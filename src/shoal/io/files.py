@@ -14,10 +14,10 @@ from shoal.io.binary_files import frozen, parquet_files, refuse_logged
 from shoal.io.cell_types import ColumnType, settled
 from shoal.io.formats import (
     FORMATS,
-    Asked,
     Content,
     Format,
     Manner,
+    ReadOptions,
     find_format,
     format_of,
     known_format,
@@ -179,7 +179,7 @@ def _read_path(
 
     kind = _check_file(path)
     try:
-        found = kind.read(path, Asked(types, told))
+        found = kind.read(path, ReadOptions(types, told))
     except ShoalError:
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:

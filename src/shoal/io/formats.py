@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ReadOptions:
     """What a reader is told about a file: declared types by column, and how it is written."""
 
     types: Mapping[str, ColumnType] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Format:
     name: str
     title: str
     suffixes: tuple[str, ...]
-    read: Callable[[Path, Asked], Content]
+    read: Callable[[Path, ReadOptions], Content]
     write: Callable[[pa.Table, Path, Manner], None]
     keeps: str = ""
     typed: bool = False
@@ -94,7 +94,9 @@ class Format:
         return self.suffixes[0]
 
 
-def _read_delimited(path: Path, asked: Asked, *, packing: str = "", usual: str | None = None) -> Content:
+def _read_delimited(
+    path: Path, asked: ReadOptions, *, packing: str = "", usual: str | None = None
+) -> Content:
     from shoal.io.text_files import read_delimited
 
     table, conventions = read_delimited(path, asked.conventions, packing, usual)
@@ -112,7 +114,7 @@ def _write_delimited(
     write_delimited(spelled(table, replace(manner, conventions=conventions)), path, conventions, packing)
 
 
-def _read_json(path: Path, asked: Asked, *, packing: str = "") -> Content:
+def _read_json(path: Path, asked: ReadOptions, *, packing: str = "") -> Content:
     from shoal.io.binary_files import read_json_lines
 
     table, doubts = read_json_lines(path, packing)
@@ -126,7 +128,7 @@ def _write_json(table: pa.Table, path: Path, manner: Manner, *, packing: str = "
     write_json_lines(dates_spelled(table, manner), path, manner.conventions, packing)
 
 
-def _read_parquet(path: Path, asked: Asked) -> Content:
+def _read_parquet(path: Path, asked: ReadOptions) -> Content:
     from shoal.io.binary_files import read_parquet
 
     return Content(read_parquet(path), asked.conventions)
@@ -138,7 +140,7 @@ def _write_parquet(table: pa.Table, path: Path, manner: Manner) -> None:
     write_parquet(table, path)
 
 
-def _read_feather(path: Path, asked: Asked) -> Content:
+def _read_feather(path: Path, asked: ReadOptions) -> Content:
     from shoal.io.binary_files import read_feather
 
     return Content(read_feather(path), asked.conventions)
@@ -150,7 +152,7 @@ def _write_feather(table: pa.Table, path: Path, manner: Manner) -> None:
     write_feather(table, path)
 
 
-def _read_excel(path: Path, asked: Asked) -> Content:
+def _read_excel(path: Path, asked: ReadOptions) -> Content:
     from shoal.io.binary_files import read_excel
 
     table, doubts, conventions = read_excel(path, asked.conventions)
@@ -169,7 +171,7 @@ def _check_excel(names: Sequence[str]) -> None:
     check_size(names)
 
 
-def _read_package(path: Path, asked: Asked, *, source: str) -> Content:
+def _read_package(path: Path, asked: ReadOptions, *, source: str) -> Content:
     from shoal.io.statistical_files import read_package
 
     table, codebook = read_package(path, source, asked.types)

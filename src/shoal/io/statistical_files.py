@@ -469,7 +469,7 @@ def _code(value: Any) -> Code:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Column:
+class _WrittenColumn:
     """One column ready to be written.
 
     Attributes:
@@ -566,7 +566,7 @@ def _without_clock(path: Path, target: str) -> None:
         file.write(moment[:length].ljust(length))
 
 
-def _column_to_write(name: str, values: Any, variable: Variable, source: str, target: str) -> _Column:
+def _column_to_write(name: str, values: Any, variable: Variable, source: str, target: str) -> _WrittenColumn:
     import pyarrow as pa
 
     values = values.combine_chunks()
@@ -599,14 +599,14 @@ def _abroad(variable: Variable) -> Variable:
     )
 
 
-def _text(values: Any, variable: Variable) -> _Column:
+def _text(values: Any, variable: Variable) -> _WrittenColumn:
     # an empty text is how both packages store that there is none
     texts = np.array(values.fill_null("").to_pylist(), dtype=object)
     spans = tuple((lo, hi) for lo, hi in variable.missing if isinstance(lo, str) and not (texts == lo).any())
-    return _Column(texts, missing=spans)
+    return _WrittenColumn(texts, missing=spans)
 
 
-def _coded(values: Any, variable: Variable, target: str) -> _Column:
+def _coded(values: Any, variable: Variable, target: str) -> _WrittenColumn:
     """Texts back to their codes."""
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
@@ -623,16 +623,16 @@ def _coded(values: Any, variable: Variable, target: str) -> _Column:
     place = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
     if words:
         known = np.array([*(codes[text] for text in texts), ""], dtype=object)
-        return _Column(known[place], labels, missing=variable.missing)
+        return _WrittenColumn(known[place], labels, missing=variable.missing)
     numbers = np.array([*(codes[text] for text in texts), np.nan], dtype=np.float64)[place]
     format = _number_format(variable, target)
     if all(isinstance(code, int) and abs(code) <= _LARGEST_LONG for code in every):
         tagged: dict[Code, str] = {**labels, **variable.tags}
-        return _Column(_integers(numbers), tagged, format, variable.missing)
-    return _Column(numbers, labels, format, variable.missing)
+        return _WrittenColumn(_integers(numbers), tagged, format, variable.missing)
+    return _WrittenColumn(numbers, labels, format, variable.missing)
 
 
-def _whole(name: str, values: Any, variable: Variable, target: str) -> _Column:
+def _whole(name: str, values: Any, variable: Variable, target: str) -> _WrittenColumn:
     import pyarrow as pa
 
     if pa.types.is_boolean(values.type):
@@ -645,15 +645,15 @@ def _whole(name: str, values: Any, variable: Variable, target: str) -> _Column:
     if largest > _LARGEST_LONG:
         digits = len(str(largest)) + 1
         wide = f"%{digits}.0f" if target == "stata" else f"F{digits}.0"
-        return _Column(numbers, format=wide, missing=_untouched(variable, numbers))
+        return _WrittenColumn(numbers, format=wide, missing=_untouched(variable, numbers))
     column = _numeric(numbers, variable, target)
     labels: dict[Code, str] = {
         code: label for code, label in column.labels.items() if not isinstance(code, float)
     }
-    return _Column(_integers(numbers), labels, column.format, column.missing)
+    return _WrittenColumn(_integers(numbers), labels, column.format, column.missing)
 
 
-def _numeric(numbers: NDArray[np.float64], variable: Variable, target: str) -> _Column:
+def _numeric(numbers: NDArray[np.float64], variable: Variable, target: str) -> _WrittenColumn:
     missing = _untouched(variable, numbers)
     labels: dict[Code, str] = {
         code: label
@@ -664,10 +664,10 @@ def _numeric(numbers: NDArray[np.float64], variable: Variable, target: str) -> _
         labels = {code: label for code, label in labels.items() if isinstance(code, int)} | dict(
             variable.tags
         )
-    return _Column(numbers, labels, _number_format(variable, target), missing)
+    return _WrittenColumn(numbers, labels, _number_format(variable, target), missing)
 
 
-def _dates(values: Any, variable: Variable, target: str) -> _Column:
+def _dates(values: Any, variable: Variable, target: str) -> _WrittenColumn:
     import pyarrow as pa
 
     family: DateFamily = "day" if pa.types.is_date(values.type) else "instant"
@@ -675,7 +675,7 @@ def _dates(values: Any, variable: Variable, target: str) -> _Column:
     format = variable.format
     if date_family(format, target) != family:
         format = DEFAULT_DATE_FORMATS[target, family]
-    return _Column(numbers, format=format, missing=_untouched(variable, numbers))
+    return _WrittenColumn(numbers, format=format, missing=_untouched(variable, numbers))
 
 
 def _untouched(variable: Variable, numbers: NDArray[np.float64]) -> tuple[tuple[Code, Code], ...]:

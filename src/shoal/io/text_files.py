@@ -218,7 +218,7 @@ class Conventions:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class SheetRange:
     """A rectangle of a sheet: first and last row and column, counted from 0; None where it is open."""
 
     top: int
@@ -228,11 +228,11 @@ class Cells:
     text: str
 
 
-def cells_of(text: str) -> Cells:
+def cells_of(text: str) -> SheetRange:
     """The cells that a range such as B4:F200, or B4: for all from B4 on, names.
 
     >>> cells_of("b4:F200")
-    Cells(top=3, left=1, bottom=199, right=5, text='B4:F200')
+    SheetRange(top=3, left=1, bottom=199, right=5, text='B4:F200')
     """
     found = re.fullmatch(
         r"\s*([A-Za-z]{1,3})([1-9]\d{0,6})\s*:\s*(?:([A-Za-z]{1,3})([1-9]\d{0,6}))?\s*", text
@@ -243,7 +243,7 @@ def cells_of(text: str) -> Cells:
     bottom, right = (None, None) if found[3] is None else (int(found[4]) - 1, _column_number(found[3]))
     if bottom is not None and right is not None and (bottom < top or right < left):
         raise OptionError("range-ends-before-begins", found=text)
-    return Cells(top, left, bottom, right, "".join(text.split()).upper())
+    return SheetRange(top, left, bottom, right, "".join(text.split()).upper())
 
 
 def _column_number(letters: str) -> int:

@@ -19,7 +19,7 @@ from shoal.ledger.entry import (
     SYMBOLS,
     Charge,
     Currency,
-    Entry,
+    LedgerEntry,
     LedgerError,
     OverdrawnError,
     Register,
@@ -203,7 +203,7 @@ class Balance:
         spent = self.persons.get(person, _NOTHING) + epsilon
         return max(_NOTHING, spent - self.largest.get(person[0], _NOTHING))
 
-    def book(self, charge: Entry, added: Fraction) -> None:
+    def book(self, charge: LedgerEntry, added: Fraction) -> None:
         """Take a charge into the total."""
         self.epsilon += added
         if charge.delta:
@@ -290,7 +290,7 @@ class Account:
         _within("the data set", "delta", charge.delta, own.delta, terms.delta_ceiling)
         return added
 
-    def follow(self, entry: Entry) -> None:
+    def follow(self, entry: LedgerEntry) -> None:
         """Check the next entry and take it into account.
 
         Raises:
@@ -307,7 +307,7 @@ class Account:
             self._check_charge(entry)
         self.take(entry)
 
-    def take(self, entry: Entry) -> None:
+    def take(self, entry: LedgerEntry) -> None:
         """Take an entry into account that was checked, or made from this very account."""
         if entry.kind == "terms":
             self.terms = Terms.from_dict(json.loads(entry.content))
@@ -334,7 +334,7 @@ class Account:
             len(self.unanswered),
         )
 
-    def _check_terms(self, entry: Entry) -> None:
+    def _check_terms(self, entry: LedgerEntry) -> None:
         terms = Terms.from_dict(json.loads(entry.content))
         if self.terms is not None and self.terms.neighbours != terms.neighbours:
             raise self._wrong(entry, "entry-changes-neighbours")
@@ -343,7 +343,7 @@ class Account:
         if self.terms is not None and self.terms.currency != terms.currency:
             raise self._wrong(entry, "entry-changes-currency")
 
-    def _check_charge(self, entry: Entry) -> None:
+    def _check_charge(self, entry: LedgerEntry) -> None:
         if min(entry.epsilon, entry.delta, entry.added, entry.added_analyst) < 0:
             raise self._wrong(entry, "entry-gives-back")
         if entry.family:
@@ -360,7 +360,7 @@ class Account:
         except OverdrawnError:
             raise self._wrong(entry, "entry-exceeds-ceiling") from None
 
-    def _allow(self, charge: Charge | Entry, added: Fraction, added_analyst: Fraction) -> None:
+    def _allow(self, charge: Charge | LedgerEntry, added: Fraction, added_analyst: Fraction) -> None:
         terms, own = self._terms(), self.analysts.get(charge.analyst, Balance())
         what = terms.currency
         _within("the analyst", what, added_analyst, own.epsilon, terms.analyst_ceiling(charge.analyst))
@@ -372,7 +372,7 @@ class Account:
             raise LedgerError("data-set-not-registered-ledger", dataset=self.dataset)
         return self.terms
 
-    def _wrong(self, entry: Entry, code: str) -> LedgerError:
+    def _wrong(self, entry: LedgerEntry, code: str) -> LedgerError:
         what = Message(code)
         return LedgerError("the-ledger-is-wrong", number=entry.number, dataset=entry.dataset, what=what)
 

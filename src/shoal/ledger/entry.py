@@ -140,7 +140,7 @@ Operation = Register | Charge | Deposit
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LedgerEntry:
     """A line that is written once.
 
     Attributes:
@@ -195,7 +195,7 @@ class Entry:
         }
 
 
-_SEALED = [field.name for field in fields(Entry) if field.name != "hash"]
+_SEALED = [field.name for field in fields(LedgerEntry) if field.name != "hash"]
 
 
 def seal(values: list[Any]) -> str:

@@ -28,9 +28,9 @@ from shoal.ledger.account import Account, Balance, Standing, Terms
 from shoal.ledger.entry import (
     Charge,
     Deposit,
-    Entry,
     KeyReusedError,
     Kind,
+    LedgerEntry,
     LedgerError,
     Operation,
     QuotaError,
@@ -45,7 +45,7 @@ from shoal.ledger.entry import (
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
-    from shoal.ledger.store import Store
+    from shoal.ledger.store import EntryStore
 
 
 _NOTHING = Fraction(0)
@@ -83,9 +83,9 @@ requested, 0.25 remains, 0.25 is missing.
     >>> ledger.close(); folder.cleanup()
     """
     with needs_extra("server", "the ledger needs"):
-        from shoal.ledger.store import Store
+        from shoal.ledger.store import EntryStore
 
-        store = Store(address, create=create)  # which loads the driver of the database
+        store = EntryStore(address, create=create)  # which loads the driver of the database
     ledger = Ledger(store)
     if check:
         ledger.refresh()
@@ -95,7 +95,7 @@ requested, 0.25 remains, 0.25 is missing.
 class Ledger:
     """An open ledger; safe to share between threads, and between processes that open it by themselves."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: EntryStore) -> None:
         self.store = self._store = store
         self._accounts: dict[str, Account] = {}
         # the newest entry that was ever seen on disk, by data set: a ledger without it is not the same ledger
@@ -116,7 +116,7 @@ class Ledger:
             try:
                 with self._store.writing(datasets) as connection:
                     work = {
-                        name: _Work(self._store, connection, self._caught_up(connection, name))
+                        name: _AccountWork(self._store, connection, self._caught_up(connection, name))
                         for name in datasets
                     }
                     for name in datasets:
@@ -202,20 +202,20 @@ class Ledger:
         with self._store.reading() as connection:
             return self._store.datasets(connection)
 
-    def entries(self, dataset: str, first: int = 1) -> Iterator[Entry]:
+    def entries(self, dataset: str, first: int = 1) -> Iterator[LedgerEntry]:
         """The entries of a data set, oldest first."""
         with self._store.reading() as connection:
             yield from self._store.entries(connection, dataset, first)
 
     def answers(
         self, dataset: str, analyst: str, after: int = 0, limit: int = 100
-    ) -> list[tuple[Entry, Entry | None]]:
+    ) -> list[tuple[LedgerEntry, LedgerEntry | None]]:
         """An analyst's charges after a number with their answers, None where it was not stored."""
         return self.page(dataset, analyst, after, limit)[0]
 
     def page(
         self, dataset: str, analyst: str, after: int, limit: int, most_bytes: int | None = None
-    ) -> tuple[list[tuple[Entry, Entry | None]], bool]:
+    ) -> tuple[list[tuple[LedgerEntry, LedgerEntry | None]], bool]:
         """The same, and whether there may be more.
 
         Args:
@@ -275,15 +275,15 @@ class Ledger:
         return account
 
 
-class _Work:
+class _AccountWork:
     """The part of one transaction that concerns one data set."""
 
-    def __init__(self, store: Store, connection: Connection, account: Account) -> None:
+    def __init__(self, store: EntryStore, connection: Connection, account: Account) -> None:
         self._store, self._connection, self._account = store, connection, account
-        self._by_key: dict[tuple[str, str], Entry] = {}
-        self._answers: dict[int, Entry] = {}
+        self._by_key: dict[tuple[str, str], LedgerEntry] = {}
+        self._answers: dict[int, LedgerEntry] = {}
         self._now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
-        self.written: list[Entry] = []
+        self.written: list[LedgerEntry] = []
 
     def look_up(self, operations: Sequence[Operation]) -> None:
         """Read, in one go, what earlier transactions know about these operations."""
@@ -380,7 +380,7 @@ class _Work:
             raise LedgerError("answer-came-without-charge")
         return Receipt(wanted.dataset, wanted.charge, _NOTHING, False, answer.content, answer.hash)
 
-    def _receipt(self, charge: Entry, *, repeated: bool) -> Receipt:
+    def _receipt(self, charge: LedgerEntry, *, repeated: bool) -> Receipt:
         answer = self._answers.get(charge.number)
         return Receipt(
             charge.dataset,
@@ -405,7 +405,7 @@ class _Work:
         added_analyst: Fraction = _NOTHING,
         person: tuple[str, str] | None = None,
         family: str = "",
-    ) -> Entry:
+    ) -> LedgerEntry:
         account = self._account
         values = (
             account.dataset,
@@ -424,7 +424,7 @@ class _Work:
             content,
             account.head,
         )
-        entry = Entry(*values, hash=seal(list(values)))
+        entry = LedgerEntry(*values, hash=seal(list(values)))
         account.take(entry)
         self.written.append(entry)
         return entry

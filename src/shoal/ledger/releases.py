@@ -18,7 +18,7 @@ from shoal.ledger.entry import (
     Charge,
     Currency,
     Deposit,
-    Entry,
+    LedgerEntry,
     LedgerError,
     Register,
     canonical,
@@ -233,7 +233,7 @@ def _request(candidates: Mapping[str, Sequence[int | str]], epsilon: Fraction) -
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedRelease:
     """A release in the ledger.
 
     Attributes:
@@ -268,7 +268,7 @@ def record_release(
     bought: Tuned | None = None,
     *,
     measured: bool = False,
-) -> Recorded:
+) -> RecordedRelease:
     """Charge a release before it is made, and say what else is known about the same table.
 
     Args:
@@ -316,7 +316,7 @@ def record_release(
     rho = statement.rho if counted else None
     receipt = ledger.charge(Charge(dataset, "", canonical(content), cost, kind="release", rho=rho))
     added = receipt.added if counted else None
-    return Recorded(dataset, receipt.charge, added, terms.currency, tuple(warnings), receipt.head)
+    return RecordedRelease(dataset, receipt.charge, added, terms.currency, tuple(warnings), receipt.head)
 
 
 def releases_in(address: str, dataset: str) -> dict[str, bool]:
@@ -341,7 +341,7 @@ def _other_uses(ledger: Ledger, table: str) -> Iterator[Message]:
             yield from _use(entry, table)
 
 
-def _use(entry: Entry, table: str) -> Iterator[Message]:
+def _use(entry: LedgerEntry, table: str) -> Iterator[Message]:
     if entry.kind == "release":
         earlier = json.loads(entry.content)
         if earlier["table"] == table:

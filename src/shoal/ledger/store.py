@@ -23,7 +23,7 @@ from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from shoal.errors import InputError
-from shoal.ledger.entry import Entry, LedgerError, fraction_of, fraction_text
+from shoal.ledger.entry import LedgerEntry, LedgerError, fraction_of, fraction_text
 from shoal.text import Message
 
 # the database, its write-ahead log, and what its readers and writers share
@@ -233,7 +233,7 @@ _BUSY_MILLISECONDS = 60_000
 _LEAST_ROOM = 16 * 2**20
 
 
-class Store:
+class EntryStore:
     """Durable, serialised access to the entries.
 
     Every transaction that writes excludes all others on the same data sets before it reads: SQLite locks the file
@@ -297,7 +297,7 @@ class Store:
             sa.select(names).where(names.in_(datasets)).order_by(names).with_for_update()
         ).all()
 
-    def append(self, connection: Connection, entries: Sequence[Entry]) -> None:
+    def append(self, connection: Connection, entries: Sequence[LedgerEntry]) -> None:
         """Write new entries; the database itself refuses a number, key or answer that is taken."""
         if not entries:
             return
@@ -308,12 +308,12 @@ class Store:
                 f"INSERT OR IGNORE INTO {dataset_table.name} VALUES (?)", (entries[0].dataset,)
             )
 
-    def entries(self, connection: Connection, dataset: str, first: int = 1) -> Iterator[Entry]:
+    def entries(self, connection: Connection, dataset: str, first: int = 1) -> Iterator[LedgerEntry]:
         """The entries of a data set from a number on, in order."""
         found = self._select(connection, "dataset = ? AND number >= ? ORDER BY number", (dataset, first))
         return map(_entry, found)
 
-    def by_key(self, connection: Connection, dataset: str, keys: Sequence[str]) -> list[Entry]:
+    def by_key(self, connection: Connection, dataset: str, keys: Sequence[str]) -> list[LedgerEntry]:
         """The charges that were made under these keys, by any analyst."""
         if not keys:
             return []
@@ -321,7 +321,7 @@ class Store:
         where = f"dataset = ? AND key <> '' AND key IN ({_marks(keys)})"
         return [_entry(row) for row in self._select(connection, where, (dataset, *keys))]
 
-    def answers(self, connection: Connection, dataset: str, charges: Sequence[int]) -> dict[int, Entry]:
+    def answers(self, connection: Connection, dataset: str, charges: Sequence[int]) -> dict[int, LedgerEntry]:
         """The stored answers to these charges."""
         if not charges:
             return {}
@@ -331,7 +331,7 @@ class Store:
 
     def of_analyst(
         self, connection: Connection, dataset: str, analyst: str, after: int, limit: int
-    ) -> list[Entry]:
+    ) -> list[LedgerEntry]:
         """The analyst's charges after a number, oldest first."""
         where = "dataset = ? AND analyst = ? AND kind = 'charge' AND number > ? ORDER BY number LIMIT ?"
         return [_entry(row) for row in self._select(connection, where, (dataset, analyst, after, limit))]
@@ -392,7 +392,7 @@ def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _row(entry: Entry) -> tuple[Any, ...]:
+def _row(entry: LedgerEntry) -> tuple[Any, ...]:
     """The columns of an entry, in the order of the table."""
     return (
         entry.dataset,
@@ -414,14 +414,14 @@ def _row(entry: Entry) -> tuple[Any, ...]:
     )
 
 
-def _entry(row: Any) -> Entry:
+def _entry(row: Any) -> LedgerEntry:
     dataset, number, kind, at, analyst, key, refers, *amounts, person, family, content, previous, hash_ = row
     try:
         epsilon, delta, added, added_analyst = map(fraction_of, amounts)
         who = tuple(json.loads(person)) if person else None
     except (ValueError, ZeroDivisionError, TypeError, AttributeError, RecursionError):
         raise LedgerError("store-the-ledger-is-broken", number=number, dataset=dataset) from None
-    return Entry(
+    return LedgerEntry(
         dataset,
         number,
         kind,

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from shoal.ledger.account import Account, Standing
-from shoal.ledger.entry import Entry, LedgerError
+from shoal.ledger.entry import LedgerEntry, LedgerError
 from shoal.ledger.ledger import Ledger
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    from shoal.ledger.store import Store
+    from shoal.ledger.store import EntryStore
 
 _Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ChainFinding:
     """A data set whose chain is whole, and which of the known heads it contains."""
 
     standing: Standing
@@ -30,11 +30,11 @@ class Finding:
 class Examination:
     """What is in order, and everything that is not."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[ChainFinding] = field(default_factory=list)
     problems: list[Message] = field(default_factory=list)
 
 
-def verify(ledger: Ledger, heads: Sequence[str] = ()) -> list[Finding]:
+def verify(ledger: Ledger, heads: Sequence[str] = ()) -> list[ChainFinding]:
     """Check the database, then follow every chain from its origin: every hash, every amount, every ceiling.
 
     Args:
@@ -67,9 +67,9 @@ def examine(address: str | Path, heads: Sequence[str] = (), digest: str | None =
     Raises:
         InputError: there is no such ledger.
     """
-    from shoal.ledger.store import Store, digest_of
+    from shoal.ledger.store import EntryStore, digest_of
 
-    store = Store(address, create=False, looking=True)
+    store = EntryStore(address, create=False, looking=True)
     path = Path(store.url.database or "") if store.sqlite else None
     # before the database looks at its file, which might put it in order
     now = None if path is None or digest is None else digest_of(path)
@@ -88,7 +88,7 @@ def examine(address: str | Path, heads: Sequence[str] = (), digest: str | None =
     return found
 
 
-def _examined(store: Store, heads: Sequence[str]) -> Examination:
+def _examined(store: EntryStore, heads: Sequence[str]) -> Examination:
     found, wanted = Examination(), {_plain(head) for head in heads}
     for problem in _attempt(found, Message("look-database"), lambda: _damage(store)) or ():
         found.problems.append(Message.of("ledger-damaged", reason=problem))
@@ -118,25 +118,25 @@ def _attempt(found: Examination, what: Message, look: Callable[[], _Found]) -> _
     return None
 
 
-def _damage(store: Store) -> list[Message]:
+def _damage(store: EntryStore) -> list[Message]:
     with store.reading() as connection:
         return store.damage(connection)
 
 
-def _names(store: Store) -> list[str]:
+def _names(store: EntryStore) -> list[str]:
     with store.reading() as connection:
         return sorted({*store.datasets(connection), *store.registered(connection)})
 
 
-def _follow(store: Store, dataset: str, wanted: set[str]) -> Finding:
+def _follow(store: EntryStore, dataset: str, wanted: set[str]) -> ChainFinding:
     account = Account(dataset)
     seen = tuple(entry.hash for entry in _followed(account, store) if entry.hash in wanted)
     if not account.number:
         raise LedgerError("data-set-lost-all-entries-restore", dataset=dataset)
-    return Finding(account.standing(), seen)
+    return ChainFinding(account.standing(), seen)
 
 
-def _followed(account: Account, store: Store) -> Iterator[Entry]:
+def _followed(account: Account, store: EntryStore) -> Iterator[LedgerEntry]:
     with store.reading() as connection:
         for entry in store.entries(connection, account.dataset):
             account.follow(entry)

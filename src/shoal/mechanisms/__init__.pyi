@@ -40,8 +40,8 @@ from shoal.mechanisms.pairs.measure_pairs import PairCounts as PairCounts
 from shoal.mechanisms.pairs.mechanism import measure_attributes as measure_attributes
 from shoal.mechanisms.pairs.mechanism import pair_positions as pair_positions
 from shoal.mechanisms.pairs.method import PairsDP as PairsDP
-from shoal.mechanisms.pairs.model import Counted as Counted
-from shoal.mechanisms.pairs.model import Measured as Measured
+from shoal.mechanisms.pairs.model import MeasuredMarginals as MeasuredMarginals
+from shoal.mechanisms.pairs.model import RecordSums as RecordSums
 from shoal.mechanisms.pairs.model import counted as counted
 from shoal.mechanisms.pairs.model import measure_pairs as measure_pairs
 from shoal.mechanisms.pairs.sample import Drawing as Drawing
@@ -93,7 +93,7 @@ from shoal.mechanisms.suppression.method import Suppress as Suppress
 from shoal.mechanisms.tree.intervals import Intervals as Intervals
 from shoal.mechanisms.tree.intervals import codes_of as codes_of
 from shoal.mechanisms.tree.intervals import whole_counts as whole_counts
-from shoal.mechanisms.tree.mechanism import Model as Model
+from shoal.mechanisms.tree.mechanism import TreeModel as TreeModel
 from shoal.mechanisms.tree.mechanism import draw_tree_values as draw_tree_values
 from shoal.mechanisms.tree.mechanism import grown as grown
 from shoal.mechanisms.tree.mechanism import leaves_of as leaves_of
@@ -103,6 +103,6 @@ from shoal.mechanisms.tree.mechanism import settle_rows as settle_rows
 from shoal.mechanisms.tree.mechanism import tree_points as tree_points
 from shoal.mechanisms.tree.mechanism import tree_positions as tree_positions
 from shoal.mechanisms.tree.method import TreeDP as TreeDP
-from shoal.mechanisms.tree.sample import Block as Block
-from shoal.mechanisms.tree.sample import Tree as Tree
+from shoal.mechanisms.tree.sample import DrawnTree as DrawnTree
+from shoal.mechanisms.tree.sample import RowBlock as RowBlock
 from shoal.mechanisms.tree.sample import blocks_of as blocks_of

@@ -20,7 +20,7 @@ from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.origin import Outside
 from shoal.partition import (
-    Ends,
+    CornerAxis,
     Partition,
     insensitive_mixed,
     mdav_mixed,
@@ -185,7 +185,7 @@ def _vmdav(group: Group, method: Any) -> Partition:
     return algorithms.vmdav(values, method.size, float(method.gamma), progress=group.progress)
 
 
-def _ends(group: Group, number: int) -> Ends:
+def _ends(group: Group, number: int) -> CornerAxis:
     """One attribute as the distance to the corners of the domain sees it."""
     tree = group.tree(number)
     if tree is None:

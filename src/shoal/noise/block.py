@@ -24,7 +24,7 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise.entropy import Source
 from shoal.noise.entropy import source as source_for
-from shoal.noise.exact import WORD, Choice, Exponentials, Uniforms, enclose_exp, exponentials, joined
+from shoal.noise.exact import WORD, Exponentials, Uniforms, WeightedChoice, enclose_exp, exponentials, joined
 from shoal.noise.scale import LARGEST_NUMERATOR
 from shoal.noise.staircase import Epsilon, check_staircase, discrete_staircase
 
@@ -178,15 +178,15 @@ class Radius:
 
 
 @lru_cache(maxsize=1 << 12)
-def _acceptance(radius: Radius, offset: int) -> Choice:
+def _acceptance(radius: Radius, offset: int) -> WeightedChoice:
     """0 with probability: the weight at this offset over that of the mode, times e for every step of the staircase."""
     stair = max(-((radius.centre - abs(offset)) // radius.reach), 0)
     here, best = volume(radius.groups, radius.mode + offset), volume(radius.groups, radius.mode)
-    return Choice(lambda bits: _cumulative(here, best, radius.epsilon * offset - stair, bits))
+    return WeightedChoice(lambda bits: _cumulative(here, best, radius.epsilon * offset - stair, bits))
 
 
 def _cumulative(here: int, best: int, exponent: Fraction, bits: int) -> tuple[list[int], list[int]]:
-    """Bounds of here · exp(-exponent) and of best, in common units, as `Choice` takes them."""
+    """Bounds of here · exp(-exponent) and of best, in common units, as `WeightedChoice` takes them."""
     # where the two are about as large, so many digits of the factor are 0
     bits += abs(here.bit_length() - best.bit_length())
     below, above = enclose_exp(abs(exponent), bits)

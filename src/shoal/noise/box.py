@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.errors import OptionError
 from shoal.noise.entropy import Source
 from shoal.noise.entropy import source as source_for
-from shoal.noise.exact import Choice, enclose_exp, geometric
+from shoal.noise.exact import WeightedChoice, enclose_exp, geometric
 from shoal.noise.staircase import BLOCK, CONFIDENCE, OPTIMISE, Epsilon, check_staircase
 
 _GRID = 33
@@ -332,7 +332,7 @@ def differences(steps: tuple[int, ...], centre: tuple[int, ...]) -> tuple[int, .
 
 
 @lru_cache(maxsize=256)
-def _order(steps: tuple[int, ...], epsilon: Fraction, centre: tuple[int, ...]) -> Choice:
+def _order(steps: tuple[int, ...], epsilon: Fraction, centre: tuple[int, ...]) -> WeightedChoice:
     """The order r, weighing its difference times (q/(1-q))^r; all weights are multiplied by (1-q)^m."""
     weights = differences(steps, centre)
 
@@ -341,7 +341,7 @@ def _order(steps: tuple[int, ...], epsilon: Fraction, centre: tuple[int, ...]) -
         one = 1 << bits
         return _sums(weights, below, one - above), _sums(weights, above, one - below)
 
-    return Choice(bounds)
+    return WeightedChoice(bounds)
 
 
 def _sums(weights: tuple[int, ...], q: int, rest: int) -> list[int]:

@@ -123,7 +123,7 @@ def geometric_exp(n: int, source: Source) -> NDArray[np.int64]:
     return count
 
 
-class Choice:
+class WeightedChoice:
     """Components 0, 1, ... drawn with probabilities proportional to real weights, of which only bounds are known.
 
     Args:
@@ -131,7 +131,7 @@ class Choice:
             first may be 0, and none but the last the total.
 
     >>> from shoal.noise.entropy import Seeded
-    >>> fair = Choice(lambda bits: ([1, 2], [1, 2]))
+    >>> fair = WeightedChoice(lambda bits: ([1, 2], [1, 2]))
     >>> sorted(set(fair.draw(100, Seeded(1)).tolist()))
     [0, 1]
     """
@@ -209,7 +209,7 @@ def enclose_exp(x: Fraction, bits: int) -> tuple[int, int]:
 
 
 @lru_cache(maxsize=1024)
-def exp_coin(x: Fraction) -> Choice:
+def exp_coin(x: Fraction) -> WeightedChoice:
     """1 with probability exp(-x), otherwise 0."""
 
     def bounds(bits: int) -> tuple[list[int], list[int]]:
@@ -217,11 +217,11 @@ def exp_coin(x: Fraction) -> Choice:
         one = 1 << bits
         return [one - above, one], [one - below, one]
 
-    return Choice(bounds)
+    return WeightedChoice(bounds)
 
 
 @lru_cache(maxsize=1024)
-def logistic_coin(x: Fraction) -> Choice:
+def logistic_coin(x: Fraction) -> WeightedChoice:
     """1 with probability exp(-x) / (1 + exp(-x)), otherwise 0."""
 
     def bounds(bits: int) -> tuple[list[int], list[int]]:
@@ -229,7 +229,7 @@ def logistic_coin(x: Fraction) -> Choice:
         one = 1 << bits
         return [one, one + below], [one, one + above]
 
-    return Choice(bounds)
+    return WeightedChoice(bounds)
 
 
 def geometric(rate: Fraction, n: int, source: Source) -> NDArray[np.int64]:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.errors import OptionError, closest
 from shoal.noise.entropy import Shape, Source
 from shoal.noise.entropy import source as source_for
-from shoal.noise.exact import Choice, enclose_exp, geometric
+from shoal.noise.exact import WeightedChoice, enclose_exp, geometric
 from shoal.noise.scale import LARGEST_NUMERATOR, parse_epsilon, shown
 
 OPTIMISE = ("variance", "interval")
@@ -278,7 +278,7 @@ def _whole(name: str, value: Any) -> int:
 
 
 @lru_cache(maxsize=256)
-def _outside(steps: int, epsilon: Fraction, centre: int) -> Choice:
+def _outside(steps: int, epsilon: Fraction, centre: int) -> WeightedChoice:
     """1 for a draw outside the centre. The centre weighs 2d+1, all that is outside 2D·q/(1-q), with q = exp(-ε)."""
 
     def bounds(bits: int) -> tuple[list[int], list[int]]:
@@ -286,7 +286,7 @@ def _outside(steps: int, epsilon: Fraction, centre: int) -> Choice:
         inside = (2 * centre + 1) * ((1 << bits) - above), (2 * centre + 1) * ((1 << bits) - below)
         return [inside[0], inside[0] + 2 * steps * below], [inside[1], inside[1] + 2 * steps * above]
 
-    return Choice(bounds)
+    return WeightedChoice(bounds)
 
 
 def _draw(steps: int, epsilon: Fraction, centre: int, n: int, source: Source) -> NDArray[np.int64]:

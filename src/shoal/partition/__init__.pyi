@@ -31,7 +31,7 @@ from shoal.partition.insensitive_groups import CORNER_RULES as CORNER_RULES
 from shoal.partition.insensitive_groups import ORDERS as ORDERS
 from shoal.partition.insensitive_groups import insensitive as insensitive
 from shoal.partition.insensitive_groups import insensitive_mixed as insensitive_mixed
-from shoal.partition.multivariate import Ends as Ends
+from shoal.partition.multivariate import CornerAxis as CornerAxis
 from shoal.partition.multivariate import mdav as mdav
 from shoal.partition.multivariate import mdav_mixed as mdav_mixed
 from shoal.partition.multivariate import nominal_ends as nominal_ends

@@ -39,7 +39,7 @@ SHELL_RUN = 8
 
 
 @internal()
-class Tree(NamedTuple):
+class SearchTree(NamedTuple):
     """Everything the searches read; all arrays are changed in place when records leave."""
 
     values: Floats  # (leaves, d + 1, LEAF): the attributes, and the distance to the reference
@@ -77,7 +77,7 @@ def smallest_record(least: Integers, child: Integers, parent: Integers, node: in
 
 
 @njit(nogil=True)
-def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_index: Integers) -> None:
+def nearest(tree: SearchTree, scratch: Scratch, point: Floats, heap: Floats, heap_index: Integers) -> None:
     """Fill the heap with the records nearest to a point, equal distances by lowest index."""
     want = heap.size
     if want == 0:
@@ -132,7 +132,7 @@ def nearest(tree: Tree, scratch: Scratch, point: Floats, heap: Floats, heap_inde
 
 
 @njit(nogil=True)
-def farthest(tree: Tree, scratch: Scratch, point: Floats) -> int:
+def farthest(tree: SearchTree, scratch: Scratch, point: Floats) -> int:
     """The record farthest from a point, equal distances by lowest index."""
     best, best_index = -1.0, NO_INDEX
     values, record, live, low, high, least, child, parent, _, reference, _, _ = tree
@@ -181,7 +181,7 @@ def farthest(tree: Tree, scratch: Scratch, point: Floats) -> int:
 
 
 @njit(nogil=True)
-def delete(tree: Tree, gone: Integers, cut: Floats, sums: Floats, leaves: Integers) -> None:
+def delete(tree: SearchTree, gone: Integers, cut: Floats, sums: Floats, leaves: Integers) -> None:
     """Take records out of the sums and of their leaves, written to `leaves`; boxes stay as they are."""
     values, record, live, _, _, _, _, _, place, _, _, _ = tree
     for t in range(gone.size):
@@ -203,7 +203,7 @@ def delete(tree: Tree, gone: Integers, cut: Floats, sums: Floats, leaves: Intege
 
 
 @njit(nogil=True)
-def close_boxes(tree: Tree, leaves: Integers, queue: Integers, stamp: int) -> None:
+def close_boxes(tree: SearchTree, leaves: Integers, queue: Integers, stamp: int) -> None:
     """Fit boxes upward from changed leaves, stopping where a box did not change.
 
     Args:
@@ -368,7 +368,7 @@ def order_rows(rows: Floats, index: Integers, run: int) -> None:
 
 
 @cached
-def live_rows(tree: Tree, rows: Floats, index: Integers) -> int:
+def live_rows(tree: SearchTree, rows: Floats, index: Integers) -> int:
     """Copy the live records out in the order of the leaves; returns their number."""
     values, record, live, _, _, _, _, _, _, _, _, _ = tree
     at = 0
@@ -382,7 +382,7 @@ def live_rows(tree: Tree, rows: Floats, index: Integers) -> int:
 
 
 @cached
-def fill(tree: Tree, rows: Floats, index: Integers) -> None:
+def fill(tree: SearchTree, rows: Floats, index: Integers) -> None:
     """Put ordered rows into the leaves and fit all boxes."""
     values, record, live, _, _, _, _, _, place, reference, _, _ = tree
     n, d = rows.shape
@@ -403,7 +403,9 @@ def fill(tree: Tree, rows: Floats, index: Integers) -> None:
 
 
 @njit(nogil=True)
-def build_shell(tree: Tree, shell: Shell, centre: Floats, alive: int, key: Floats, index: Integers) -> None:
+def build_shell(
+    tree: SearchTree, shell: Shell, centre: Floats, alive: int, key: Floats, index: Integers
+) -> None:
     """List the outermost sixteenth of the live records, farthest from a centre first.
 
     Args:
@@ -507,7 +509,7 @@ def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
 
 
 @njit(nogil=True)
-def farthest_from_mean(tree: Tree, scratch: Scratch, shell: Shell, task: Task, alive: int) -> int:
+def farthest_from_mean(tree: SearchTree, scratch: Scratch, shell: Shell, task: Task, alive: int) -> int:
     """The live record farthest from the centre, from the shell if possible and from the tree otherwise."""
     centre = task.centre
     mean(task.sums, alive, centre)
@@ -524,7 +526,7 @@ def farthest_from_mean(tree: Tree, scratch: Scratch, shell: Shell, task: Task, a
 
 
 @njit(nogil=True)
-def take_cluster(tree: Tree, scratch: Scratch, task: Task, pole: int, cluster: int) -> None:
+def take_cluster(tree: SearchTree, scratch: Scratch, task: Task, pole: int, cluster: int) -> None:
     """Remove a pole and its nearest records from the tree and give them a cluster number."""
     X, labels, cut, sums, _, heap, members, leaves, queue, _, _ = task
     members[0] = pole
@@ -538,7 +540,7 @@ def take_cluster(tree: Tree, scratch: Scratch, task: Task, pole: int, cluster: i
 
 @cached
 def rounds(
-    owned_tree: Tree,
+    owned_tree: SearchTree,
     owned_scratch: Scratch,
     owned_shell: Shell,
     owned_task: Task,

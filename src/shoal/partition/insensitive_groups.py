@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.errors import OptionError, closest
 from shoal.partition.base import Partition, as_matrix, check_k, stable_order
-from shoal.partition.multivariate import Ends, distance_unit, numeric_ends, squared
+from shoal.partition.multivariate import CornerAxis, distance_unit, numeric_ends, squared
 from shoal.partition.reference import Progress
 from shoal.partition.univariate import ranking
 
@@ -143,7 +143,7 @@ def insensitive(
 
 
 def insensitive_mixed(
-    ends: Sequence[Ends],
+    ends: Sequence[CornerAxis],
     k: int,
     *,
     order: str = "corners",
@@ -169,7 +169,7 @@ def insensitive_mixed(
     sequence = corner_sequence(len(ends), corners)
     # among equal distances the lowest number wins, so records are numbered in the order of their values
     by_value = np.lexsort([one.values for one in reversed(ends)])
-    remaining = _Remaining(ends, by_value)
+    remaining = _RemainingCorners(ends, by_value)
     if order == "single":
         found = _from_both_ends(remaining, least)
     else:
@@ -182,14 +182,14 @@ def insensitive_mixed(
     return Partition(labels, np.bincount(labels))
 
 
-class _Remaining:
+class _RemainingCorners:
     """The records not yet in a cluster, with their squared distances to the corners.
 
     The distance to a corner is that to the low corner plus what each attribute at its high end changes. All of
     them are whole numbers, so it does not matter in which order they are added.
     """
 
-    def __init__(self, ends: Sequence[Ends], by_value: NDArray[np.int64]) -> None:
+    def __init__(self, ends: Sequence[CornerAxis], by_value: NDArray[np.int64]) -> None:
         n, bits = by_value.size, distance_unit(ends)
         self.number = np.arange(n)
         self.place = np.arange(n)
@@ -245,14 +245,14 @@ class _Remaining:
             self.place[self.number] = np.arange(keep.size)
 
 
-def _from_both_ends(remaining: _Remaining, k: int) -> NDArray[np.int64]:
+def _from_both_ends(remaining: _RemainingCorners, k: int) -> NDArray[np.int64]:
     ranks = np.empty(remaining.count, dtype=np.int64)
     ranks[remaining.nearest(0, remaining.count)] = np.arange(remaining.count)
     return ranking(ranks, k, "middle").labels
 
 
 def _from_corners(
-    remaining: _Remaining, k: int, sequence: Sequence[int], progress: Progress | None
+    remaining: _RemainingCorners, k: int, sequence: Sequence[int], progress: Progress | None
 ) -> NDArray[np.int64]:
     """Cluster numbers of all records; `sequence` holds at most one corner for each cluster but the last."""
     n = remaining.count

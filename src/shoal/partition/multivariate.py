@@ -183,7 +183,7 @@ def mdav_mixed(
     n = found[0].size if numbers is None else as_matrix(numbers).shape[0]
     matrix = np.zeros((n, 0)) if numbers is None else as_matrix(numbers)
     check_k(k, n)
-    work = _Remaining(
+    work = _RemainingMixed(
         np.arange(n), np.ascontiguousarray(matrix.T), found, [_Concepts(tree) for tree in trees]
     )
     labels = np.empty(n, dtype=np.int64)
@@ -202,7 +202,7 @@ def mdav_mixed(
     return Partition(labels, np.bincount(labels, minlength=cluster + 1).astype(np.int64))
 
 
-class _Remaining:
+class _RemainingMixed:
     """The records without a cluster yet, held together so that every pass is over contiguous numbers."""
 
     def __init__(
@@ -247,7 +247,7 @@ class _Remaining:
         self.members, self.numbers = self.members[keep], self.numbers[:, keep]
 
 
-def _take(work: _Remaining, distances: Matrix, k: int, labels: Codes, cluster: int) -> int:
+def _take(work: _RemainingMixed, distances: Matrix, k: int, labels: Codes, cluster: int) -> int:
     """Give the k nearest records the next cluster; ties go to the lowest record."""
     # records stand in input order, so that a stable choice among the nearest is a choice by index
     bound = np.partition(distances, k - 1)[k - 1]
@@ -261,7 +261,7 @@ def _take(work: _Remaining, distances: Matrix, k: int, labels: Codes, cluster: i
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Ends:
+class CornerAxis:
     """One attribute as the distance to a corner sees it.
 
     Attributes:
@@ -277,7 +277,7 @@ class Ends:
     reach: float = 1.0
 
 
-def numeric_ends(values: ArrayLike, lo: float, hi: float) -> Ends:
+def numeric_ends(values: ArrayLike, lo: float, hi: float) -> CornerAxis:
     """Numbers inside their public domain [lo, hi].
 
     >>> ends = numeric_ends([0, 3, 10], 0, 10)
@@ -293,10 +293,10 @@ def numeric_ends(values: ArrayLike, lo: float, hi: float) -> Ends:
         row = int(np.flatnonzero(outside)[0])
         raise InputError("row-outside-domain", row=row + 1, found=numbers[row], lo=lo, hi=hi)
     width = hi - lo
-    return Ends(numbers, (numbers - lo) / width, (hi - numbers) / width)
+    return CornerAxis(numbers, (numbers - lo) / width, (hi - numbers) / width)
 
 
-def nominal_ends(codes: ArrayLike, to_low: ArrayLike, to_high: ArrayLike, between: float) -> Ends:
+def nominal_ends(codes: ArrayLike, to_low: ArrayLike, to_high: ArrayLike, between: float) -> CornerAxis:
     """Values of a finite public domain, numbered, with the distances of all its values to either end.
 
     Args:
@@ -317,10 +317,10 @@ def nominal_ends(codes: ArrayLike, to_low: ArrayLike, to_high: ArrayLike, betwee
         raise InputError("row-code-domain-values-0", row=row + 1, found=numbers[row], most=low.size - 1)
     unit = between if between > 0 else 1.0
     reach = float(max(low.max(), high.max())) / unit
-    return Ends(numbers, (low / unit)[numbers], (high / unit)[numbers], reach)
+    return CornerAxis(numbers, (low / unit)[numbers], (high / unit)[numbers], reach)
 
 
-def distance_unit(ends: Sequence[Ends]) -> int:
+def distance_unit(ends: Sequence[CornerAxis]) -> int:
     """How many bits of a squared distance are kept behind the point: as many as sums over all attributes allow.
 
     >>> distance_unit([numeric_ends([1], 0, 2)] * 4)

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from shoal.partition import _kernels_brute as kernels
 from shoal.partition._kernels_brute import NO_INDEX
-from shoal.partition._kernels_tree import Scratch, Shell, Task, Tree, fill, live_rows, order_rows, rounds
+from shoal.partition._kernels_tree import (
+    Scratch,
+    SearchTree,
+    Shell,
+    Task,
+    fill,
+    live_rows,
+    order_rows,
+    rounds,
+)
 from shoal.partition._kernels_vector import FAN, LEAF
 from shoal.partition.reference import Progress, cutters, pieces_sum, rounded
 
@@ -29,7 +38,7 @@ BREATH = 0.2
 VALUES_PER_THREAD = 500_000
 
 
-def _empty_tree(records: int, place: NDArray[np.int64], reference: NDArray[np.float64]) -> Tree:
+def _empty_tree(records: int, place: NDArray[np.int64], reference: NDArray[np.float64]) -> SearchTree:
     """Leaves and groups for a number of records, all empty."""
     d = reference.size
     leaves = -(-records // (LEAF * FAN)) * FAN
@@ -45,7 +54,7 @@ def _empty_tree(records: int, place: NDArray[np.int64], reference: NDArray[np.fl
         if level > 0:
             parent[below:offset] = offset + np.arange(offset - below) // FAN
         below, offset = offset, offset + width
-    return Tree(
+    return SearchTree(
         values=np.zeros((leaves, d + 1, LEAF)),
         record=np.zeros((leaves, LEAF), dtype=np.int64),
         live=np.zeros(leaves, dtype=np.int64),
@@ -176,7 +185,7 @@ class _Share:
         self.farthest = (best, best_index)
 
 
-class _Remaining:
+class _RemainingShares:
     """All shares together: searches run in every share, their findings are merged by (distance, index)."""
 
     def __init__(
@@ -265,7 +274,7 @@ def mdav_brute(
     cluster = int(labels.max()) + 1
     shares = max(1, min(threads, alive.size * d // VALUES_PER_THREAD))
     with ThreadPoolExecutor(shares - 1) if shares > 1 else nullcontext() as pool:
-        remaining = _Remaining(X, alive, k, shares, pool)
+        remaining = _RemainingShares(X, alive, k, shares, pool)
         while remaining.count >= 3 * k:
             first = remaining.farthest(remaining.mean())
             members, second = remaining.take_cluster(first)

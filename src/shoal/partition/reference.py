@@ -76,7 +76,7 @@ def squared_distances(columns: NDArray[np.float64], point: NDArray[np.float64]) 
     return total
 
 
-class _Remaining:
+class _RemainingByIndex:
     """The records not yet in a cluster, in index order; the dead are marked, then swept out."""
 
     def __init__(self, columns: NDArray[np.float64]) -> None:
@@ -124,7 +124,7 @@ def mdav_numpy(X: NDArray[np.float64], k: int, progress: Progress | None = None)
     """Cluster number of each record, in order of creation."""
     n = X.shape[0]
     labels = np.empty(n, dtype=np.int64)
-    remaining = _Remaining(np.ascontiguousarray(X.T))
+    remaining = _RemainingByIndex(np.ascontiguousarray(X.T))
     cluster = 0
 
     def cut_off(pole: int) -> None:

@@ -1,7 +1,7 @@
 from shoal.privacy.accountant import SPLITS as SPLITS
 from shoal.privacy.accountant import Accountant as Accountant
+from shoal.privacy.accountant import AccountEntry as AccountEntry
 from shoal.privacy.accountant import Adjacency as Adjacency
-from shoal.privacy.accountant import Charge as Charge
 from shoal.privacy.accountant import Currency as Currency
 from shoal.privacy.accountant import OverspendError as OverspendError
 from shoal.privacy.accountant import Parallel as Parallel

@@ -72,7 +72,7 @@ class OverspendError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class AccountEntry:
     """One entry of an account.
 
     Attributes:
@@ -111,7 +111,7 @@ class Spend:
 
     __slots__ = ("_source", "_taken", "charge")
 
-    def __init__(self, charge: Charge, source: Source) -> None:
+    def __init__(self, charge: AccountEntry, source: Source) -> None:
         self.charge = charge
         self._source, self._taken = source, False
 
@@ -152,7 +152,7 @@ class Accountant:
     currency: Currency = Currency.EPSILON
     adjacency: Adjacency = Adjacency.REPLACE_ONE
     unit: str = "row"
-    charges: list[Charge] = field(default_factory=list)
+    charges: list[AccountEntry] = field(default_factory=list)
     uses: list[str] = field(default_factory=list)
 
     @classmethod
@@ -200,11 +200,11 @@ class Accountant:
         Raises:
             OverspendError: nothing is reserved for it, or less than it costs.
         """
-        charge = Charge(purpose, what or purpose, amount, over, touched)
+        charge = AccountEntry(purpose, what or purpose, amount, over, touched)
         self._charge(charge)
         return Spend(charge, self.source)
 
-    def _charge(self, charge: Charge) -> None:
+    def _charge(self, charge: AccountEntry) -> None:
         if charge.amount <= 0 or charge.touched < 1:
             raise OverspendError(f"'{charge.what}' costs {charge.cost}")
         left = self.left(charge.purpose)
@@ -239,7 +239,7 @@ class Accountant:
         """
         amounts = self.unspent() if purposes is None else dict(purposes)
         for purpose, amount in amounts.items():
-            self._charge(Charge(purpose, purpose, amount, over))
+            self._charge(AccountEntry(purpose, purpose, amount, over))
         return Parallel(over, amounts, self.currency, self.adjacency, self.unit, self.source)
 
     def free(self, why: str) -> Source:

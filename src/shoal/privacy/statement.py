@@ -53,7 +53,7 @@ NOTHING_RECORDED = Message("nothing-recorded")
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class StatementParts:
     """The three parts.
 
     Attributes:
@@ -67,12 +67,12 @@ class Parts:
     recorded: tuple[str, ...]
 
 
-def three_parts(statement: Mapping[str, Any]) -> Parts:
+def three_parts(statement: Mapping[str, Any]) -> StatementParts:
     """The parts of a statement as readers see them."""
     declared = statement["declared"]
     phrases = (*_by_column(declared["facts"]), *_publication(declared["publication"]))
     recorded = tuple(recorded_words(one["code"], one["facts"]) for one in statement["recorded"])
-    return Parts(
+    return StatementParts(
         tuple(
             (str(Message(f"part-{code}")), str(value)) for code, value in computed_values(statement).items()
         ),

@@ -94,7 +94,7 @@ MOST_RANGE_ERROR = 0.25
 MOST_SHARE_ERROR = 0.1
 
 
-class Part(StrEnum):
+class StatementPart(StrEnum):
     """The part of a statement that a rule looks at."""
 
     COMPUTED = "computed"
@@ -113,7 +113,7 @@ class Rule:
     """
 
     level: Level
-    part: Part
+    part: StatementPart
     facts: Facts = field(default_factory=dict)
 
 
@@ -446,33 +446,33 @@ _WORDED: Mapping[str, Callable[[Facts], Message]] = {
     "original-records": _original_records,
 }
 RULES: Mapping[str, Rule] = {
-    "no-guarantee": Rule("red", Part.COMPUTED),
-    "seeded": Rule("red", Part.COMPUTED),
-    "not-clipped": Rule("red", Part.COMPUTED),
-    "epsilon-too-large": Rule("red", Part.COMPUTED),
-    "delta-too-large": Rule("red", Part.COMPUTED, {"limit": float(MOST_DELTA)}),
-    DATA_DEPENDENT: Rule("red", Part.RECORDED),
-    "unknown": Rule("red", Part.COMPUTED),
-    "groups-of-rows": Rule("amber", Part.COMPUTED),
-    "small-group": Rule("amber", Part.COMPUTED, {"limit": SMALL_CROWD}),
-    "groups-public": Rule("amber", Part.COMPUTED),
-    "epsilon-overridden": Rule("amber", Part.DECLARED),
-    "epsilon-weak": Rule("amber", Part.COMPUTED, {"limit": STRONG_EPSILON}),
-    "delta-large": Rule("amber", Part.COMPUTED, {"limit": LARGE_DELTA}),
+    "no-guarantee": Rule("red", StatementPart.COMPUTED),
+    "seeded": Rule("red", StatementPart.COMPUTED),
+    "not-clipped": Rule("red", StatementPart.COMPUTED),
+    "epsilon-too-large": Rule("red", StatementPart.COMPUTED),
+    "delta-too-large": Rule("red", StatementPart.COMPUTED, {"limit": float(MOST_DELTA)}),
+    DATA_DEPENDENT: Rule("red", StatementPart.RECORDED),
+    "unknown": Rule("red", StatementPart.COMPUTED),
+    "groups-of-rows": Rule("amber", StatementPart.COMPUTED),
+    "small-group": Rule("amber", StatementPart.COMPUTED, {"limit": SMALL_CROWD}),
+    "groups-public": Rule("amber", StatementPart.COMPUTED),
+    "epsilon-overridden": Rule("amber", StatementPart.DECLARED),
+    "epsilon-weak": Rule("amber", StatementPart.COMPUTED, {"limit": STRONG_EPSILON}),
+    "delta-large": Rule("amber", StatementPart.COMPUTED, {"limit": LARGE_DELTA}),
     "noise-dominates": Rule(
-        "amber", Part.COMPUTED, {"range_limit": MOST_RANGE_ERROR, "share_limit": MOST_SHARE_ERROR}
+        "amber", StatementPart.COMPUTED, {"range_limit": MOST_RANGE_ERROR, "share_limit": MOST_SHARE_ERROR}
     ),
-    "relations-not-measured": Rule("amber", Part.COMPUTED),
-    "error-not-assessed": Rule("amber", Part.COMPUTED),
-    "data-dependent-table": Rule("amber", Part.RECORDED),
-    "column-viewed": Rule("amber", Part.RECORDED),
-    "earlier-releases": Rule("amber", Part.RECORDED),
-    "settings-changed": Rule("amber", Part.RECORDED),
-    "same-records": Rule("amber", Part.RECORDED),
-    "records-measured": Rule("amber", Part.RECORDED),
-    "rehearsed-on-records": Rule("amber", Part.RECORDED),
-    "original-records": Rule("green", Part.COMPUTED),
-    "epsilon-strong": Rule("green", Part.COMPUTED, {"limit": STRONG_EPSILON}),
+    "relations-not-measured": Rule("amber", StatementPart.COMPUTED),
+    "error-not-assessed": Rule("amber", StatementPart.COMPUTED),
+    "data-dependent-table": Rule("amber", StatementPart.RECORDED),
+    "column-viewed": Rule("amber", StatementPart.RECORDED),
+    "earlier-releases": Rule("amber", StatementPart.RECORDED),
+    "settings-changed": Rule("amber", StatementPart.RECORDED),
+    "same-records": Rule("amber", StatementPart.RECORDED),
+    "records-measured": Rule("amber", StatementPart.RECORDED),
+    "rehearsed-on-records": Rule("amber", StatementPart.RECORDED),
+    "original-records": Rule("green", StatementPart.COMPUTED),
+    "epsilon-strong": Rule("green", StatementPart.COMPUTED, {"limit": STRONG_EPSILON}),
 }
 
 

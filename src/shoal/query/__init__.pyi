@@ -1,7 +1,7 @@
 from shoal.query.client import Client as Client
 from shoal.query.client import Reply as Reply
 from shoal.query.server.folder import TOKENS_FILE as TOKENS_FILE
-from shoal.query.server.folder import Settings as Settings
+from shoal.query.server.folder import DatasetSettings as DatasetSettings
 from shoal.query.server.folder import write_dataset as write_dataset
 from shoal.query.server.guard import Limits as Limits
 from shoal.query.server.run import bound_socket as bound_socket

@@ -29,7 +29,7 @@ from shoal.noise import (
     single_laplace,
 )
 from shoal.privacy import Accountant
-from shoal.query.facts import MISSING, Facts, QueryTable
+from shoal.query.facts import MISSING, DatasetFacts, QueryTable
 from shoal.query.where import EDGE, Offer, Where, as_list, as_text, matching, place
 from shoal.text import Message
 
@@ -167,7 +167,7 @@ class Blur:
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class HistogramCells:
     """Cells of a histogram that have no record in common.
 
     Attributes:
@@ -195,7 +195,7 @@ class Cells:
         return found
 
 
-def cells_of(facts: Facts, options: dict[str, Any]) -> Cells:
+def cells_of(facts: DatasetFacts, options: dict[str, Any]) -> HistogramCells:
     """The cells that a query names: edges of bins, single values, or nothing for all values of an order."""
     attribute = facts.attribute(options["column"])
     if attribute.role in ("identifier", "unit"):
@@ -213,17 +213,17 @@ def cells_of(facts: Facts, options: dict[str, Any]) -> Cells:
     if len(set(labels)) < len(labels):
         raise OptionError("cells-names-value-twice", option="cells")
     if not facts.has_lattice(attribute):
-        return Cells(attribute.name, labels, labels=labels)
+        return HistogramCells(attribute.name, labels, labels=labels)
     lattice = facts.lattice(attribute.name)
     points = [place(attribute, lattice, label) for label in labels]
     if len(set(points)) < len(points):
         raise OptionError("cells-names-value-twice", option="cells")
     if any(point.denominator != 1 or not 0 <= point <= lattice.steps for point in points):
         raise OptionError("cells-values-domain", option="cells")
-    return Cells(attribute.name, labels, tuple((int(point), int(point)) for point in points))
+    return HistogramCells(attribute.name, labels, tuple((int(point), int(point)) for point in points))
 
 
-def _bins(facts: Facts, attribute: Attribute, raw: Any) -> Cells:
+def _bins(facts: DatasetFacts, attribute: Attribute, raw: Any) -> HistogramCells:
     """A bin starts at its lower edge; the last one includes its upper edge."""
     if not facts.has_lattice(attribute):
         raise OptionError("column-labels-without-order", column=attribute.name)
@@ -238,7 +238,7 @@ def _bins(facts: Facts, attribute: Attribute, raw: Any) -> Cells:
     names[-1] = names[-1][:-1] + "]"
     # an empty bin ends right before its start
     bounds = [(start, max(stop, start - 1)) for start, stop in zip(starts, stops, strict=False)]
-    return Cells(attribute.name, tuple(names), tuple(bounds))
+    return HistogramCells(attribute.name, tuple(names), tuple(bounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class Linear:
     where: Where | None = None
     complete: bool = False
 
-    def sensitivity(self, facts: Facts) -> int:
+    def sensitivity(self, facts: DatasetFacts) -> int:
         """How far one record moves the sum, in units.
 
         A record adds a number between low and high, or nothing (0). Replaced, it moves the sum by at most the
@@ -299,12 +299,12 @@ def add_up(positions: NDArray[np.int64]) -> int:
     return (int((positions >> 26).sum()) << 26) + int((positions & 0x3FFFFFF).sum())
 
 
-def counting(facts: Facts, where: Where | None = None) -> Linear:
+def counting(facts: DatasetFacts, where: Where | None = None) -> Linear:
     """The number of records that meet the conditions."""
     return Linear(Fraction(1), 0, 1, where=where)
 
 
-def summing(facts: Facts, column: str, where: Where | None = None) -> Linear:
+def summing(facts: DatasetFacts, column: str, where: Where | None = None) -> Linear:
     """The sum of a column, as whole numbers of the finest unit that its values have in common.
 
     Under replace-one without conditions every record takes part, so the sum of the distances from the middle of the
@@ -325,7 +325,7 @@ def summing(facts: Facts, column: str, where: Where | None = None) -> Linear:
     )
 
 
-def centred(facts: Facts, column: str, where: Where | None) -> tuple[Linear, Fraction]:
+def centred(facts: DatasetFacts, column: str, where: Where | None) -> tuple[Linear, Fraction]:
     """The sum of distances from the middle of the domain over the records that meet the conditions, and the middle."""
     lattice = numeric_lattice(facts, column)
     middle = lattice.steps // 2
@@ -333,7 +333,7 @@ def centred(facts: Facts, column: str, where: Where | None) -> tuple[Linear, Fra
     return part, lattice.lo + middle * lattice.step
 
 
-def numeric_lattice(facts: Facts, column: str) -> Lattice:
+def numeric_lattice(facts: DatasetFacts, column: str) -> Lattice:
     """The lattice of a column whose values can be added up."""
     if not facts.attribute(column).kind_facts.measured:
         raise OptionError("column-not-numeric", column=column, found=facts.attribute(column).kind)
@@ -341,7 +341,7 @@ def numeric_lattice(facts: Facts, column: str) -> Lattice:
 
 
 def count(
-    facts: Facts,
+    facts: DatasetFacts,
     *,
     epsilon: Fraction | None = None,
     scale: Fraction | None = None,
@@ -358,7 +358,7 @@ def count(
 
 
 def total(
-    facts: Facts,
+    facts: DatasetFacts,
     *,
     column: str,
     epsilon: Fraction | None = None,
@@ -382,7 +382,7 @@ def total(
 
 
 def _noisy_sum(
-    facts: Facts,
+    facts: DatasetFacts,
     linear: Linear,
     purpose: str,
     epsilon: Fraction | None,
@@ -409,7 +409,7 @@ def _noisy_sum(
 
 
 def settle_blur(
-    facts: Facts, linear: Linear, epsilon: Fraction | None, scale: Fraction | None, noise: str
+    facts: DatasetFacts, linear: Linear, epsilon: Fraction | None, scale: Fraction | None, noise: str
 ) -> Blur:
     """The noise for one sum: for a budget, or Laplace noise of a given scale."""
     sensitivity = linear.sensitivity(facts)
@@ -424,7 +424,7 @@ def error_of(blur: Blur) -> dict[str, float]:
 
 
 def mean(
-    facts: Facts, *, column: str, epsilon: Fraction, where: Where | None = None, noise: str = "laplace"
+    facts: DatasetFacts, *, column: str, epsilon: Fraction, where: Where | None = None, noise: str = "laplace"
 ) -> Offer:
     """The mean of a column, clipped to its domain.
 
@@ -481,9 +481,9 @@ def present_values(table: QueryTable, column: str, where: Where | None) -> NDArr
 
 
 def histogram(
-    facts: Facts,
+    facts: DatasetFacts,
     *,
-    cells: Cells,
+    cells: HistogramCells,
     epsilon: Fraction | None = None,
     scale: Fraction | None = None,
     where: Where | None = None,

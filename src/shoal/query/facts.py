@@ -46,7 +46,7 @@ _FEW_POINTS = 1 << 16
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Order:
+class RowOrder:
     """Which rows have which position, smallest first; rows without a value, at -1, come before all others.
 
     Attributes:
@@ -54,7 +54,7 @@ class Order:
         values: their positions.
         ranks: how many rows lie below each position there is, and in all; only where these are few.
 
-    >>> order = Order.of(np.array([5, -1, 2, 5]), 7)
+    >>> order = RowOrder.of(np.array([5, -1, 2, 5]), 7)
     >>> order.rows.tolist(), order.values.tolist(), order.ranks.tolist()
     ([1, 2, 0, 3], [-1, 2, 5, 5], [1, 1, 1, 2, 2, 2, 4, 4])
     """
@@ -64,7 +64,7 @@ class Order:
     ranks: Whole | None = None
 
     @classmethod
-    def of(cls, positions: Whole, points: int = 0, mixed: NDArray[np.intp] | None = None) -> Order:
+    def of(cls, positions: Whole, points: int = 0, mixed: NDArray[np.intp] | None = None) -> RowOrder:
         """The order of these positions.
 
         Args:
@@ -119,7 +119,7 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class DatasetFacts:
     """What everybody may know about a data set: a query is checked and priced from this alone.
 
     Attributes:
@@ -239,7 +239,7 @@ class Facts:
         }
 
     @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> Facts:
+    def from_dict(cls, raw: Mapping[str, Any]) -> DatasetFacts:
         return cls(
             Schema.from_dict(raw["schema"]),
             raw["neighbours"],
@@ -262,13 +262,13 @@ class QueryTable:
         orders: the rows of each column but those that name persons, smallest position or code first.
     """
 
-    facts: Facts
+    facts: DatasetFacts
     n: int
     positions: Mapping[str, NDArray[np.int64]]
     codes: Mapping[str, NDArray[np.int64]]
     labels: Mapping[str, Mapping[str, int]]
     names: Mapping[str, Sequence[str]]
-    orders: Mapping[str, Order]
+    orders: Mapping[str, RowOrder]
 
     def code(self, column: str, label: str) -> int:
         """The number of a label; one that no row has if there is no such label."""
@@ -326,7 +326,9 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
     if refused and not schema.attributes:
         raise InputError("no-column-can-asked-about-because")
     integers = frozenset(name for name in schema.names if table.is_integer(name))
-    facts = Facts(schema, neighbours, table.n if neighbours == "replace-one" else None, integers, refused)
+    facts = DatasetFacts(
+        schema, neighbours, table.n if neighbours == "replace-one" else None, integers, refused
+    )
     positions: dict[str, NDArray[np.int64]] = {}
     codes: dict[str, NDArray[np.int64]] = {}
     labels: dict[str, Mapping[str, int]] = {}
@@ -348,15 +350,15 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
 
 
 def _orders(
-    facts: Facts,
+    facts: DatasetFacts,
     positions: Mapping[str, NDArray[np.int64]],
     codes: Mapping[str, NDArray[np.int64]],
     mixed: NDArray[np.intp] | None = None,
-) -> dict[str, Order]:
+) -> dict[str, RowOrder]:
     """The orders of all columns but those that name persons, which nobody can count by."""
     asked = [name for name in codes if facts.attribute(name).role not in ("identifier", "unit")]
-    return {name: Order.of(found, facts.ranked(name), mixed) for name, found in positions.items()} | {
-        name: Order.of(codes[name], 0, mixed) for name in asked
+    return {name: RowOrder.of(found, facts.ranked(name), mixed) for name, found in positions.items()} | {
+        name: RowOrder.of(codes[name], 0, mixed) for name in asked
     }
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OptionError
-from shoal.query.answers import Cells, Linear, cells_of, counting, summing
-from shoal.query.facts import MISSING, Facts
+from shoal.query.answers import HistogramCells, Linear, cells_of, counting, summing
+from shoal.query.facts import MISSING, DatasetFacts
 from shoal.query.spec import Query, cost, delta
 from shoal.query.where import Condition, as_number, as_scale, conditions, meets, parse_where
 
@@ -61,12 +61,12 @@ _PAIR = 3e-7
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class AnswerPart:
     """One number of an answer with Laplace noise of this scale, in the unit of the answer; perhaps one cell of many."""
 
     linear: Linear
     scale: Fraction
-    cells: Cells | None = None
+    cells: HistogramCells | None = None
     cell: int = 0
 
     def added(self, record: Record, truths: Truths) -> int:
@@ -86,13 +86,13 @@ class Part:
         return 0 if position == MISSING else self.linear.factor * position + self.linear.offset
 
 
-def countable(parts: Sequence[Part], facts: Facts) -> bool:
+def countable(parts: Sequence[AnswerPart], facts: DatasetFacts) -> bool:
     """Whether the records to be tried are few enough."""
     points = _points(parts, facts)
     return math.prod(len(found) for found in points.values()) * len(parts) <= _MOST_TRIALS
 
 
-def joint_cost(parts: Sequence[Part], facts: Facts) -> Fraction:
+def joint_cost(parts: Sequence[AnswerPart], facts: DatasetFacts) -> Fraction:
     """The largest Σ |change of a number| / scale that one record can cause; `countable` says if it can be asked for.
 
     Guarantee:
@@ -128,13 +128,13 @@ def joint_cost(parts: Sequence[Part], facts: Facts) -> Fraction:
     return Fraction(widest, common)
 
 
-def _holds(condition: Condition, value: Any, facts: Facts) -> bool:
+def _holds(condition: Condition, value: Any, facts: DatasetFacts) -> bool:
     if facts.has_lattice(facts.attribute(condition.column)):
         return any(low <= value <= high for low, high in condition.spans)
     return value != MISSING and (value in condition.values) != (condition.op == "!=")
 
 
-def _points(parts: Sequence[Part], facts: Facts) -> dict[str, set[Any]]:
+def _points(parts: Sequence[AnswerPart], facts: DatasetFacts) -> dict[str, set[Any]]:
     """By column, the values at which something changes: the worst records are among their combinations."""
     points: dict[str, set[Any]] = {}
     for part in parts:
@@ -154,7 +154,7 @@ def _points(parts: Sequence[Part], facts: Facts) -> dict[str, set[Any]]:
 
 
 def _add(
-    points: dict[str, set[Any]], column: str, facts: Facts, intervals: Sequence[tuple[int, int]]
+    points: dict[str, set[Any]], column: str, facts: DatasetFacts, intervals: Sequence[tuple[int, int]]
 ) -> None:
     """Both sides of every border of an interval, and both ends of the domain."""
     steps = facts.lattice(column).steps
@@ -164,7 +164,7 @@ def _add(
 
 
 @dataclass(frozen=True, slots=True)
-class Charge:
+class AnswerCost:
     """What one answer costs a person.
 
     Attributes:
@@ -181,7 +181,7 @@ class Charge:
         return found if self.person is None else {**found, "person": list(self.person)}
 
     @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> Charge:
+    def from_dict(cls, raw: Mapping[str, Any]) -> AnswerCost:
         person = raw.get("person")
         return cls(
             Fraction(raw["epsilon"]),
@@ -190,12 +190,12 @@ class Charge:
         )
 
 
-def charge(query: Query, facts: Facts) -> Charge:
+def charge(query: Query, facts: DatasetFacts) -> AnswerCost:
     """The charge of a query."""
-    return Charge(cost(query, facts), delta(query, facts), query.offer.person)
+    return AnswerCost(cost(query, facts), delta(query, facts), query.offer.person)
 
 
-def total(charges: Sequence[Charge]) -> Fraction:
+def total(charges: Sequence[AnswerCost]) -> Fraction:
     """The ε of all charges together.
 
     Charges add up, except that of queries about single persons only the dearest person counts: a record is about one
@@ -209,8 +209,8 @@ def total(charges: Sequence[Charge]) -> Fraction:
     Reference:
         Thesis, Proposition 4 and Tables 5.3, 5.4; docs/proofs/refinement.md, section 5.
 
-    >>> about = [Charge(Fraction(1), person=("id", name)) for name in ("1", "2", "2")]
-    >>> total([*about, Charge(Fraction(1, 2))])
+    >>> about = [AnswerCost(Fraction(1), person=("id", name)) for name in ("1", "2", "2")]
+    >>> total([*about, AnswerCost(Fraction(1, 2))])
     Fraction(5, 2)
     """
     whole = sum((one.epsilon for one in charges if one.person is None), Fraction(0))
@@ -224,16 +224,16 @@ def total(charges: Sequence[Charge]) -> Fraction:
     return whole + sum(largest.values(), Fraction(0))
 
 
-def total_delta(charges: Sequence[Charge]) -> Fraction:
+def total_delta(charges: Sequence[AnswerCost]) -> Fraction:
     """The δ of all charges together: the sum.
 
-    >>> total_delta([Charge(Fraction(1), Fraction(1, 10))] * 2)
+    >>> total_delta([AnswerCost(Fraction(1), Fraction(1, 10))] * 2)
     Fraction(1, 5)
     """
     return sum((one.delta for one in charges), Fraction(0))
 
 
-def extra(one: Charge, person_spent: Fraction, column_largest: Fraction) -> Fraction:
+def extra(one: AnswerCost, person_spent: Fraction, column_largest: Fraction) -> Fraction:
     """What one more charge adds to the total.
 
     Args:
@@ -241,7 +241,7 @@ def extra(one: Charge, person_spent: Fraction, column_largest: Fraction) -> Frac
         person_spent: the sum of the charges about the same person so far.
         column_largest: the largest such sum of any person named by the same column.
 
-    >>> extra(Charge(Fraction(1), person=("id", "7")), Fraction(1, 2), Fraction(1))
+    >>> extra(AnswerCost(Fraction(1), person=("id", "7")), Fraction(1, 2), Fraction(1))
     Fraction(1, 2)
     """
     if one.person is None:
@@ -249,7 +249,7 @@ def extra(one: Charge, person_spent: Fraction, column_largest: Fraction) -> Frac
     return max(person_spent + one.epsilon - column_largest, Fraction(0))
 
 
-def protocol_1_total(queries: Sequence[Query], facts: Facts) -> Fraction:
+def protocol_1_total(queries: Sequence[Query], facts: DatasetFacts) -> Fraction:
     """The ε of several queries of kind protocol-1 together: by joint sensitivity, never above the sum.
 
     Where there are too many conditions to try all combinations, queries are taken together in blocks, in their order.
@@ -261,7 +261,7 @@ def protocol_1_total(queries: Sequence[Query], facts: Facts) -> Fraction:
         Thesis, Protocol 1, condition Δ(f_1, ..., f_i)/λ ≤ ε, with a λ of its own for every query.
     """
     blocks: list[list[Query]] = []
-    parts: list[list[Part]] = []
+    parts: list[list[AnswerPart]] = []
     for query in queries:
         own = _parts(query, facts)
         if blocks and countable([*parts[-1], *own], facts):
@@ -278,7 +278,7 @@ def protocol_1_total(queries: Sequence[Query], facts: Facts) -> Fraction:
     return found
 
 
-def _parts(query: Query, facts: Facts) -> list[Part]:
+def _parts(query: Query, facts: DatasetFacts) -> list[AnswerPart]:
     """The numbers that a query of kind protocol-1 adds noise to."""
     if query.kind != "protocol-1":
         raise OptionError("joint-sensitivity-queries-kind-protocol-1", found=query.kind)
@@ -286,12 +286,14 @@ def _parts(query: Query, facts: Facts) -> list[Part]:
     where = parse_where(inner["where"], facts) if "where" in inner else None
     match inner["kind"]:
         case "count":
-            return [Part(counting(facts, where), scale)]
+            return [AnswerPart(counting(facts, where), scale)]
         case "sum":
-            return [Part(summing(facts, inner["column"], where), scale)]
+            return [AnswerPart(summing(facts, inner["column"], where), scale)]
         case _:
             cells = cells_of(facts, inner)
-            return [Part(counting(facts, where), scale, cells, number) for number in range(len(cells.names))]
+            return [
+                AnswerPart(counting(facts, where), scale, cells, number) for number in range(len(cells.names))
+            ]
 
 
 def effort(query: Query, rows: int) -> float:
@@ -301,10 +303,10 @@ def effort(query: Query, rows: int) -> float:
         query: the question.
         rows: the number of records where it is public, otherwise a public bound of it.
 
-    >>> from shoal.query.facts import Facts
+    >>> from shoal.query.facts import DatasetFacts
     >>> from shoal.query.spec import parse
     >>> from shoal.columns.schema import Schema
-    >>> facts = Facts(Schema(()), rows=1000)
+    >>> facts = DatasetFacts(Schema(()), rows=1000)
     >>> 0 < effort(parse({"kind": "count", "epsilon": 1}, facts), 1000) < 0.002
     True
     """
@@ -367,7 +369,7 @@ def _chosen_by_rank(options: Mapping[str, Any], query: Query, rows: int) -> floa
     return runs * _RUN + (256 + 2 * furthest / 256) * _POWER
 
 
-def _distances(facts: Facts, part: Mapping[str, Any]) -> float:
+def _distances(facts: DatasetFacts, part: Mapping[str, Any]) -> float:
     """What it takes to compute the distances between all labels of a taxonomy."""
     tree = facts.attribute(part["column"]).tree if "column" in part else None
     return 0.0 if tree is None else min(len(tree.values), 1000) ** 2 * _PAIR

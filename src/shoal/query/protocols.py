@@ -15,8 +15,8 @@ from shoal.decimals import decimal_text
 from shoal.errors import OptionError
 from shoal.privacy import Accountant, Adjacency
 from shoal.query.answers import add_up, numeric_lattice, present_values
-from shoal.query.facts import MISSING, Facts, QueryTable
-from shoal.query.rank import PART_OPTIONS, Expected, of_column, of_lattice, together
+from shoal.query.facts import MISSING, DatasetFacts, QueryTable
+from shoal.query.rank import PART_OPTIONS, ExpectedAnswers, of_column, of_lattice, together
 from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
 from shoal.query.where import (
     Offer,
@@ -41,7 +41,7 @@ _STATISTICS = ("count", "sum", "mean", "quantile")
 _PURPOSE = "refined answer"
 
 
-def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offer:
+def individual(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) -> Offer:
     """One or more values of one person: a sample of what is expected of them, refined towards the truth.
 
     Guarantee:
@@ -58,7 +58,7 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
         raise OptionError("column-does-not-identify-persons", column=who.name, found=who.role)
     label = as_text(Message.of("part-key-value"), key["value"])
     columns = _one_or_more("column", options)
-    found: list[tuple[Callable[[QueryTable, int], tuple[int, bool]], Expected]] = []
+    found: list[tuple[Callable[[QueryTable, int], tuple[int, bool]], ExpectedAnswers]] = []
     for given in columns:
         part = given if isinstance(given, dict) else {"column": given}
         check_keys(Message.of("part-column"), part, ("column",), PART_OPTIONS)
@@ -94,7 +94,7 @@ def individual(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offe
     )
 
 
-def statistical(facts: Facts, options: dict[str, Any], epsilon: Fraction) -> Offer:
+def statistical(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) -> Offer:
     """One or more statistics of many records, refined likewise.
 
     Guarantee:
@@ -149,7 +149,7 @@ def _one_or_more(what: str, options: dict[str, Any]) -> list[Any]:
 
 
 def _offer(
-    parts: list[Expected],
+    parts: list[ExpectedAnswers],
     options: dict[str, Any],
     allowed: Allowed,
     truths: Callable[[QueryTable], list[tuple[int, bool]]],
@@ -197,7 +197,7 @@ def _offer(
 
 
 def _value(
-    facts: Facts, attribute: Attribute, expected: Expected
+    facts: DatasetFacts, attribute: Attribute, expected: ExpectedAnswers
 ) -> Callable[[QueryTable, int], tuple[int, bool]]:
     """How the true answer of one record is looked up, and whether it has one."""
     support, name = expected.support, attribute.name
@@ -221,7 +221,7 @@ def _value(
     return by_label
 
 
-def _nearest(expected: Expected, facts: Facts, attribute: Attribute) -> Callable[[int], int]:
+def _nearest(expected: ExpectedAnswers, facts: DatasetFacts, attribute: Attribute) -> Callable[[int], int]:
     """The number of the possible answer that is nearest to a position of a column."""
     if not isinstance(expected.support, Points):
         # the labels of an order, all of them and in their order
@@ -243,7 +243,7 @@ def _rounded(points: Points, base: Fraction, unit: Fraction) -> Callable[[int, i
     return rounded
 
 
-def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
+def _statistic(facts: DatasetFacts, part: dict[str, Any]) -> tuple[Truth, ExpectedAnswers]:
     kind = part.get("kind")
     if kind not in _STATISTICS:
         raise OptionError("unknown-statistic", allowed=tuple(_STATISTICS), found=kind)
@@ -274,13 +274,15 @@ def _statistic(facts: Facts, part: dict[str, Any]) -> tuple[Truth, Expected]:
     return _added(expected, attribute.name, lattice, where, mean=kind == "mean"), expected
 
 
-def _counted(expected: Expected, where: Where | None) -> Truth:
+def _counted(expected: ExpectedAnswers, where: Where | None) -> Truth:
     assert isinstance(expected.support, Points)
     rounded = _rounded(expected.support, Fraction(0), Fraction(1))
     return lambda table: (rounded(1, int(np.count_nonzero(matching(where, table)))), True)
 
 
-def _added(expected: Expected, column: str, lattice: Lattice, where: Where | None, *, mean: bool) -> Truth:
+def _added(
+    expected: ExpectedAnswers, column: str, lattice: Lattice, where: Where | None, *, mean: bool
+) -> Truth:
     """The exact sum or mean of the records that have a value; there is no mean of nothing."""
     assert isinstance(expected.support, Points)
     base = lattice.lo / lattice.step

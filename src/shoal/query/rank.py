@@ -19,7 +19,7 @@ from shoal.errors import OptionError, closest
 from shoal.noise import exponential_choice
 from shoal.privacy import Accountant
 from shoal.query.answers import CONFIDENCE, Blur, error_of, numeric_lattice
-from shoal.query.facts import MISSING, Facts, Order, QueryTable
+from shoal.query.facts import MISSING, DatasetFacts, QueryTable, RowOrder
 from shoal.query.refinement import (
     Grid,
     Labels,
@@ -80,7 +80,7 @@ _FINEST_SHARE = 100
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedAnswers:
     """One part of an answer: the answers there are, what is expected of them, and which of them are near each other."""
 
     prior: Prior
@@ -98,14 +98,16 @@ class Expected:
         return day_text(answer) if self.date and is_day(answer) else float(answer)
 
 
-def of_column(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> Expected:
+def of_column(facts: DatasetFacts, attribute: Attribute, options: dict[str, Any]) -> ExpectedAnswers:
     """Answers that are values of a column."""
     if not facts.has_lattice(attribute) or attribute.kind_facts.listed:
         return _of_labels(facts, attribute, options)
     return of_lattice(facts.lattice(attribute.name), options, attribute)
 
 
-def of_lattice(lattice: Lattice | None, options: dict[str, Any], attribute: Attribute | None) -> Expected:
+def of_lattice(
+    lattice: Lattice | None, options: dict[str, Any], attribute: Attribute | None
+) -> ExpectedAnswers:
     """Answers that are numbers or dates: a range of the query's own, or the lattice, coarser if it is very fine."""
     date = attribute is not None and attribute.kind_facts.days
 
@@ -127,7 +129,9 @@ def of_lattice(lattice: Lattice | None, options: dict[str, Any], attribute: Attr
     if lattice.steps >= _MOST_ANSWERS:
         raise OptionError("range-more-than-points", most_answers=_MOST_ANSWERS)
     prior = _prior_of_points(lattice, as_mapping("prior", options.get("prior", {"kind": "uniform"})), read)
-    return Expected(prior, _distance(options.get("distance", "absolute"), lattice.steps + 1), read, date)
+    return ExpectedAnswers(
+        prior, _distance(options.get("distance", "absolute"), lattice.steps + 1), read, date
+    )
 
 
 def _prior_of_points(lattice: Lattice, given: dict[str, Any], read: Read) -> Prior:
@@ -146,7 +150,7 @@ def _prior_of_points(lattice: Lattice, given: dict[str, Any], read: Read) -> Pri
     raise _unknown_prior(given, ("uniform", "normal", "histogram"))
 
 
-def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> Expected:
+def _of_labels(facts: DatasetFacts, attribute: Attribute, options: dict[str, Any]) -> ExpectedAnswers:
     if "range" in options:
         raise OptionError("column-holds-labels", column=attribute.name)
     given = as_mapping("prior", options.get("prior", {"kind": "uniform"}))
@@ -177,8 +181,8 @@ def _of_labels(facts: Facts, attribute: Attribute, options: dict[str, Any]) -> E
     if options.get("distance", usual) == "taxonomy":
         if attribute.tree is None:
             raise OptionError("column-no-taxonomy", column=attribute.name)
-        return Expected(prior, from_table(_between(attribute.tree, labels)))
-    return Expected(prior, _distance(options.get("distance", usual), len(labels)))
+        return ExpectedAnswers(prior, from_table(_between(attribute.tree, labels)))
+    return ExpectedAnswers(prior, _distance(options.get("distance", usual), len(labels)))
 
 
 @lru_cache(maxsize=64)
@@ -211,7 +215,7 @@ def _distance(given: Any, size: int) -> Distance:
     return from_table(rows)
 
 
-def together(parts: list[Expected], options: dict[str, Any]) -> Expected:
+def together(parts: list[ExpectedAnswers], options: dict[str, Any]) -> ExpectedAnswers:
     """A vector of answers: independent parts, or a joint prior of its own; distances added up or the largest."""
     if len(parts) > _MOST_PARTS:
         raise OptionError("query-can-ask-values-once-most", most_parts=_MOST_PARTS, found=len(parts))
@@ -226,7 +230,7 @@ def together(parts: list[Expected], options: dict[str, Any]) -> Expected:
         how = as_text("combine", given["combine"])
     distance = combined([part.distance for part in parts], how)
     if "prior" not in options:
-        return Expected(product(*(part.prior for part in parts)), distance)
+        return ExpectedAnswers(product(*(part.prior for part in parts)), distance)
     given = as_mapping("prior", options["prior"])
     if given.get("kind") != "joint":
         raise _unknown_prior(given, ("joint",), "prior-kind-of-several")
@@ -243,10 +247,10 @@ def together(parts: list[Expected], options: dict[str, Any]) -> Expected:
             _read_answer(part, as_text(_VALUE, value)) for part, value in zip(parts, entry[0], strict=True)
         )
         masses[vector] = masses.get(vector, Fraction(0)) + as_number(_MASS, entry[1])
-    return Expected(joint(grid.parts, masses), distance)
+    return ExpectedAnswers(joint(grid.parts, masses), distance)
 
 
-def _read_answer(part: Expected, text: str) -> Any:
+def _read_answer(part: ExpectedAnswers, text: str) -> Any:
     if part.read is None or not isinstance(part.support, Points):
         return text
     value = part.read(text)
@@ -267,7 +271,7 @@ def _unknown_prior(
 
 
 def quantile(
-    facts: Facts, *, column: str, q: Fraction, epsilon: Fraction, where: Where | None = None
+    facts: DatasetFacts, *, column: str, q: Fraction, epsilon: Fraction, where: Where | None = None
 ) -> Offer:
     """A value of the public domain that has about the share q of the records at or below it.
 
@@ -312,7 +316,7 @@ def quantile(
 
 
 def ranked(
-    order: Order, chosen: NDArray[np.bool_], steps: int, above: int, whole: int
+    order: RowOrder, chosen: NDArray[np.bool_], steps: int, above: int, whole: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """All points 0 .. steps in runs of equal penalty: how long each run is, where it starts, and its penalty.
 
@@ -322,10 +326,10 @@ def ranked(
     The penalty of a point with b records below it and a at or below it, of m, is the distance of q·m from b .. a in
     parts of 1/whole, where q = above/whole.
 
-    >>> order = Order.of(np.array([2, 2, 5]), 7)
+    >>> order = RowOrder.of(np.array([2, 2, 5]), 7)
     >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
     [[1, 1, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 5, 6], [3, 3, 0, 1, 1, 1, 3]]
-    >>> order = Order.of(np.array([2, 2, 5]))
+    >>> order = RowOrder.of(np.array([2, 2, 5]))
     >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
     [[0, 2, 0, 0, 1, 2, 1, 1], [-1, 0, 2, 3, 2, 3, 5, 6], [3, 3, 1, 1, 0, 1, 1, 3]]
     """
@@ -353,7 +357,7 @@ def ranked(
     return lengths.astype(np.int64), starts.astype(np.int64), penalties.astype(np.int64)
 
 
-def ranking_means(facts: Facts, *, column: str, k: int, epsilon: Fraction) -> Offer:
+def ranking_means(facts: DatasetFacts, *, column: str, k: int, epsilon: Fraction) -> Offer:
     """The means of k consecutive values in sorted order: single-attribute ranking, then its centroids.
 
     Guarantee:

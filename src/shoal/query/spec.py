@@ -17,7 +17,7 @@ from shoal.noise import LARGEST, Source, shown
 from shoal.noise import source as source_for
 from shoal.privacy import Reason
 from shoal.query.answers import cells_of, count, histogram, mean, total
-from shoal.query.facts import Facts, QueryTable
+from shoal.query.facts import DatasetFacts, QueryTable
 from shoal.query.protocols import individual, statistical
 from shoal.query.rank import quantile, ranking_means
 from shoal.query.where import (
@@ -50,7 +50,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class QueryKind:
     """A kind of query.
 
     Attributes:
@@ -59,7 +59,7 @@ class Kind:
         protocol: which of the thesis' protocols can carry it, if any.
     """
 
-    build: Callable[[Facts, dict[str, Any], Budget], Offer]
+    build: Callable[[DatasetFacts, dict[str, Any], Budget], Offer]
     required: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     protocol: str | None = None
@@ -71,7 +71,7 @@ class Query:
 
     kind: str
     options: dict[str, Any]
-    facts: Facts = field(repr=False)
+    facts: DatasetFacts = field(repr=False)
     offer: Offer = field(repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class Answer:
         }
 
 
-def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
+def parse(raw: Mapping[str, Any], facts: DatasetFacts) -> Query:
     """Check a query against the public facts of a data set.
 
     Raises:
@@ -110,7 +110,7 @@ def parse(raw: Mapping[str, Any], facts: Facts) -> Query:
     >>> from shoal.columns.attribute import Attribute
     >>> from shoal.columns.schema import Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
-    >>> facts = Facts(schema, rows=1000)
+    >>> facts = DatasetFacts(schema, rows=1000)
     >>> query = parse({"kind": "mean", "column": "age", "epsilon": 0.5}, facts)
     >>> cost(query, facts), round(query.offer.error["interval_95"], 2)
     (Fraction(1, 2), 0.72)
@@ -135,21 +135,21 @@ def canonical(query: Query) -> str:
     return json.dumps(query.to_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
-def cost(query: Query, facts: Facts) -> Fraction:
+def cost(query: Query, facts: DatasetFacts) -> Fraction:
     """The exact ε to charge per person: that of a row times the most rows a person can have."""
     return _offer(query, facts).epsilon * facts.rows_per_unit
 
 
-def delta(query: Query, facts: Facts) -> Fraction:
+def delta(query: Query, facts: DatasetFacts) -> Fraction:
     """The exact δ to charge."""
     return _offer(query, facts).delta
 
 
-def _offer(query: Query, facts: Facts) -> Offer:
+def _offer(query: Query, facts: DatasetFacts) -> Offer:
     return query.offer if query.facts == facts else parse(query.to_dict(), facts).offer
 
 
-def preview(query: Query, facts: Facts) -> dict[str, Any]:
+def preview(query: Query, facts: DatasetFacts) -> dict[str, Any]:
     """What the answer would cost and how good it would be, without looking at a record."""
     return {
         "query": query.to_dict(),
@@ -160,7 +160,7 @@ def preview(query: Query, facts: Facts) -> dict[str, Any]:
     }
 
 
-def statement(query: Query, facts: Facts, *, publishable: bool = True) -> dict[str, Any]:
+def statement(query: Query, facts: DatasetFacts, *, publishable: bool = True) -> dict[str, Any]:
     """What is promised about the answer: only public facts."""
     offer, rows = _offer(query, facts), facts.rows_per_unit
     conditions = [
@@ -230,11 +230,11 @@ def answer(query: Query, table: QueryTable, source: Source | None = None) -> Ans
     )
 
 
-def _where(facts: Facts, options: dict[str, Any]) -> Where | None:
+def _where(facts: DatasetFacts, options: dict[str, Any]) -> Where | None:
     return parse_where(options["where"], facts) if "where" in options else None
 
 
-def _column(facts: Facts, options: dict[str, Any]) -> str:
+def _column(facts: DatasetFacts, options: dict[str, Any]) -> str:
     return facts.attribute(options["column"]).name
 
 
@@ -242,12 +242,12 @@ def _noise(options: dict[str, Any]) -> str:
     return as_text("noise", options.get("noise", "laplace"))
 
 
-def _count(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _count(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     where = _where(facts, options)
     return count(facts, epsilon=budget.epsilon, scale=budget.scale, where=where, noise=_noise(options))
 
 
-def _sum(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _sum(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     column, where = _column(facts, options), _where(facts, options)
     return total(
         facts,
@@ -259,35 +259,35 @@ def _sum(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
     )
 
 
-def _mean(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _mean(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     column, where = _column(facts, options), _where(facts, options)
     return mean(facts, column=column, epsilon=budget.settled, where=where, noise=_noise(options))
 
 
-def _histogram(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _histogram(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     cells, where = cells_of(facts, options), _where(facts, options)
     return histogram(facts, cells=cells, epsilon=budget.epsilon, scale=budget.scale, where=where)
 
 
-def _quantile(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _quantile(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     column, where = _column(facts, options), _where(facts, options)
     return quantile(facts, column=column, q=as_number("q", options["q"]), epsilon=budget.settled, where=where)
 
 
-def _ranking_means(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _ranking_means(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     column, k = _column(facts, options), as_whole("k", options["k"])
     return ranking_means(facts, column=column, k=k, epsilon=budget.settled)
 
 
-def _individual(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _individual(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     return individual(facts, options, budget.settled)
 
 
-def _statistical(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _statistical(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     return statistical(facts, options, budget.settled)
 
 
-def _carried(facts: Facts, options: dict[str, Any], budget: Budget, protocol: str) -> Offer:
+def _carried(facts: DatasetFacts, options: dict[str, Any], budget: Budget, protocol: str) -> Offer:
     """A query inside one of the thesis' protocols, which sets its budget."""
     inner = as_mapping("query", options["query"])
     kind, own = inner.get("kind"), {key: value for key, value in inner.items() if key != "kind"}
@@ -307,27 +307,27 @@ def _carried(facts: Facts, options: dict[str, Any], budget: Budget, protocol: st
     return KINDS[kind].build(facts, own, budget)
 
 
-def _protocol_1(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _protocol_1(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     offer = _carried(facts, options, Budget(scale=as_scale(options["scale"])), "protocol-1")
     if offer.epsilon > LARGEST:
         raise OptionError("scale-so-small-would-above-1e6", scale=shown(options["scale"]))
     return offer
 
 
-def _protocol_2(facts: Facts, options: dict[str, Any], budget: Budget) -> Offer:
+def _protocol_2(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     return _carried(facts, options, budget, "protocol-2")
 
 
 _EXPECTED = ("range", "values", "prior", "distance", "delta")
-KINDS: dict[str, Kind] = {
-    "count": Kind(_count, (), ("where", "noise"), "protocol-1"),
-    "sum": Kind(_sum, ("column",), ("where", "noise"), "protocol-1"),
-    "mean": Kind(_mean, ("column",), ("where", "noise")),
-    "histogram": Kind(_histogram, ("column",), ("edges", "cells", "where"), "protocol-1"),
-    "quantile": Kind(_quantile, ("column", "q"), ("where",)),
-    "ranking-means": Kind(_ranking_means, ("column", "k")),
-    "individual": Kind(_individual, ("key",), ("column", "columns", *_EXPECTED), "protocol-2"),
-    "statistical": Kind(_statistical, (), ("statistic", "statistics", "lift", *_EXPECTED), "protocol-2"),
-    "protocol-1": Kind(_protocol_1, ("scale", "query")),
-    "protocol-2": Kind(_protocol_2, ("query",)),
+KINDS: dict[str, QueryKind] = {
+    "count": QueryKind(_count, (), ("where", "noise"), "protocol-1"),
+    "sum": QueryKind(_sum, ("column",), ("where", "noise"), "protocol-1"),
+    "mean": QueryKind(_mean, ("column",), ("where", "noise")),
+    "histogram": QueryKind(_histogram, ("column",), ("edges", "cells", "where"), "protocol-1"),
+    "quantile": QueryKind(_quantile, ("column", "q"), ("where",)),
+    "ranking-means": QueryKind(_ranking_means, ("column", "k")),
+    "individual": QueryKind(_individual, ("key",), ("column", "columns", *_EXPECTED), "protocol-2"),
+    "statistical": QueryKind(_statistical, (), ("statistic", "statistics", "lift", *_EXPECTED), "protocol-2"),
+    "protocol-1": QueryKind(_protocol_1, ("scale", "query")),
+    "protocol-2": QueryKind(_protocol_2, ("query",)),
 }

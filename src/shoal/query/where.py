@@ -17,7 +17,7 @@ from shoal.decimals import What, exact
 from shoal.errors import OptionError, closest
 from shoal.noise import LARGEST_NUMERATOR, Source, parse_epsilon, shown
 from shoal.privacy import Accountant, Adjacency
-from shoal.query.facts import MISSING, NOBODY, Facts, QueryTable
+from shoal.query.facts import MISSING, NOBODY, DatasetFacts, QueryTable
 from shoal.text import Message
 
 COMPARISONS = ("==", "!=", "<", "<=", ">", ">=")
@@ -55,7 +55,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Compound:
     """Several conditions: all of them ("and") or at least one ("or")."""
 
     how: str
@@ -65,15 +65,15 @@ class Together:
         return {self.how: [part.to_dict() for part in self.parts]}
 
 
-Where = Condition | Together
+Where = Condition | Compound
 
 
-def parse_where(raw: object, facts: Facts) -> Where:
+def parse_where(raw: object, facts: DatasetFacts) -> Where:
     """Conditions from plain data, checked against the schema only.
 
     >>> from shoal.columns.schema import Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
-    >>> where = parse_where({"column": "age", "op": "between", "lo": 18, "hi": "64.5"}, Facts(schema, rows=10))
+    >>> where = parse_where({"column": "age", "op": "between", "lo": 18, "hi": "64.5"}, DatasetFacts(schema, rows=10))
     >>> where.values, where.spans
     (('18', '64.5'), ((18, 64),))
     """
@@ -81,7 +81,7 @@ def parse_where(raw: object, facts: Facts) -> Where:
     return _parse(raw, facts, budget, _DEEPEST)
 
 
-def _parse(raw: object, facts: Facts, budget: list[int], depth: int) -> Where:
+def _parse(raw: object, facts: DatasetFacts, budget: list[int], depth: int) -> Where:
     budget[0] -= 1
     if budget[0] < 0 or depth == 0:
         raise OptionError("where-too-large", option="where", largest_tree=_LARGEST_TREE, deepest=_DEEPEST)
@@ -92,7 +92,7 @@ def _parse(raw: object, facts: Facts, budget: list[int], depth: int) -> Where:
             parts = raw[how]
             if len(raw) != 1 or not isinstance(parts, list | tuple) or not parts:
                 raise OptionError("alone-list-condition-more", how=how)
-            return Together(how, tuple(_parse(part, facts, budget, depth - 1) for part in parts))
+            return Compound(how, tuple(_parse(part, facts, budget, depth - 1) for part in parts))
     if "column" not in raw:
         if not raw:
             raise OptionError("condition-without-keys")
@@ -102,7 +102,7 @@ def _parse(raw: object, facts: Facts, budget: list[int], depth: int) -> Where:
     return _condition(raw, facts)
 
 
-def _condition(raw: Mapping[Any, Any], facts: Facts) -> Condition:
+def _condition(raw: Mapping[Any, Any], facts: DatasetFacts) -> Condition:
     attribute, op = facts.attribute(raw.get("column")), raw.get("op")
     if attribute.role in ("identifier", "unit"):
         raise OptionError("where-column-identifies-persons", column=attribute.name)
@@ -372,7 +372,7 @@ class Offer:
     delta: Fraction = Fraction(0)
     person: tuple[str, str] | None = None
 
-    def account(self, facts: Facts, source: Source) -> Accountant:
+    def account(self, facts: DatasetFacts, source: Source) -> Accountant:
         """The account of one answer, with nothing spent.
 
         Raises:

@@ -120,7 +120,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class ResourceEstimate:
     """Seconds of processor time, which are those of the clock on a machine with nothing else to do, and memory.
 
     Attributes:
@@ -136,10 +136,10 @@ class Estimate:
     def probe(self) -> str:
         return listed(self.basis)
 
-    def longer(self, seconds: float, what: Message) -> Estimate:
+    def longer(self, seconds: float, what: Message) -> ResourceEstimate:
         """With further work counted.
 
-        >>> str(Estimate(1.0, 10, (Message.of("probed", rows=5),)).longer(2.0, INTERNAL_REPORT))
+        >>> str(ResourceEstimate(1.0, 10, (Message.of("probed", rows=5),)).longer(2.0, INTERNAL_REPORT))
         'about 3 seconds and 1 MB of memory (from a probe of 5 made-up rows, the internal report included)'
         """
         before = self.seconds or 0.0
@@ -151,7 +151,7 @@ class Estimate:
         return f"about {_duration(self.seconds)} and {_size(self.bytes)} of memory ({self.probe})"
 
 
-def estimate(prepared: Preparation) -> Estimate:
+def estimate(prepared: Preparation) -> ResourceEstimate:
     """The time of making a release in memory and writing its bundle.
 
     Cost:
@@ -180,7 +180,7 @@ def estimate(prepared: Preparation) -> Estimate:
         once, tried = found.law.once, found.rows
         seconds = found.expected(n) if len(sizes) == 1 else once + sum(found.law(n) - once for n in sizes)
     words = (4 + 5 * len(prepared.described.columns)) * n
-    return Estimate(seconds, words * _WORD, _said(found, tried))
+    return ResourceEstimate(seconds, words * _WORD, _said(found, tried))
 
 
 def _said(found: Probe, tried: int) -> tuple[Message, ...]:
@@ -192,7 +192,7 @@ def _said(found: Probe, tried: int) -> tuple[Message, ...]:
 
 def estimate_in_parts(
     prepared: Preparation, runner: Runner, *, evaluate: bool = False, internal: bool = False
-) -> Estimate:
+) -> ResourceEstimate:
     """The same for an engine, whose own way made-up rows go, with the measures and the internal report if asked for.
 
     The time of a cluster is not estimated: what it needs to start a stage and how many machines it will have are
@@ -200,12 +200,12 @@ def estimate_in_parts(
     """
     words = _IN_PARTS + 4 * len(prepared.described.columns) * _RANGE
     if not isinstance(runner, LocalRunner):
-        return Estimate(None, words * _WORD, (Message("cluster-not-estimated"),))
+        return ResourceEstimate(None, words * _WORD, (Message("cluster-not-estimated"),))
     n = max(prepared.described.n, 1)
     run = partial(_on_engine, prepared, evaluate=evaluate, internal=internal)
     found = probed(run, min(_FIRST, n), n, _SORTS)
     further = (MEASURES,) * evaluate + (INTERNAL_REPORT,) * internal
-    return Estimate(found.expected(n), words * _WORD, (*_said(found, found.rows), *further))
+    return ResourceEstimate(found.expected(n), words * _WORD, (*_said(found, found.rows), *further))
 
 
 def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bool) -> float:

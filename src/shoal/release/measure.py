@@ -15,13 +15,13 @@ from shoal.errors import OptionError
 from shoal.evaluation import (
     TOLERATED,
     AttackReport,
+    BatchReading,
     Check,
     Evaluation,
     Form,
     MissingRule,
     Points,
     Protocol,
-    Reading,
     Risk,
     Side,
     check_in_parts,
@@ -510,11 +510,11 @@ def evaluated(
         bundle: a `Subject`, or None where neither table is a release.
     """
     schema = None if bundle is None else bundle.schema
-    before = Side(runners[0], Reading(schema, tuple(na), types, file))
+    before = Side(runners[0], BatchReading(schema, tuple(na), types, file))
     after = Side(runners[1], before.reading)
     if schema is not None:
         # what was released is as it is after the steps
-        after = Side(runners[1], Reading(replace(schema, steps=(), before=None), tuple(na)))
+        after = Side(runners[1], BatchReading(replace(schema, steps=(), before=None), tuple(na)))
     pair = unmatched(before.table(), after.table(), None if bundle is None else published(bundle))
     found = evaluate_in_parts(before, after, pair, columns, progress or silent)
     weight = None if schema is None else schema.weight
@@ -536,5 +536,5 @@ def checked(
     progress: Progress | None = None,
 ) -> Check:
     """Check a table that a runner has."""
-    side = Side(runner, Reading(schema, tuple(na), types, file))
+    side = Side(runner, BatchReading(schema, tuple(na), types, file))
     return check_in_parts(side, quasi, confidential, schema, levels, progress or silent)

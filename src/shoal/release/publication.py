@@ -34,7 +34,7 @@ from shoal.release.bundle import save_bundle
 from shoal.release.estimate import (
     INTERNAL_REPORT,
     MEASURES,
-    Estimate,
+    ResourceEstimate,
     estimate,
     estimate_in_parts,
     evaluation_seconds,
@@ -57,7 +57,7 @@ from shoal.text import Message
 if TYPE_CHECKING:
     from shoal.columns import Schema
     from shoal.engines import Runner
-    from shoal.ledger import Recorded
+    from shoal.ledger import RecordedRelease
 
 
 # `memory` holds the whole table, `local` works through Parquet files in parts, `spark` has a cluster do that
@@ -254,8 +254,8 @@ class Published:
     folder: Path | str
     internal: Path | None
     evaluation: Evaluation | None
-    estimate: Estimate | None
-    charge: Recorded | None
+    estimate: ResourceEstimate | None
+    charge: RecordedRelease | None
     engine: Engine
     told: tuple[Message, ...]
     unasked: bool
@@ -283,7 +283,7 @@ class Planned:
     prepared: Preparation
     delivery: Delivery
     engine: Engine
-    estimate: Estimate | None
+    estimate: ResourceEstimate | None
     uses: Uses
     fingerprint: str
     noise: tuple[ExpectedNoise, ...] = ()
@@ -339,7 +339,7 @@ class Planned:
             unasked=declared.schema is None and declared.columns is None,
         )
 
-    def _charged(self, tell: Progress) -> Recorded | None:
+    def _charged(self, tell: Progress) -> RecordedRelease | None:
         address, dataset = self.delivery.ledger, self.delivery.dataset
         if address is None or dataset is None:
             return None
@@ -600,7 +600,7 @@ def _charged_before(delivery: Delivery) -> dict[str, bool]:
 
 
 @contextmanager
-def _staying(charge: Recorded | None) -> Iterator[None]:
+def _staying(charge: RecordedRelease | None) -> Iterator[None]:
     """Has every error say that a charge stays."""
     try:
         yield

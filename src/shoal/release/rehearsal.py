@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Declared(TypedDict, total=False):
+class TableDeclarations(TypedDict, total=False):
     """What is said about the table; `shoal.protect` says what each of it means."""
 
     columns: Sequence[str] | None
@@ -48,7 +48,7 @@ PEOPLE = 5_000
 _COMMON = 0.6
 # made-up amounts crowd at the low end of their range and have a long tail, as incomes do
 _MIDDLE, _SPREAD = -2.0, 1.0
-_DECLARED = tuple(Declared.__annotations__)
+_DECLARED = tuple(TableDeclarations.__annotations__)
 
 
 @internal()

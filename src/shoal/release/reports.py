@@ -14,25 +14,25 @@ import numpy as np
 
 from shoal.columns import MISSING_VALUE, Attribute, Schema
 from shoal.display import internal
-from shoal.engines import LocalRunner, Runner, Stage, batch_of, blobs_in
+from shoal.engines import LocalRunner, Runner, TaskStage, batch_of, blobs_in
 from shoal.errors import CancelledError, InputError, ShoalError
 from shoal.evaluation import (
     MOST_ROWS,
     SAMPLE,
-    Asked,
+    BatchReading,
+    CountedColumn,
+    CountingPlan,
     Cut,
+    DomainParts,
     Evaluation,
     Floats,
     Grouping,
     Integers,
-    Names,
     Numbers,
-    Parts,
-    Plan,
-    Reading,
     RiskFigures,
-    Scale,
     Side,
+    Standardisation,
+    TextCounts,
     Values,
     check_in_parts,
     count_groups,
@@ -46,10 +46,10 @@ from shoal.io import ROW, Table, frozen
 from shoal.progress import Progress, silent
 from shoal.release.measure import evaluated
 from shoal.report import (
-    Counted,
-    Ends,
+    ColumnRange,
+    CountedTable,
     Findings,
-    Marginal,
+    OrderedMarginal,
     Subject,
     attacked,
     bundle_page,
@@ -89,10 +89,14 @@ def shown(side: Side, attributes: Sequence[Attribute], tell: Progress, *, togeth
     Args:
         together: also correlations, and rows for what is looked at on a sample; two passes more.
     """
-    asked = [Asked(one.name, one, one.kind_facts.ordered, not one.kind_facts.ordered) for one in attributes]
+    asked = [
+        CountedColumn(one.name, one, one.kind_facts.ordered, not one.kind_facts.ordered) for one in attributes
+    ]
     values = count_values(side, asked, tell)
     left_out = tuple(
-        name for name, found in values.columns.items() if isinstance(found, Names) and found.counts is None
+        name
+        for name, found in values.columns.items()
+        if isinstance(found, TextCounts) and found.counts is None
     )
     asked = [one for one in asked if one.name not in left_out]
     ordered = [one for one in asked if one.ordered]
@@ -112,32 +116,34 @@ def shown(side: Side, attributes: Sequence[Attribute], tell: Progress, *, togeth
             if found.missing:
                 counts[MISSING_VALUE] += found.missing
             names[one.name] = counts
-    source = Counted(values.n, marginals, names, (tuple(one.name for one in ordered), related), rows)
+    source = CountedTable(values.n, marginals, names, (tuple(one.name for one in ordered), related), rows)
     return Shown(replace(empty, records=source), attacked, left_out)
 
 
-def _marginal(found: Numbers) -> Marginal:
+def _marginal(found: Numbers) -> OrderedMarginal:
     facts = found.facts
-    ends = None if facts.low is None or facts.high is None else Ends(facts.low, facts.high, facts.whole)
-    return Marginal(found.distribution, facts.moments, ends, facts.missing)
+    ends = (
+        None if facts.low is None or facts.high is None else ColumnRange(facts.low, facts.high, facts.whole)
+    )
+    return OrderedMarginal(found.distribution, facts.moments, ends, facts.missing)
 
 
-def _correlations(side: Side, ordered: Sequence[Asked], values: Values, tell: Progress) -> Floats:
+def _correlations(side: Side, ordered: Sequence[CountedColumn], values: Values, tell: Progress) -> Floats:
     if len(ordered) < 2:
         return np.full((len(ordered), len(ordered)), np.nan)
     scales = {}
     for place, one in enumerate(ordered):
         found = values.columns[one.name]
         assert isinstance(found, Numbers)
-        scales[place] = Scale.of(found)
+        scales[place] = Standardisation.of(found)
     # categories are not wanted: one part is enough
-    cuts = tuple(Cut(one, Parts(0.0, 1.0, 1)) for one in ordered)
-    plan = Plan(cuts, scales, {}, pairs=False)
+    cuts = tuple(Cut(one, DomainParts(0.0, 1.0, 1)) for one in ordered)
+    plan = CountingPlan(cuts, scales, {}, pairs=False)
     return count_together(side, plan, tell).products.correlations()
 
 
 def picked_rows(
-    batches: Iterator[pa.RecordBatch], reading: Reading, names: Sequence[str], wanted: Integers
+    batches: Iterator[pa.RecordBatch], reading: BatchReading, names: Sequence[str], wanted: Integers
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some numbers, as they are read."""
     import pyarrow as pa
@@ -164,7 +170,7 @@ def _samples(side: Side, names: Sequence[str], tell: Progress) -> tuple[Table, T
     task = partial(picked_rows, reading=side.reading, names=tuple(names), wanted=wanted)
     pieces = [
         pa.ipc.open_stream(blob).read_all()
-        for _, _, blob in blobs_in(side.collect("taking a sample of rows", names, tell, Stage(task)))
+        for _, _, blob in blobs_in(side.collect("taking a sample of rows", names, tell, TaskStage(task)))
     ]
     whole = pa.concat_tables(pieces).sort_by(ROW)
     rows, frame = whole[ROW].to_numpy(), whole.drop_columns([ROW])
@@ -200,14 +206,14 @@ def report_in_parts(
         runners: of the original, where there is one, and of the released table.
     """
     tell = progress or silent
-    after = Side(runners[-1], Reading(_after_steps(subject.schema), subject.na))
+    after = Side(runners[-1], BatchReading(_after_steps(subject.schema), subject.na))
     if len(runners) == 1:
         found = shown(after, _of(subject), tell, together=True)
         ((_, groups),) = count_groups(after, [Grouping(subject.columns)], tell)
         source = replace(found.table.records, different=int(groups.sum()))
         found = replace(found, table=replace(found.table, records=source))
         return bundle_page(_with(subject, found))
-    before = Side(runners[0], Reading(subject.schema, subject.na))
+    before = Side(runners[0], BatchReading(subject.schema, subject.na))
     check_original(subject, before.table(), folder)
     measured = evaluated(runners, subject, na=subject.na, progress=tell)
     return comparison(_findings(subject, before, after, measured, subject.schema, tell))
@@ -286,7 +292,7 @@ class Look:
 
     def __call__(self, release: Release, written: Path) -> tuple[Release, Findings | None]:
         """The release with a table that pages can show, and what the internal report needs."""
-        after = Side(beside(self.runner, written), Reading(_after_steps(release.schema)))
+        after = Side(beside(self.runner, written), BatchReading(_after_steps(release.schema)))
         attributes = [release.schema[name] for name in release.columns]
         if not (self.evaluate or self.internal):
             return replace(release, data=shown(after, attributes, self.tell, together=False).table), None
@@ -294,7 +300,7 @@ class Look:
         dropping = tuple(
             attribute for attribute in attributes if (attribute.missing or declared.missing) == "drop"
         )
-        reading = Reading(release.schema, declared.na, declared.types, declared.file, dropping)
+        reading = BatchReading(release.schema, declared.na, declared.types, declared.file, dropping)
         before = Side(beside(self.runner), reading)
         pair = unmatched(before.table(), after.table(), release)
         measured = evaluate_in_parts(before, after, pair, None, self.tell)

@@ -1,6 +1,6 @@
-from shoal.report.differences import Counted as Counted
-from shoal.report.differences import Ends as Ends
-from shoal.report.differences import Marginal as Marginal
+from shoal.report.differences import ColumnRange as ColumnRange
+from shoal.report.differences import CountedTable as CountedTable
+from shoal.report.differences import OrderedMarginal as OrderedMarginal
 from shoal.report.differences import bin_edges as bin_edges
 from shoal.report.differences import compare as compare
 from shoal.report.differences import correlate as correlate

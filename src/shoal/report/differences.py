@@ -34,7 +34,7 @@ def sampled(n: int) -> Rows:
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Ends:
+class ColumnRange:
     """Smallest and largest value of a column, and whether all of them are whole numbers."""
 
     low: float
@@ -42,7 +42,7 @@ class Ends:
     whole: bool
 
     @classmethod
-    def of(cls, values: Floats) -> Ends | None:
+    def of(cls, values: Floats) -> ColumnRange | None:
         """None without a value."""
         if not values.size:
             return None
@@ -52,7 +52,7 @@ class Ends:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Marginal:
+class OrderedMarginal:
     """A column with an order: its values and how often each occurs, missing ones left out.
 
     Attributes:
@@ -62,13 +62,13 @@ class Marginal:
 
     distribution: Distribution
     moments: Moments
-    ends: Ends | None
+    ends: ColumnRange | None
     missing: int
 
     @classmethod
-    def of(cls, values: Floats, rows: int) -> Marginal:
+    def of(cls, values: Floats, rows: int) -> OrderedMarginal:
         """Of all the values of a table with so many rows."""
-        return cls(Distribution.of(values), Moments.of(values), Ends.of(values), rows - values.size)
+        return cls(Distribution.of(values), Moments.of(values), ColumnRange.of(values), rows - values.size)
 
     @property
     def size(self) -> int:
@@ -83,7 +83,7 @@ class Marginal:
     def quantiles(self, points: Sequence[float] | Floats) -> Floats:
         """As `np.quantile` of all the values.
 
-        >>> Marginal.of(np.array([1.0, 1.0, 2.0, 4.0]), 4).quantiles([0.5, 1.0]).tolist()
+        >>> OrderedMarginal.of(np.array([1.0, 1.0, 2.0, 4.0]), 4).quantiles([0.5, 1.0]).tolist()
         [1.5, 4.0]
         """
         found = self.distribution
@@ -96,16 +96,16 @@ class Marginal:
         return np.asarray(low + (high - low) * (places - np.floor(places)))
 
 
-class Source(Protocol):
+class TableAnswers(Protocol):
     """The answers about a table."""
 
     @property
     def n(self) -> int: ...
 
-    def ends(self, attribute: Attribute) -> Ends | None:
+    def ends(self, attribute: Attribute) -> ColumnRange | None:
         """Of a column with an order."""
 
-    def marginal(self, attribute: Attribute) -> Marginal:
+    def marginal(self, attribute: Attribute) -> OrderedMarginal:
         """Of a column with an order."""
 
     def labels(self, attribute: Attribute) -> Counter[str]:
@@ -134,11 +134,11 @@ class OfTable:
         present: Floats = values[np.isfinite(values)]
         return present
 
-    def ends(self, attribute: Attribute) -> Ends | None:
-        return Ends.of(self._values(attribute))
+    def ends(self, attribute: Attribute) -> ColumnRange | None:
+        return ColumnRange.of(self._values(attribute))
 
-    def marginal(self, attribute: Attribute) -> Marginal:
-        return Marginal.of(self._values(attribute), self.n)
+    def marginal(self, attribute: Attribute) -> OrderedMarginal:
+        return OrderedMarginal.of(self._values(attribute), self.n)
 
     def labels(self, attribute: Attribute) -> Counter[str]:
         return Counter(
@@ -158,7 +158,7 @@ class OfTable:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class CountedTable:
     """The answers about a table that was counted where it is.
 
     Attributes:
@@ -170,16 +170,16 @@ class Counted:
     """
 
     n: int
-    marginals: Mapping[str, Marginal]
+    marginals: Mapping[str, OrderedMarginal]
     names: Mapping[str, Counter[str]]
     related: tuple[tuple[str, ...], Floats]
     rows: Table
     different: int | None = None
 
-    def ends(self, attribute: Attribute) -> Ends | None:
+    def ends(self, attribute: Attribute) -> ColumnRange | None:
         return self.marginals[attribute.name].ends
 
-    def marginal(self, attribute: Attribute) -> Marginal:
+    def marginal(self, attribute: Attribute) -> OrderedMarginal:
         return self.marginals[attribute.name]
 
     def labels(self, attribute: Attribute) -> Counter[str]:
@@ -194,9 +194,9 @@ class Counted:
         return self.rows
 
 
-def source_of(table: Table) -> Source:
+def source_of(table: Table) -> TableAnswers:
     """Who answers for a table."""
-    return table.records if isinstance(table.records, Counted) else OfTable(table)
+    return table.records if isinstance(table.records, CountedTable) else OfTable(table)
 
 
 Floats = NDArray[np.float64]
@@ -318,10 +318,10 @@ def compare(subject: Subject, original: Table | None) -> list[Comparison]:
     ]
 
 
-def bin_edges(ends: Sequence[Ends | None], most: int = BINS) -> Floats:
+def bin_edges(ends: Sequence[ColumnRange | None], most: int = BINS) -> Floats:
     """Edges of equal bins over all the values; whole numbers are never split unevenly between bins.
 
-    >>> bin_edges([Ends.of(np.array([0.0, 3.0]))]).tolist()
+    >>> bin_edges([ColumnRange.of(np.array([0.0, 3.0]))]).tolist()
     [-0.5, 0.5, 1.5, 2.5, 3.5]
     """
     present = [one for one in ends if one is not None]
@@ -423,7 +423,7 @@ def _ordered(subject: Subject, name: str, original: Table | None) -> Comparison:
     )
 
 
-def _statistics(attribute: Attribute, values: Marginal) -> tuple[tuple[str, str], ...]:
+def _statistics(attribute: Attribute, values: OrderedMarginal) -> tuple[tuple[str, str], ...]:
     if not values.size:
         return ()
     found: list[tuple[str, str]] = []
@@ -589,7 +589,7 @@ class KeptPair:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
+class TwoWayTables:
     """Two-way tables.
 
     Attributes:
@@ -627,7 +627,7 @@ def correlate(subject: Subject, original: Table | None) -> Correlations | None:
     )
 
 
-def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
+def pair_tables(subject: Subject, original: Table | None) -> TwoWayTables | None:
     """Two-way tables of all pairs of columns, and the few worth looking at; None with fewer than two columns.
 
     Cost:
@@ -657,7 +657,7 @@ def pair_tables(subject: Subject, original: Table | None) -> Pairs | None:
         shown.append(
             PairTable(axes[i], axes[j], before, grids[-1], None if moved is None else float(moved[i, j]))
         )
-    return Pairs(
+    return TwoWayTables(
         tuple(used),
         moved,
         tuple(shown),
@@ -788,7 +788,7 @@ class Grouped:
         return f"the group that moves most is {label}, from {first:,.4g} to {second:,.4g}"
 
 
-def grouped(subject: Subject, original: Table | None, pairs: Pairs | None) -> list[Grouped]:
+def grouped(subject: Subject, original: Table | None, pairs: TwoWayTables | None) -> list[Grouped]:
     """Means of measured columns inside the groups of named ones: the pairs that belong together most."""
     if pairs is None:
         return []
@@ -843,7 +843,7 @@ def _of_groups(name: str, by: Axis, means: Sequence[list[float | None]]) -> list
 def different_rows(subject: Subject) -> int | None:
     """How many different rows the released table has; None where counting would take long."""
     table = subject.table
-    if isinstance(table.records, Counted):
+    if isinstance(table.records, CountedTable):
         return table.records.different
     if table.path is not None or not subject.columns or table.n * len(subject.columns) > _COUNTED:
         return None

@@ -20,12 +20,12 @@ from shoal.report.differences import (
     MOST_KEPT,
     Axis,
     Change,
+    ColumnRange,
     Comparison,
     Correlations,
-    Ends,
     Grouped,
-    Pairs,
     PairTable,
+    TwoWayTables,
     bin_edges,
     compare,
     correlate,
@@ -41,7 +41,7 @@ _LONGEST = 18
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """Values from `low` to `high` on the places from `start` to `end` of a drawing."""
 
     low: float
@@ -78,7 +78,7 @@ def box(x: float, y: float, width: float, height: float) -> str:
     return f"M{place(x)} {place(y)}h{place(width)}v{place(height)}h{place(-width)}z"
 
 
-def staircase(edges: Sequence[float], heights: Sequence[float], across: Scale, up: Scale) -> str:
+def staircase(edges: Sequence[float], heights: Sequence[float], across: AxisScale, up: AxisScale) -> str:
     """The outline of a histogram."""
     steps = [f"M{place(across(edges[0]))} {place(up(0.0))}"]
     for left, height in zip(edges, heights, strict=False):
@@ -133,7 +133,7 @@ def day_ticks(low: float, high: float) -> list[tuple[float, str]]:
     ]
 
 
-def below(scale: Scale, marks: Iterable[tuple[float, str]], base: float) -> str:
+def below(scale: AxisScale, marks: Iterable[tuple[float, str]], base: float) -> str:
     """Labels of the axis below a drawing."""
     return "".join(
         text(
@@ -146,7 +146,7 @@ def below(scale: Scale, marks: Iterable[tuple[float, str]], base: float) -> str:
     )
 
 
-def beside(scale: Scale, marks: Iterable[tuple[float, str]], left: float, right: float) -> str:
+def beside(scale: AxisScale, marks: Iterable[tuple[float, str]], left: float, right: float) -> str:
     """Labels of the axis beside a drawing, and a line across it for each."""
     return "".join(
         path(f"M{place(left)} {place(scale(value))}H{place(right)}", "grid")
@@ -217,7 +217,7 @@ def correlation_figures(found: Correlations) -> list[Figure]:
     ]
 
 
-def moved_figure(found: Pairs) -> Figure | None:
+def moved_figure(found: TwoWayTables) -> Figure | None:
     """For each pair of columns the share of rows that would have to move."""
     if found.moved is None:
         return None
@@ -242,7 +242,7 @@ def group_figure(found: Grouped) -> Figure:
     present = [value for value in values if value is not None]
     low, high = min(present), max(present)
     pad = 0.06 * (high - low or abs(high) or 1.0)
-    across = Scale(low - pad, high + pad, _DOTS, WIDTH - 10)
+    across = AxisScale(low - pad, high + pad, _DOTS, WIDTH - 10)
     base = 4 + _ROW_OF_RELATIONS * len(found.labels)
     parts, links, before, after = [], [], [], []
     for number, label in enumerate(found.labels):
@@ -286,7 +286,7 @@ def _grid(found: PairTable, grid: NDArray[np.float64], which: str, top: float) -
         ]
     else:
         edges = found.second.edges
-        scale = Scale(float(edges[0]), float(edges[-1]), base, _EDGE)
+        scale = AxisScale(float(edges[0]), float(edges[-1]), base, _EDGE)
         marks.insert(0, beside(scale, _numbers(found.second), left, WIDTH - _EDGE))
     foot = 20 if found.first.edges is not None else _BASE_OF_RELATIONS
     alt = f"Two-way table of {title}: {_peak(found, grid)}."
@@ -297,7 +297,7 @@ def _across(axis: Axis, left: float, wide: float, base: float) -> list[str]:
     """Labels below a two-way table: slanted names, or a scale."""
     if axis.edges is None:
         return _slanted(axis.labels, left, wide, base)
-    scale = Scale(float(axis.edges[0]), float(axis.edges[-1]), left, WIDTH - _EDGE)
+    scale = AxisScale(float(axis.edges[0]), float(axis.edges[-1]), left, WIDTH - _EDGE)
     return [below(scale, _numbers(axis), base)]
 
 
@@ -379,9 +379,9 @@ def distribution(found: Comparison) -> Figure:
     if parts.edges is None:
         return _bars(found)
     edges = parts.edges.tolist()
-    across = Scale(edges[0], edges[-1], _LEFT, _RIGHT)
+    across = AxisScale(edges[0], edges[-1], _LEFT, _RIGHT)
     high = _highest(found)
-    up = Scale(0.0, high, _BASE, _TOP)
+    up = AxisScale(0.0, high, _BASE, _TOP)
     marks = [beside(up, percents(high), _LEFT, _RIGHT)]
     if parts.before is not None:
         marks.append(path(staircase(edges, parts.before.tolist(), across, up), "original"))
@@ -396,7 +396,7 @@ def spark(found: Comparison) -> str:
     """The distribution as a small drawing without words, for the line that opens a column."""
     parts, (width, height) = found.distribution, _SPARK
     edges = list(range(parts.after.size + 1)) if parts.edges is None else parts.edges.tolist()
-    across, up = Scale(edges[0], edges[-1], 0, width), Scale(0.0, _highest(found), height, 1)
+    across, up = AxisScale(edges[0], edges[-1], 0, width), AxisScale(0.0, _highest(found), height, 1)
     marks = []
     if parts.before is not None:
         marks.append(path(staircase(edges, parts.before.tolist(), across, up), "original"))
@@ -414,7 +414,7 @@ def quantiles(found: Comparison) -> Figure | None:
         return None
     before, after = found.quantiles
     low, high = float(min(before[0], after[0])), float(max(before[-1], after[-1]))
-    across, up = Scale(low, high, _LEFT + 8, _RIGHT), Scale(low, high, _BASE, _TOP)
+    across, up = AxisScale(low, high, _LEFT + 8, _RIGHT), AxisScale(low, high, _BASE, _TOP)
     marks = _axis(found, low, high)
     diagonal = f"M{place(across(low))} {place(up(low))}L{place(across(high))} {place(up(high))}"
     dots = "".join(
@@ -436,7 +436,7 @@ def _bars(found: Comparison) -> Figure:
     """A line for each label: both shares as bars, and the released one in words."""
     parts = found.distribution
     height = _ROW * len(parts.labels) + 6
-    scale = Scale(0.0, _highest(found), 0, _END - _BARS)
+    scale = AxisScale(0.0, _highest(found), 0, _END - _BARS)
     original, released, words = [], [], []
     for number, label in enumerate(parts.labels):
         top = 4 + _ROW * number
@@ -533,11 +533,11 @@ def cluster_figure(groups: Sequence[tuple[str, NDArray[np.int64]]]) -> Figure | 
     sizes = np.concatenate([sizes for _, sizes in groups]).astype(np.float64)
     if np.unique(sizes).size < _FEWEST_SIZES:
         return None
-    edges = bin_edges([Ends.of(sizes)], _MOST_BARS).tolist()
+    edges = bin_edges([ColumnRange.of(sizes)], _MOST_BARS).tolist()
     counts = np.histogram(sizes, bins=edges)[0]
-    across = Scale(edges[0], edges[-1], _LEFT_OF_RISKS, WIDTH - 8)
+    across = AxisScale(edges[0], edges[-1], _LEFT_OF_RISKS, WIDTH - 8)
     high = float(counts.max())
-    up = Scale(0.0, high, _BASE_OF_RISKS, _TOP_OF_RISKS)
+    up = AxisScale(0.0, high, _BASE_OF_RISKS, _TOP_OF_RISKS)
     bars = "".join(
         box(
             across(left) + 0.5,

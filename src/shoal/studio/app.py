@@ -238,7 +238,7 @@ class Access:
         return found is not None and hmac.compare_digest(found.value.encode(), self.cookie.encode())
 
 
-class Guard:
+class StudioGuard:
     """The outermost layer of the application."""
 
     def __init__(self, app: App, access: Access) -> None:
@@ -348,7 +348,7 @@ def create_app(desks: Desks, access: Access) -> App:
     app.include_router(router)
     app.include_router(files)
     app.add_exception_handler(ShoalError, refused)
-    return Guard(app, access)
+    return StudioGuard(app, access)
 
 
 def refused(request: Request, error: Exception) -> Response:

@@ -23,8 +23,8 @@ from shoal.evaluation import Evaluation, Verdict, check, five
 from shoal.io import Table, read
 from shoal.privacy import MODELS
 from shoal.release import Release
-from shoal.report import Ends, bin_edges, compare, correlate, explanation, number_words, of_release
-from shoal.studio.guarantee import Scale
+from shoal.report import ColumnRange, bin_edges, compare, correlate, explanation, number_words, of_release
+from shoal.studio.guarantee import SliderScale
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message, counted, roughly
 
@@ -74,7 +74,7 @@ def reach(table: Table, attribute: Attribute) -> tuple[float, float] | None:
     return (float(values.min()), float(values.max())) if values.size else None
 
 
-def histogram(table: Table, attribute: Attribute, scale: Scale | None = None) -> dict[str, Any]:
+def histogram(table: Table, attribute: Attribute, scale: SliderScale | None = None) -> dict[str, Any]:
     """The values of a column with a range: bars on a root scale, and how many lie outside the declared range."""
     try:
         values = numbers(table, attribute)
@@ -88,7 +88,7 @@ def histogram(table: Table, attribute: Attribute, scale: Scale | None = None) ->
     shown = np.concatenate([values, np.asarray(ends or ())])
     low, high = (float(shown.min()), float(shown.max())) if scale is None else (scale.low, scale.high)
     high = high if high > low else low + 1.0
-    edges = bin_edges([Ends.of(values), Ends.of(np.array([low, high]))], _BINS)
+    edges = bin_edges([ColumnRange.of(values), ColumnRange.of(np.array([low, high]))], _BINS)
     counts = np.histogram(values, bins=edges)[0]
     outside = np.zeros(len(counts), dtype=bool)
     if ends is not None:
@@ -310,7 +310,7 @@ def _rounded(matrix: NDArray[np.float64]) -> list[list[float | None]]:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
+class IntruderComparison:
     """What the intruder compares, column by column: each person as it was, each published row as it is.
 
     Attributes:
@@ -338,7 +338,7 @@ class Pairs:
         return total
 
 
-def pairs(original: Table, release: Release, quasi: Sequence[str]) -> Pairs | None:
+def pairs(original: Table, release: Release, quasi: Sequence[str]) -> IntruderComparison | None:
     """What there is to compare; None where no published row belongs to a person.
 
     Args:
@@ -360,14 +360,14 @@ def pairs(original: Table, release: Release, quasi: Sequence[str]) -> Pairs | No
             codes = np.unique(np.concatenate(both), return_inverse=True)[1].astype(np.int64)
             names[attribute.name] = codes[: original.n], codes[original.n :]
     kept = np.arange(original.n) if release.kept is None else np.asarray(release.kept)
-    return Pairs(original, aligned, release, columns, kept, amounts, names)
+    return IntruderComparison(original, aligned, release, columns, kept, amounts, names)
 
 
 def _texts(values: Sequence[Any]) -> NDArray[Any]:
     return np.array(["" if value is None else str(value) for value in values], dtype=str)
 
 
-def exposed(found: Pairs) -> dict[str, int]:
+def exposed(found: IntruderComparison) -> dict[str, int]:
     """The most exposed person: whose own row is the nearest, with the fewest others as near, and the largest lead.
 
     Of many people a random part is compared, and the answer says of how many.
@@ -400,7 +400,7 @@ def exposed(found: Pairs) -> dict[str, int]:
     }
 
 
-def _distinct(found: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _distinct(found: IntruderComparison) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Published rows that are alike count once: the group of each row, and one row of each group."""
     sides = [*(after for _, after in found.amounts.values()), *(after for _, after in found.names.values())]
     if not sides:
@@ -411,7 +411,7 @@ def _distinct(found: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return group.reshape(-1).astype(np.int64), first.astype(np.int64)
 
 
-def person(found: Pairs | None, row: int, release: Release) -> dict[str, Any]:
+def person(found: IntruderComparison | None, row: int, release: Release) -> dict[str, Any]:
     """Who was grouped with a person, what was published, and what the intruder would pick.
 
     Args:
@@ -467,7 +467,7 @@ def _picked(nearer: int, alike: int) -> str:
 
 
 def _amount(
-    found: Pairs, attribute: Attribute, number: int, place: int, crowd: Sequence[int]
+    found: IntruderComparison, attribute: Attribute, number: int, place: int, crowd: Sequence[int]
 ) -> dict[str, Any]:
     lo, hi = found.release.domains[attribute.name]
     width = (hi - lo) or 1.0
@@ -499,7 +499,7 @@ def _amount(
 
 
 def _name(
-    found: Pairs, attribute: Attribute, number: int, place: int, crowd: Sequence[int]
+    found: IntruderComparison, attribute: Attribute, number: int, place: int, crowd: Sequence[int]
 ) -> dict[str, Any]:
     before = found.names[attribute.name][0]
     own = labels_of(found.original, attribute)[number]

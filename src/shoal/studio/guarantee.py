@@ -152,7 +152,7 @@ BY_NAME: Mapping[str, Card] = {card.name: card for card in CARDS}
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class MethodCard:
     """A method on a card.
 
     Attributes:
@@ -182,20 +182,20 @@ def usual_delta(rows: int) -> Fraction:
     return Fraction(1, 10 ** (math.ceil(math.log10(max(rows, 10))) + 2))
 
 
-def offers(card: Card, attributes: int, nominal: int, rows: int) -> tuple[Offer, ...]:
+def offers(card: Card, attributes: int, nominal: int, rows: int) -> tuple[MethodCard, ...]:
     """The methods that keep a card's promise on so many columns, the recommended ones first."""
     found = []
     for method in map(method_class, names()):
         for fixed in _variants(method, rows):
             model = method.example(**fixed).model(max(attributes, 1), nominal)
             if model in card.models:
-                found.append(Offer(method, model, fixed))
+                found.append(MethodCard(method, model, fixed))
                 break
     order = {name: place for place, name in enumerate(card.first)}
     return tuple(sorted(found, key=lambda offer: order.get(offer.name, len(order))))
 
 
-def offered(card: Card, kinds: Sequence[str], rows: int, wanted: str | None = None) -> Offer | None:
+def offered(card: Card, kinds: Sequence[str], rows: int, wanted: str | None = None) -> MethodCard | None:
     """The method to take: the one that is wanted, or the first that takes every kind of column there is."""
     found = offers(card, len(kinds), kinds.count("nominal"), rows)
     named = [offer for offer in found if offer.name == wanted]
@@ -387,7 +387,7 @@ def plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class SliderScale:
     """A line with round numbers on it.
 
     Attributes:
@@ -430,7 +430,7 @@ def around(
     whole: bool = False,
     days: bool = False,
     room: float | None = None,
-) -> Scale:
+) -> SliderScale:
     """A scale with some room beside the ends; what is never negative stays so.
 
     Args:
@@ -438,7 +438,7 @@ def around(
         whole: values are whole numbers.
 
     >>> around((18, 90), shown=True, whole=True)
-    Scale(low=12.0, high=96.0, step=Fraction(1, 1), days=False)
+    SliderScale(low=12.0, high=96.0, step=Fraction(1, 1), days=False)
     """
     low, high = sorted(ends)
     width = (high - low) or max(abs(high), 1.0)
@@ -450,4 +450,4 @@ def around(
     highest = math.ceil((high + beside * width) / float(step)) * step
     if low >= 0 and not days:
         lowest = max(lowest, Fraction(0))
-    return Scale(float(lowest), float(highest), step, days)
+    return SliderScale(float(lowest), float(highest), step, days)

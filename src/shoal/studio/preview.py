@@ -46,7 +46,7 @@ from shoal.report import Explanation, explanation
 from shoal.studio import runs
 from shoal.studio.edit import KINDS, ROLES, TYPES
 from shoal.studio.guarantee import OFF, ON, RAKED, Recipe, with_attribute
-from shoal.studio.runs import Run
+from shoal.studio.runs import StudioRun
 from shoal.text import Message
 from shoal.text import capital as begun
 
@@ -145,7 +145,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PreviewProblem:
     """What stands in the way, and the way out as a button.
 
     Attributes:
@@ -187,7 +187,7 @@ class Preview:
         recipe: the text of `method.toml`.
     """
 
-    problems: tuple[Problem, ...]
+    problems: tuple[PreviewProblem, ...]
     statement: Mapping[str, Any] | None = None
     explained: Explanation | None = None
     verdict: PublicVerdict | None = None
@@ -210,7 +210,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
         uses: what the journal of use records under the name of the data set, and what it asks.
     """
     if not recipe.wanted:
-        return Preview((Problem(Message("no-column-ticked"), "*"),))
+        return Preview((PreviewProblem(Message("no-column-ticked"), "*"),))
     problems = (*waiting(recipe), *map(_question, uses.matches))
     try:
         prepared = prepare(table, look=(memory or Memory()).look, **recipe.request)
@@ -238,9 +238,9 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
     )
 
 
-def _question(match: Match) -> Problem:
+def _question(match: Match) -> PreviewProblem:
     """Records that are known under another name: what the custodian answers is a declaration, and is kept."""
-    return Problem(
+    return PreviewProblem(
         Message.of("same-records-question", question=match.words),
         fixes=(
             ("Yes, the same records", {"what": "same", "value": match.answer}),
@@ -249,7 +249,7 @@ def _question(match: Match) -> Problem:
     )
 
 
-def waiting(recipe: Recipe) -> tuple[Problem, ...]:
+def waiting(recipe: Recipe) -> tuple[PreviewProblem, ...]:
     """A weight that is to be raked, and to nothing yet: the problem that its schema would have."""
     schema = recipe.schema
     if not recipe.raking:
@@ -257,7 +257,7 @@ def waiting(recipe: Recipe) -> tuple[Problem, ...]:
     try:
         with_attribute(schema, schema[recipe.raking], replace(schema[recipe.raking], release=RAKED))
     except ShoalError as error:
-        return (Problem(error.message, recipe.raking),)
+        return (PreviewProblem(error.message, recipe.raking),)
     return ()
 
 
@@ -316,7 +316,7 @@ def _enough(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> int | No
     return enough if enough <= prepared.described.n // 4 else None
 
 
-def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
+def _problem(error: ShoalError, table: Table, recipe: Recipe) -> PreviewProblem:
     """A problem of the library with what can be done about it on a page."""
     fixes: list[tuple[str, Mapping[str, Any]]] = []
     if error.option == "outside":
@@ -330,7 +330,7 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> Problem:
         if error.code in _ABOUT_GAPS and not facts.ordered:
             fixes.append(("Count missing as one more value", {"what": "missing", "value": "category"}))
         fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
-    return Problem(error.message, error.column or "", tuple(fixes))
+    return PreviewProblem(error.message, error.column or "", tuple(fixes))
 
 
 class Expecting:
@@ -339,13 +339,15 @@ class Expecting:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._known: dict[Any, str] = {}
-        self._trial: Run | None = None
+        self._trial: StudioRun | None = None
 
     def words(self, recipe: Recipe, rows: int) -> str | None:
         """How long a run would take; None as long as nobody asked, empty where it cannot be told."""
         return self._known.get(_key(recipe, rows))
 
-    def ask(self, recipe: Recipe, rows: int, job: Mapping[str, Any], told: Callable[[Run], None]) -> None:
+    def ask(
+        self, recipe: Recipe, rows: int, job: Mapping[str, Any], told: Callable[[StudioRun], None]
+    ) -> None:
         """Begin to find out, unless it is known or on its way; what another trial was about is not wanted any more."""
         key = _key(recipe, rows)
         if key in self._known:
@@ -354,9 +356,9 @@ class Expecting:
             if _key(self._trial.recipe, rows) == key:
                 return
             self.stop()
-        run = Run("", "expect", recipe, self._folder / f"expected-{secrets.token_hex(4)}")
+        run = StudioRun("", "expect", recipe, self._folder / f"expected-{secrets.token_hex(4)}")
 
-        def heard(trial: Run) -> None:
+        def heard(trial: StudioRun) -> None:
             if trial.state in ("done", "failed"):
                 while len(self._known) >= _TRIALS_KEPT:
                     del self._known[next(iter(self._known))]

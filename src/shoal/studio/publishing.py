@@ -22,7 +22,7 @@ from shoal.evaluation import check
 from shoal.io import private_text
 from shoal.privacy import DATA_DEPENDENT, MODELS, Reason, three_parts
 from shoal.release import Bundle, write_documents
-from shoal.studio.runs import Run
+from shoal.studio.runs import StudioRun
 
 OVERRIDE = "override.json"
 # the first moment that a zip file can hold: the time of a release says who worked when
@@ -48,7 +48,7 @@ class Checked:
     sent: Mapping[str, Any] = field(default_factory=dict)
 
 
-def checklist(run: Run) -> tuple[Checked, ...]:
+def checklist(run: StudioRun) -> tuple[Checked, ...]:
     """What was checked about a release before it may be downloaded."""
     statement = run.facts["statement"]
     facts = MODELS[statement["model"]]
@@ -73,7 +73,7 @@ def checklist(run: Run) -> tuple[Checked, ...]:
     )
 
 
-def _quasi(run: Run) -> list[str]:
+def _quasi(run: StudioRun) -> list[str]:
     released = run.facts["statement"]["attributes"]
     return [a.name for a in run.recipe.taken if a.role == "quasi-identifier" and a.name in released]
 
@@ -92,7 +92,7 @@ def _choices(statement: Mapping[str, Any], of_table: bool) -> Checked:
     return Checked("warn" if statement["recorded"] else "good", title, " ".join(lines))
 
 
-def _sources(run: Run) -> Checked:
+def _sources(run: StudioRun) -> Checked:
     title = "Ranges and lists have a public source"
     unknown = [a.name for a in run.recipe.taken if not a.source.get("domain") and a.has_domain]
     private = [a.name for a in run.recipe.taken if RECORDS in a.source.values() and a.has_domain]
@@ -121,7 +121,7 @@ def _guarantee(statement: Mapping[str, Any]) -> Checked:
     return Checked("good", "The promise is one to rely on", statement["sentence"])
 
 
-def _left_behind(run: Run) -> str:
+def _left_behind(run: StudioRun) -> str:
     weight = weight_words(run.recipe.schema)
     return f"Identifiers and the index were dropped.{'' if weight is None else f' {weight}'}"
 
@@ -132,7 +132,7 @@ def _seed(statement: Mapping[str, Any]) -> Checked:
     return Checked("good", "No seed", "The noise cannot be drawn again by anybody, including you.")
 
 
-def _crowd(run: Run, quasi: Sequence[str]) -> Iterator[Checked]:
+def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
     """Crowds are counted once more, in the file that will be published."""
     k = run.facts["statement"]["settings"].get("k")
     if k is None or run.facts["statement"]["model"] != "k-anonymity" or not quasi:
@@ -147,7 +147,7 @@ def _crowd(run: Run, quasi: Sequence[str]) -> Iterator[Checked]:
     yield Checked("good" if smallest >= k else "bad", title, detail)
 
 
-def _measured(run: Run) -> Iterator[Checked]:
+def _measured(run: StudioRun) -> Iterator[Checked]:
     """Where the promise is about the table itself, what was measured counts as well."""
     facts = run.facts
     if facts["decision"] != facts["public_decision"]:
@@ -168,7 +168,7 @@ def _read_back(folder: Path) -> Checked:
     )
 
 
-def overridden(run: Run, reason: str, name: str) -> None:
+def overridden(run: StudioRun, reason: str, name: str) -> None:
     """Publish all the same: the reason stands in the statement, in the report and in a file of its own.
 
     Where only private advice is in the way, the reason stays inside: it would tell that there was one.
@@ -200,12 +200,12 @@ def _record(reason: str, because: tuple[str, ...]) -> dict[str, Any]:
     return {"reason": reason, "although": list(because), "on": time.strftime("%Y-%m-%d")}
 
 
-def release_name(run: Run) -> str:
+def release_name(run: StudioRun) -> str:
     """What the folder of the release is called."""
     return f"release-{run.letter}"
 
 
-def zipped(run: Run) -> bytes:
+def zipped(run: StudioRun) -> bytes:
     """The bundle as one file; nothing in it tells when the files were made, or how they lie on this machine."""
     found = io.BytesIO()
     with zipfile.ZipFile(found, "w") as archive:
@@ -225,7 +225,7 @@ def _size(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{max(count // 1000, 1)} kB"
 
 
-def texts(run: Run, name: str) -> dict[str, list[str]]:
+def texts(run: StudioRun, name: str) -> dict[str, list[str]]:
     """What to tell the director, readers of the web page, and the data protection officer; computed, not written."""
     facts = run.facts
     statement, words = facts["statement"], facts["explained"]

@@ -306,7 +306,7 @@ if __name__ == "__main__":
 
 
 @dataclass(eq=False)
-class Run:
+class StudioRun:
     """One run, from its start to what is left of it.
 
     Attributes:
@@ -426,7 +426,7 @@ class Run:
             process.wait(_PATIENCE)
 
 
-def start(run: Run, job: Mapping[str, Any], told: Callable[[Run], None]) -> None:
+def start(run: StudioRun, job: Mapping[str, Any], told: Callable[[StudioRun], None]) -> None:
     """Start the process of a run; `told` is called whenever something about it changed."""
     run.folder.mkdir(parents=True, mode=0o700)
     run._process = subprocess.Popen(
@@ -447,12 +447,12 @@ def start(run: Run, job: Mapping[str, Any], told: Callable[[Run], None]) -> None
     threading.Thread(target=_listen, args=(run, run._process.stdout, told), daemon=True).start()
 
 
-def _own_journal(run: Run) -> dict[str, str]:
+def _own_journal(run: StudioRun) -> dict[str, str]:
     """Settings compared on people who do not exist are no use of anybody's records: what is noted goes with the run."""
     return {PLACE: str(run.folder / "journal.jsonl")} if run.kind == "compare" and not run.on else {}
 
 
-def _listen(run: Run, output: IO[str], told: Callable[[Run], None]) -> None:
+def _listen(run: StudioRun, output: IO[str], told: Callable[[StudioRun], None]) -> None:
     finished = False
     for line in output:
         with contextlib.suppress(json.JSONDecodeError):
@@ -473,7 +473,7 @@ def _listen(run: Run, output: IO[str], told: Callable[[Run], None]) -> None:
     told(run)
 
 
-def _note(run: Run, message: Mapping[str, Any]) -> bool:
+def _note(run: StudioRun, message: Mapping[str, Any]) -> bool:
     """Take one message; whether it was the last."""
     event = message["event"]
     if event == "progress":

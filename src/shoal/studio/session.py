@@ -34,9 +34,9 @@ from shoal.journal import Journal
 from shoal.release import Uses, domains_of, people_of, prepare
 from shoal.studio import facts
 from shoal.studio.edit import Draft, with_promise, with_setting, with_settings_of
-from shoal.studio.guarantee import SLIDERS, Recipe, Scale, around
+from shoal.studio.guarantee import SLIDERS, Recipe, SliderScale, around
 from shoal.studio.preview import Expecting, Memory, Preview, preview
-from shoal.studio.runs import Run
+from shoal.studio.runs import StudioRun
 from shoal.text import Message
 from shoal.tuning import METHOD
 
@@ -162,7 +162,7 @@ class Seen:
         self._gaps: dict[str, int] = {}
         self._listed: dict[Attribute, dict[str, Any]] = {}
         self._pictures: dict[Any, dict[str, Any]] = {}
-        self._scales: dict[str, tuple[bool, Scale]] = {}
+        self._scales: dict[str, tuple[bool, SliderScale]] = {}
 
     def gaps(self, attribute: Attribute) -> int:
         """How many cells of a column are missing."""
@@ -183,7 +183,7 @@ class Seen:
             self._pictures[key] = facts.histogram(self.table, *key)
         return self._pictures[key]
 
-    def scale(self, attribute: Attribute) -> Scale | None:
+    def scale(self, attribute: Attribute) -> SliderScale | None:
         """The scale of a column with a range; it stays as it is while something is moved on it."""
         looked = attribute.name in self.looked
         declared = attribute.lo is not None and attribute.hi is not None
@@ -204,7 +204,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SessionFile:
     """The file a desk is about; one that was named on the command line stays where it is."""
 
     path: Path
@@ -218,14 +218,14 @@ class Desk:
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder = name, folder
         self.lock = threading.RLock()
-        self.source: Source | None = None
+        self.source: SessionFile | None = None
         self.table: Table | None = None
         self.problem: Message | ShoalError | None = None
         self.told = ""
         self.reading = False
         self.drafts: dict[str, Draft] = {}
         self.open_column = ""
-        self.runs: list[Run] = []
+        self.runs: list[StudioRun] = []
         self.shown = ""
         self.dot = ""
         self.ledger = ""
@@ -274,7 +274,7 @@ class Desk:
             if self.source is None or self.source.name != name:
                 # proposed: a name that is declared later takes its place
                 self.dataset = drafted.publication.name or Path(name).stem
-            self.source = Source(path, name, path.stat().st_size)
+            self.source = SessionFile(path, name, path.stat().st_size)
             self.table, self.mark, self.drafts, self.open_column = table, mark, {}, ""
             self.content = content_digest(table)
             self._memory = Memory()
@@ -392,7 +392,7 @@ class Desk:
         except ShoalError:
             return {}
 
-    def note_run(self, run: Run, kind: Literal["measured", "downloaded"]) -> None:
+    def note_run(self, run: StudioRun, kind: Literal["measured", "downloaded"]) -> None:
         """What a run made of these records is about to be shown or handed out; until then nobody has it."""
         uses = Uses(Journal.open(ledger=run.ledger or None), run.dataset, run.content)
         known = run.facts["use"]
@@ -412,7 +412,7 @@ class Desk:
         return any(entry.kind == "measured" or entry.facts.get("measured") for entry in entries)
 
     @property
-    def first_measured(self) -> Run | None:
+    def first_measured(self) -> StudioRun | None:
         """The first run of this tab whose measurements were shown; its settings were fixed before them."""
         return next((run for run in self.releases if not run.rehearsed and run.seen), None)
 
@@ -469,20 +469,20 @@ class Desk:
     # runs
 
     @property
-    def releases(self) -> list[Run]:
+    def releases(self) -> list[StudioRun]:
         """The runs that there is something to see of."""
         return [run for run in self.runs if run.kind in ("release", "rehearse") and run.state == "done"]
 
     @property
-    def shown_runs(self) -> list[Run]:
+    def shown_runs(self) -> list[StudioRun]:
         """Those of them that may be drawn beside another: one of these records is shown by opening it, and only so."""
         return [run for run in self.releases if run.rehearsed or run.seen]
 
     @property
-    def running(self) -> Run | None:
+    def running(self) -> StudioRun | None:
         return next((run for run in self.runs if run.state == "running"), None)
 
-    def run_of(self, letter: str) -> Run:
+    def run_of(self, letter: str) -> StudioRun:
         found = next((run for run in self.runs if run.letter == letter), None)
         if found is None:
             raise OptionError("there-no-run", letter=letter)
@@ -500,7 +500,7 @@ class Desk:
         """How long a run would take, in words; None as long as nobody asked."""
         return self.expecting.words(self.recipe, self.sheet.n)
 
-    def drop(self, run: Run) -> None:
+    def drop(self, run: StudioRun) -> None:
         run.remove()
         self.runs.remove(run)
 
@@ -511,7 +511,7 @@ class Desk:
             self.runs.remove(run)
             self.version += 1
 
-    def judge(self, letter: str = "") -> Run | None:
+    def judge(self, letter: str = "") -> StudioRun | None:
         """The run that Judge shows; the journal notes it where it is about these records."""
         if not self.releases:
             return None
@@ -524,7 +524,7 @@ class Desk:
         return run
 
     @property
-    def to_publish(self) -> Run | None:
+    def to_publish(self) -> StudioRun | None:
         """The run to publish: the one that was judged last, or the only one."""
         real = [run for run in self.releases if not run.rehearsed]
         return next((run for run in real if run.letter == self.shown), real[-1] if real else None)

@@ -12,8 +12,8 @@ from shoal.errors import OptionError
 from shoal.mechanisms import method_class
 from shoal.privacy import MODELS
 from shoal.studio import runs
-from shoal.studio.runs import Run
-from shoal.studio.session import PEOPLE, Desk, Source
+from shoal.studio.runs import StudioRun
+from shoal.studio.session import PEOPLE, Desk, SessionFile
 from shoal.tuning import default_sizes
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -63,7 +63,7 @@ def cost(desk: Desk, kind: str, price: str = "") -> Cost:
     )
 
 
-def start(desk: Desk, kind: str, **more: Any) -> Run:
+def start(desk: Desk, kind: str, **more: Any) -> StudioRun:
     """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
     if desk.running is not None:
         raise OptionError("a-run-is-on-its-way")
@@ -83,7 +83,7 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
     ]:
         desk.drop(run)
     folder = desk.folder / f"run-{len(desk.runs)}-{random.getrandbits(32):x}"
-    run = Run(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
+    run = StudioRun(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
     if other is not None:
         run.on, run.mark = other.name, other.mark
     if "of" in more:
@@ -107,7 +107,7 @@ def start(desk: Desk, kind: str, **more: Any) -> Run:
     return run
 
 
-def _job(desk: Desk, source: Source) -> dict[str, Any]:
+def _job(desk: Desk, source: SessionFile) -> dict[str, Any]:
     """What every process is told."""
     return {
         "data": str(source.path),
@@ -124,7 +124,7 @@ def expect(desk: Desk) -> None:
         desk.expecting.ask(desk.recipe, desk.sheet.n, _job(desk, desk.source), lambda one: heard(desk, one))
 
 
-def compare(desk: Desk) -> Run:
+def compare(desk: Desk) -> StudioRun:
     """Compare settings, on whom rehearsals are."""
     recipe = desk.recipe
     first = [name for name in recipe.promise.first if name != recipe.method][: _COMPARED_METHODS - 1]
@@ -143,7 +143,7 @@ def compare(desk: Desk) -> Run:
     )
 
 
-def learn(desk: Desk, target: str) -> Run:
+def learn(desk: Desk, target: str) -> StudioRun:
     """How well a column can be learned from the run that is shown."""
     return start(desk, "learn", target=target, of=str(desk.run_of(desk.shown).folder))
 
@@ -154,7 +154,7 @@ def letter(desk: Desk) -> str:
     return next((letter for letter in _LETTERS if letter not in taken), f"R{len(desk.runs)}")
 
 
-def heard(desk: Desk, run: Run) -> None:
+def heard(desk: Desk, run: StudioRun) -> None:
     """Called by the thread that listens to a run."""
     if run.kind == "buy" and run.state == "done" and run.bought:
         with desk.lock:

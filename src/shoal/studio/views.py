@@ -16,11 +16,11 @@ from shoal.io import read
 from shoal.privacy import MODELS
 from shoal.report import number_words
 from shoal.studio import column_views, publishing
-from shoal.studio.facts import Pairs, pairs
+from shoal.studio.facts import IntruderComparison, pairs
 from shoal.studio.facts import person as one_person
 from shoal.studio.guarantee import typed
 from shoal.studio.preview import command_text, fragment, render, script_text
-from shoal.studio.runs import Run
+from shoal.studio.runs import StudioRun
 from shoal.studio.session import PEOPLE, Desk, Desks
 from shoal.text import Message
 
@@ -44,7 +44,7 @@ def judge(desk: Desk, letter: str = "", column: str = "", tab: str = "distributi
     )
 
 
-def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
+def judge_part(desk: Desk, run: StudioRun, tab: str, column: str = "") -> str:
     """One of the tabs: distributions, relations, groups or learning."""
     shown = run.facts["columns"]
     wanted = next((one for one in shown if one["name"] == column), shown[0])
@@ -64,12 +64,12 @@ def judge_part(desk: Desk, run: Run, tab: str, column: str = "") -> str:
     )
 
 
-def _people(run: Run) -> tuple[bool, str]:
+def _people(run: StudioRun) -> tuple[bool, str]:
     """Whom a run is about: only those of the same people are drawn into one picture."""
     return run.rehearsed, run.mark
 
 
-def _same_column(run: Run, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
+def _same_column(run: StudioRun, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
     """The same column of another run, where it can be drawn into the same picture."""
     found = next((one for one in run.facts["columns"] if one["name"] == wanted["name"]), None)
     if found is None or (found["edges"], found["labels"]) != (wanted["edges"], wanted["labels"]):
@@ -145,10 +145,10 @@ def _levels(top: float) -> list[float]:
 _LINE, _LOWEST = 8.0, 97.0
 _PLAIN = (str, int, float, Fraction)
 # what an intruder compares, for each run that was shown
-_COMPARED: WeakKeyDictionary[Run, Pairs | None] = WeakKeyDictionary()
+_COMPARED: WeakKeyDictionary[StudioRun, IntruderComparison | None] = WeakKeyDictionary()
 
 
-def person(run: Run, number: int) -> str:
+def person(run: StudioRun, number: int) -> str:
     """Could someone find a row?"""
     original, release = run.kept
     if run not in _COMPARED:
@@ -187,7 +187,7 @@ def frontier(desk: Desk) -> str:
     )
 
 
-def _run_dot(run: Run, loss: str) -> dict[str, Any]:
+def _run_dot(run: StudioRun, loss: str) -> dict[str, Any]:
     risk = run.facts["risk"] if run.facts["risk"] is not None else run.facts["chance"] or 0.0
     found = run.facts["loss"].get(loss)
     asked = {name: typed(value) for name, value in run.recipe.asked.items() if isinstance(value, _PLAIN)}
@@ -237,11 +237,11 @@ def _history(desk: Desk) -> list[dict[str, Any]]:
     return found
 
 
-def _before(desk: Desk, run: Run) -> list[str]:
+def _before(desk: Desk, run: StudioRun) -> list[str]:
     return next((entry["changes"] for entry in _history(desk) if entry["run"] is run), [])
 
 
-def _changes(before: Run, after: Run) -> list[str]:
+def _changes(before: StudioRun, after: StudioRun) -> list[str]:
     first = {"method": before.recipe.method, **before.recipe.asked}
     second = {"method": after.recipe.method, **after.recipe.asked}
     names: Sequence[str] = tuple(dict.fromkeys((*first, *second)))

@@ -30,7 +30,7 @@ BLOCK = 1 << 22
 
 @internal()
 @dataclass(frozen=True, eq=False)
-class Shape:
+class TreeShape:
     """A tree without names.
 
     Attributes:
@@ -132,12 +132,12 @@ class Shape:
         return found
 
 
-def whole_table(shape: Shape, bits: int) -> NDArray[np.int64]:
+def whole_table(shape: TreeShape, bits: int) -> NDArray[np.int64]:
     """Distances by counts of ancestors, in whole units of 2^-bits."""
     return np.rint(np.ldexp(shape.distance_of_counts, bits)).astype(np.int64)
 
 
-def counts_below(shape: Shape, histograms: NDArray[np.int64]) -> NDArray[np.int64]:
+def counts_below(shape: TreeShape, histograms: NDArray[np.int64]) -> NDArray[np.int64]:
     """Entry (cluster, concept, d): how many records hold a value of depth d inside the concept's subtree."""
     clusters = histograms.shape[0]
     below = np.zeros((clusters, shape.size, shape.levels), dtype=np.int64)
@@ -150,7 +150,7 @@ def counts_below(shape: Shape, histograms: NDArray[np.int64]) -> NDArray[np.int6
     return below
 
 
-def parting(shape: Shape, table: Table, ancestor: int) -> Table:
+def parting(shape: TreeShape, table: Table, ancestor: int) -> Table:
     """Entry (d, D): the distance of a value of depth d and a concept of depth D that part at depth `ancestor`."""
     depths = np.arange(shape.levels)
     union = depths[:, np.newaxis] + depths + 1 - ancestor
@@ -160,7 +160,7 @@ def parting(shape: Shape, table: Table, ancestor: int) -> Table:
 
 
 def marginality_sums(
-    shape: Shape, histograms: NDArray[np.int64], table: NDArray[np.int64]
+    shape: TreeShape, histograms: NDArray[np.int64], table: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Entry (cluster, c): the sum of the distances of c to the cluster's values, in the table's units, exactly.
 
@@ -179,7 +179,7 @@ def marginality_sums(
 
 
 def _add_marginalities(
-    shape: Shape, below: NDArray[np.int64], table: NDArray[np.int64], sums: NDArray[np.int64]
+    shape: TreeShape, below: NDArray[np.int64], table: NDArray[np.int64], sums: NDArray[np.int64]
 ) -> None:
     clusters = below.shape[0]
     place = np.zeros(shape.size, dtype=np.int64)
@@ -199,7 +199,7 @@ def _add_marginalities(
             sums[:, concepts] += parts[:, above, depth - ancestor]
 
 
-def nearest_and_farthest(shape: Shape, domain: Codes, table: Table) -> tuple[Table, Table]:
+def nearest_and_farthest(shape: TreeShape, domain: Codes, table: Table) -> tuple[Table, Table]:
     """For every concept the smallest and the largest entry of the table that a value of the domain gives it.
 
     Cost:
@@ -227,7 +227,7 @@ def nearest_and_farthest(shape: Shape, domain: Codes, table: Table) -> tuple[Tab
 
 
 def histogram_blocks(
-    shape: Shape, labels: Codes, codes: Codes, clusters: int, counts: Codes | None = None
+    shape: TreeShape, labels: Codes, codes: Codes, clusters: int, counts: Codes | None = None
 ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
     """Counts per concept of one run of clusters after the other: which clusters, and entry (cluster, concept).
 

@@ -22,7 +22,7 @@ from shoal.display import displayed, internal
 from shoal.errors import InputError, MissingExtraError, OptionError, OutputError, closest, needs_extra
 from shoal.taxonomy.marginality import (
     Codes,
-    Shape,
+    TreeShape,
     histogram_blocks,
     marginality_sums,
     nearest_and_farthest,
@@ -184,7 +184,7 @@ def loose(name: str) -> str:
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Names:
+class LabelCodes:
     """Codes by exact label, and by loose spelling where exactly the label is not there."""
 
     exact: Mapping[str, int]
@@ -192,7 +192,7 @@ class Names:
     labels: Sequence[str]
 
     @classmethod
-    def of(cls, labels: Sequence[str]) -> Names:
+    def of(cls, labels: Sequence[str]) -> LabelCodes:
         similar: dict[str, tuple[int, ...]] = {}
         for code, name in enumerate(labels):
             key = loose(name)
@@ -428,9 +428,9 @@ class Taxonomy:
         return 0
 
     @cached_property
-    def shape(self) -> Shape:
+    def shape(self) -> TreeShape:
         """The tree without names, for array work."""
-        return Shape(np.array(self.parents, dtype=np.int64))
+        return TreeShape(np.array(self.parents, dtype=np.int64))
 
     @property
     def depths(self) -> Codes:
@@ -451,8 +451,8 @@ class Taxonomy:
         return tuple(self.labels[code] for code in self.domain)
 
     @cached_property
-    def names(self) -> Names:
-        return Names.of(self.labels)
+    def names(self) -> LabelCodes:
+        return LabelCodes.of(self.labels)
 
     def code(self, name: Any) -> int:
         """The code of a concept; case, hyphens, underscores and blanks may differ where that is unambiguous.

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shoal.columns import Described
 from shoal.errors import InputError, ShoalError
-from shoal.evaluation import Settings, evaluate, kept, learn
+from shoal.evaluation import LearningSettings, evaluate, kept, learn
 from shoal.mechanisms import ClusterMethod, Clusters, cluster_sum_scale
 from shoal.noise import NOISES, Seeded
 from shoal.progress import silent
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 # From this scale on the noise is taken as continuous: the relative error is 1/(12 b²), below 1e-7.
 _CONTINUOUS = 1024.0
 # enough to tell settings apart; a final figure comes from `shoal protect --evaluate --target`
-LEARNING = Settings(folds=3, runs=1, trees=50)
+LEARNING = LearningSettings(folds=3, runs=1, trees=50)
 
 Measures = dict[str, float | None]
 
@@ -204,7 +204,7 @@ def _column_error(
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class TuningRun:
     """One seeded release: its measures, and how long it took to make and to measure."""
 
     seed: int
@@ -213,7 +213,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SettingOutcome:
     """What is known about a setting.
 
     Attributes:
@@ -225,7 +225,7 @@ class Outcome:
 
     refused: Message | None = None
     expected: Measures = field(default_factory=dict)
-    runs: tuple[Run, ...] = ()
+    runs: tuple[TuningRun, ...] = ()
     seconds: float = 0.0
     settled: bool = False
 
@@ -239,16 +239,16 @@ class Outcome:
         return tuple(seed for seed in seeds if seed not in done)
 
 
-def run_setting(prepared: Preparation, seeds: Sequence[int], target: str | None) -> Outcome:
+def run_setting(prepared: Preparation, seeds: Sequence[int], target: str | None) -> SettingOutcome:
     """Make the clusters once, then a release for each seed; a setting that refuses the records says why."""
     try:
         started = time.perf_counter()
         frozen, expected = _settled(prepared)
         shared = time.perf_counter() - started
         runs = tuple(_run(prepared, frozen, seed, target) for seed in seeds)
-        return Outcome(None, expected, runs, shared, settled=True)
+        return SettingOutcome(None, expected, runs, shared, settled=True)
     except ShoalError as error:
-        return Outcome(refused=error.message)
+        return SettingOutcome(refused=error.message)
 
 
 def _settled(prepared: Preparation) -> tuple[Any, Measures]:
@@ -259,11 +259,11 @@ def _settled(prepared: Preparation) -> tuple[Any, Measures]:
     return frozen, expected_measures(prepared, frozen) if has_closed_form(prepared) else {}
 
 
-def _run(prepared: Preparation, frozen: Any, seed: int, target: str | None) -> Run:
+def _run(prepared: Preparation, frozen: Any, seed: int, target: str | None) -> TuningRun:
     started = time.perf_counter()
     release = carry_out(replace(prepared, source=Seeded(seed)), frozen=frozen)
     measures = _measured(prepared.described.table, release, target)
-    return Run(seed, measures, time.perf_counter() - started)
+    return TuningRun(seed, measures, time.perf_counter() - started)
 
 
 def _measured(table: Any, release: Release, target: str | None) -> Measures:

@@ -20,7 +20,7 @@ from shoal.partition import check_k
 from shoal.privacy import Model
 from shoal.release import Preparation, prepare, public_schema
 from shoal.text import Message
-from shoal.tuning.expected import Outcome
+from shoal.tuning.expected import SettingOutcome
 
 CONFIDENCE = 0.95
 DEFAULT_METHODS = (
@@ -40,7 +40,7 @@ _SMALLEST = 3
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Figure:
+class SettingMeasure:
     """A measure of a setting.
 
     Attributes:
@@ -73,16 +73,16 @@ class Figure:
         return f"{self.mean:.3g} ({self.low:.3g} to {self.high:.3g})"
 
 
-def exactly(value: float) -> Figure:
+def exactly(value: float) -> SettingMeasure:
     """A figure that is no estimate.
 
     >>> str(exactly(0.25)), exactly(0.25).low
     ('0.25', 0.25)
     """
-    return Figure(value, value, value, exact=True)
+    return SettingMeasure(value, value, value, exact=True)
 
 
-def over_seeds(values: Sequence[float], least: float = 0.0, most: float = math.inf) -> Figure:
+def over_seeds(values: Sequence[float], least: float = 0.0, most: float = math.inf) -> SettingMeasure:
     """The mean of several runs with its Student interval, inside the range a measure can have.
 
     >>> str(over_seeds([1.0, 2.0, 3.0])), over_seeds([1.0]).low
@@ -91,11 +91,11 @@ def over_seeds(values: Sequence[float], least: float = 0.0, most: float = math.i
     found = np.asarray(values, dtype=np.float64)
     mean = float(found.mean())
     if found.size == 1:
-        return Figure(mean)
+        return SettingMeasure(mean)
     from scipy.special import stdtrit
 
     half = float(stdtrit(found.size - 1, 0.5 + CONFIDENCE / 2) * found.std(ddof=1) / math.sqrt(found.size))
-    return Figure(mean, max(least, mean - half), min(most, mean + half))
+    return SettingMeasure(mean, max(least, mean - half), min(most, mean + half))
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +232,9 @@ class Row:
 
     setting: Setting
     model: Model
-    loss: Figure | None
-    risk: Figure | None
-    measures: dict[str, Figure] = field(default_factory=dict)
+    loss: SettingMeasure | None
+    risk: SettingMeasure | None
+    measures: dict[str, SettingMeasure] = field(default_factory=dict)
     frontier: bool = False
     apart: Message | None = None
 
@@ -250,12 +250,12 @@ class Row:
         }
 
 
-def figures(outcome: Outcome) -> dict[str, Figure]:
+def figures(outcome: SettingOutcome) -> dict[str, SettingMeasure]:
     """Measures of a setting: in closed form where there is one, otherwise over the seeds.
 
     What runs say about a measure with a closed form is kept as `simulated_...`.
     """
-    found: dict[str, Figure] = {}
+    found: dict[str, SettingMeasure] = {}
     for name in outcome.runs[0].measures if outcome.runs else ():
         values = [value for run in outcome.runs if (value := run.measures[name]) is not None]
         if values:
@@ -283,7 +283,9 @@ def check_utility(utility: str | None, target: str | None) -> None:
         raise OptionError("utility-learning-needs-know-what-learn", option="target")
 
 
-def automatic_utility(measured: Sequence[Mapping[str, Figure]], numeric: bool, target: str | None) -> str:
+def automatic_utility(
+    measured: Sequence[Mapping[str, SettingMeasure]], numeric: bool, target: str | None
+) -> str:
     """The measure to rank by if none is asked for: one that every compared setting has.
 
     Args:
@@ -299,7 +301,9 @@ def automatic_utility(measured: Sequence[Mapping[str, Figure]], numeric: bool, t
     return order_free if nobody else of_rows
 
 
-def make_row(setting: Setting, model: Model, measures: dict[str, Figure], utility: str, n: int) -> Row:
+def make_row(
+    setting: Setting, model: Model, measures: dict[str, SettingMeasure], utility: str, n: int
+) -> Row:
     """A setting as a row of the comparison."""
     loss = measures.get(utility)
     belongs = "record_linkage" in measures
@@ -367,7 +371,7 @@ def chance(n: int) -> float:
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Question:
+class TuningQuestion:
     """What is asked about which table; everything but how the answer is computed."""
 
     table: Table
@@ -387,7 +391,7 @@ class Question:
         )
 
 
-def followed(question: Question, setting: Setting, tuned: Tuned | None) -> Preparation:
+def followed(question: TuningQuestion, setting: Setting, tuned: Tuned | None) -> Preparation:
     """A release of the same records with a setting that was chosen on them."""
     return question.prepared(setting, tuned=together(tuned_settings(question.declared["tuned"]), tuned))
 
@@ -399,7 +403,7 @@ def recipe_of(prepared: Preparation) -> str:
 
 
 def candidates_of(
-    question: Question, grid: Sequence[Setting], claim: str | None
+    question: TuningQuestion, grid: Sequence[Setting], claim: str | None
 ) -> tuple[dict[Setting, Preparation], dict[Setting, Message]]:
     """The settings that can be compared, and the reasons why others cannot."""
     prepared: dict[Setting, Preparation] = {}

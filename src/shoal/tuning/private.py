@@ -26,7 +26,7 @@ from shoal.privacy import Accountant, Model, Spend
 from shoal.release import Preparation
 from shoal.text import Message
 from shoal.tuning.expected import anywhere_square
-from shoal.tuning.grid import Question, Setting, check_utility, compared, followed, make_grid, recipe_of
+from shoal.tuning.grid import Setting, TuningQuestion, check_utility, compared, followed, make_grid, recipe_of
 from shoal.tuning.result import Tuning
 
 METHOD = RankingDP.name
@@ -226,14 +226,14 @@ def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
+class ChoiceAccount:
     """Where a private choice is charged: a ledger, and a data set in it."""
 
     address: str | Path
     dataset: str
 
 
-def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Account | None:
+def account(ledger: str | Path | None, dataset: str | None, private: Any) -> ChoiceAccount | None:
     """The account of a tuning, None without a ledger.
 
     Raises:
@@ -246,16 +246,16 @@ def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Acc
         return None
     if private is None:
         raise OptionError("ledger-charges-private-choice", option="private")
-    return Account(ledger, name)
+    return ChoiceAccount(ledger, name)
 
 
 def tune_privately(
-    question: Question,
+    question: TuningQuestion,
     ks: Sequence[int] | None,
     splits: Sequence[str] | None,
     epsilon: Fraction,
     folder: Path | None,
-    charged: Account | None = None,
+    charged: ChoiceAccount | None = None,
 ) -> Tuning:
     """Choose under a budget. Nothing else about the records is computed, so nothing else can be seen."""
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -314,7 +314,7 @@ def _paid(
     candidates: Mapping[Setting, Preparation],
     chosen_among: Sequence[str],
     epsilon: Fraction,
-    charged: Account | None,
+    charged: ChoiceAccount | None,
 ) -> Setting:
     """The choice; with a ledger it is charged first, and what was drawn is noted there."""
     prepared = next(iter(candidates.values()))

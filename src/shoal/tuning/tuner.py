@@ -20,11 +20,11 @@ from shoal.progress import Progress, silent
 from shoal.release import Preparation, note_use
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
-from shoal.tuning.expected import Outcome, Run, run_setting
+from shoal.tuning.expected import SettingOutcome, TuningRun, run_setting
 from shoal.tuning.grid import (
-    Question,
     Row,
     Setting,
+    TuningQuestion,
     automatic_utility,
     best_row,
     candidates_of,
@@ -51,18 +51,20 @@ NAME = "runs.jsonl"
 Notice = Callable[[Message], None]
 
 
-class Store:
+class OutcomeStore:
     """Outcomes by setting, in memory and, if there is a folder, on disk."""
 
-    def __init__(self, path: Path | None = None, found: Mapping[Setting, Outcome] | None = None) -> None:
+    def __init__(
+        self, path: Path | None = None, found: Mapping[Setting, SettingOutcome] | None = None
+    ) -> None:
         self._path = path
-        self.outcomes: dict[Setting, Outcome] = dict(found or {})
+        self.outcomes: dict[Setting, SettingOutcome] = dict(found or {})
 
-    def add(self, setting: Setting, outcome: Outcome) -> None:
+    def add(self, setting: Setting, outcome: SettingOutcome) -> None:
         """Keep what was found; runs of other seeds of the same setting stay."""
-        before = self.outcomes.get(setting, Outcome())
+        before = self.outcomes.get(setting, SettingOutcome())
         runs = {run.seed: run for run in (*before.runs, *outcome.runs)}
-        self.outcomes[setting] = Outcome(
+        self.outcomes[setting] = SettingOutcome(
             outcome.refused,
             outcome.expected or before.expected,
             tuple(runs[seed] for seed in sorted(runs)),
@@ -84,26 +86,26 @@ class Store:
             ) from None
 
 
-def open_store(folder: Path | None, table: Table, arguments: Mapping[str, Any]) -> Store:
+def open_store(folder: Path | None, table: Table, arguments: Mapping[str, Any]) -> OutcomeStore:
     """The store of a tuning: a new one, or what an earlier start with the same data and arguments left behind.
 
     Raises:
         OutputError: the folder holds something else, or a tuning of other data or with other arguments.
     """
     if folder is None:
-        return Store()
+        return OutcomeStore()
     path = folder / NAME
     header = {"data": fingerprint(table), "arguments": canonical(arguments)}
     if path.exists():
         found = _resumed(path, header)
-        return Store(private_file(path), found)
+        return OutcomeStore(private_file(path), found)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError("not-new-folder-holds-no-earlier", folder=folder)
     try:
         private_folder(folder)
     except OSError as error:
         raise OutputError("cannot-make-folder", folder=folder, reason=error.strerror or error) from None
-    store = Store(path)
+    store = OutcomeStore(path)
     store.append([header])
     return store
 
@@ -140,7 +142,7 @@ def canonical(value: Any) -> Any:
     return value if value is None or type(value) in (bool, int, float, str) else str(value)
 
 
-def _resumed(path: Path, header: Mapping[str, Any]) -> dict[Setting, Outcome]:
+def _resumed(path: Path, header: Mapping[str, Any]) -> dict[Setting, SettingOutcome]:
     first, *lines = _read(path)
     if "data" not in first or "arguments" not in first:
         raise OutputError("not-work-earlier-tuning", path=path)
@@ -174,7 +176,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     return lines
 
 
-def _lines(setting: Setting, outcome: Outcome) -> list[dict[str, Any]]:
+def _lines(setting: Setting, outcome: SettingOutcome) -> list[dict[str, Any]]:
     key = {"setting": setting.to_dict()}
     if outcome.refused is not None:
         return [{**key, "refused": str(outcome.refused)}]
@@ -182,18 +184,20 @@ def _lines(setting: Setting, outcome: Outcome) -> list[dict[str, Any]]:
     return [shared, *({**key, **asdict(run)} for run in outcome.runs)]
 
 
-def _outcomes(lines: list[dict[str, Any]]) -> dict[Setting, Outcome]:
-    store = Store()
+def _outcomes(lines: list[dict[str, Any]]) -> dict[Setting, SettingOutcome]:
+    store = OutcomeStore()
     for line in lines:
         setting = Setting(**line["setting"])
         if "refused" in line:
             # the sentence of whichever version of Shoal wrote it
-            store.add(setting, Outcome(refused=Message.of("refused-before", words=line["refused"])))
+            store.add(setting, SettingOutcome(refused=Message.of("refused-before", words=line["refused"])))
         elif "seed" in line:
-            run = Run(line["seed"], line["measures"], line["seconds"])
-            store.add(setting, Outcome(runs=(run,)))
+            run = TuningRun(line["seed"], line["measures"], line["seconds"])
+            store.add(setting, SettingOutcome(runs=(run,)))
         else:
-            store.add(setting, Outcome(expected=line["expected"], seconds=line["seconds"], settled=True))
+            store.add(
+                setting, SettingOutcome(expected=line["expected"], seconds=line["seconds"], settled=True)
+            )
     return store.outcomes
 
 
@@ -206,7 +210,7 @@ def run_all(
     candidates: Mapping[Setting, Preparation],
     seeds: Sequence[int],
     target: str | None,
-    store: Store,
+    store: OutcomeStore,
     workers: int,
     progress: Progress,
     notice: Notice,
@@ -228,7 +232,7 @@ def run_all(
         _run("running settings", each, candidates, rest, seeds, target, store, progress)
 
 
-def _known(store: Store, setting: Setting, seeds: Sequence[int]) -> bool:
+def _known(store: OutcomeStore, setting: Setting, seeds: Sequence[int]) -> bool:
     return setting in store.outcomes and store.outcomes[setting].complete(seeds)
 
 
@@ -246,7 +250,7 @@ def _run(
     settings: Sequence[Setting],
     seeds: Sequence[int],
     target: str | None,
-    store: Store,
+    store: OutcomeStore,
     progress: Progress,
 ) -> None:
     if not settings:
@@ -267,7 +271,7 @@ def _estimate(
     rest: Sequence[Setting],
     candidates: Mapping[Setting, Preparation],
     seeds: Sequence[int],
-    store: Store,
+    store: OutcomeStore,
     workers: int,
 ) -> Message:
     """How long the rest will take, from the runs that are known."""
@@ -429,7 +433,7 @@ def tune(
         check_private(methods, utility, target, max_risk, noises, deltas)
     check_comparison(seeds, fast, target, utility, max_risk, claim, workers, table)
     aimed = options if target is None else {**options, "target": target}
-    question = Question(table, epsilon, declared, aimed)
+    question = TuningQuestion(table, epsilon, declared, aimed)
     folder = None if out is None else Path(out)
     if private is not None:
         return tune_privately(question, ks, splits, private_epsilon(private), folder, charged)
@@ -465,10 +469,10 @@ def tune(
 
 
 def _tuning(
-    question: Question,
+    question: TuningQuestion,
     candidates: Mapping[Setting, Preparation],
     refused: dict[Setting, Message],
-    outcomes: Mapping[Setting, Outcome],
+    outcomes: Mapping[Setting, SettingOutcome],
     seeds: Sequence[int],
     target: str | None,
     utility: str | None,

@@ -11,12 +11,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.ledger import Account, Balance, Charge, Entry, OverdrawnError, Register, Terms, open_ledger
-from shoal.query.facts import Facts, prepare
-from shoal.query.price import Charge as Cost
+from shoal.ledger import (
+    Account,
+    Balance,
+    Charge,
+    LedgerEntry,
+    OverdrawnError,
+    Register,
+    Terms,
+    open_ledger,
+)
+from shoal.query.facts import DatasetFacts, prepare
+from shoal.query.price import AnswerCost as Cost
 from shoal.query.price import extra, protocol_1_total, total
 from shoal.query.server.answers import understand
-from shoal.query.server.folder import Served, Settings
+from shoal.query.server.folder import DatasetSettings, Served
 from shoal.query.spec import parse
 from shoal.survey import survey, survey_schema
 
@@ -26,10 +35,10 @@ persons = st.none() | st.tuples(st.sampled_from(["id", "phone"]), st.sampled_fro
 costs = st.lists(st.builds(Cost, epsilon=amounts, person=persons), max_size=25)
 
 
-def entry_of(charge: Charge, added: Fraction) -> Entry:
-    names = {field.name: None for field in dataclasses.fields(Entry)}
+def entry_of(charge: Charge, added: Fraction) -> LedgerEntry:
+    names = {field.name: None for field in dataclasses.fields(LedgerEntry)}
     made = {name: getattr(charge, name, None) for name in names}
-    return Entry(**{**made, "added": added, "added_analyst": added})  # type: ignore[arg-type]
+    return LedgerEntry(**{**made, "added": added, "added_analyst": added})  # type: ignore[arg-type]
 
 
 def booked(charges: list[Cost]) -> Balance:
@@ -74,12 +83,12 @@ def test_what_is_granted_never_exceeds_the_ceiling(charges: list[Cost], ceiling:
 
 @pytest.fixture(scope="module")
 def served() -> Served:
-    return Served("survey", Settings(Fraction(1)), prepare(survey(200), survey_schema()), "")
+    return Served("survey", DatasetSettings(Fraction(1)), prepare(survey(200), survey_schema()), "")
 
 
 def test_protocol_1_in_the_ledger_is_the_joint_total(tmp_path: Path, served: Served) -> None:
     """Charged one after the other, the ledger's total is the price of all of them together."""
-    facts: Facts = served.table.facts
+    facts: DatasetFacts = served.table.facts
     asked = [
         {"kind": "count", "where": {"column": "age", "op": "between", "lo": lo, "hi": hi}}
         for lo, hi in ((20, 29), (30, 39), (25, 44), (18, 99), (60, 80))

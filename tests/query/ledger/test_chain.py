@@ -16,7 +16,16 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from shoal.ledger import Charge, Deposit, Entry, Ledger, LedgerError, Register, open_ledger, verify
+from shoal.ledger import (
+    Charge,
+    Deposit,
+    Ledger,
+    LedgerEntry,
+    LedgerError,
+    Register,
+    open_ledger,
+    verify,
+)
 from shoal.ledger.entry import fraction_of, fraction_text, seal
 from shoal.ledger.store import MIGRATIONS, migrate
 
@@ -85,7 +94,7 @@ def test_what_was_altered_is_found(filled: Ledger, path: Path, statement: str) -
         verify(open_ledger(path, check=False))
 
 
-def rewrite(path: Path, change: Callable[[list[Entry]], list[Entry]]) -> None:
+def rewrite(path: Path, change: Callable[[list[LedgerEntry]], list[LedgerEntry]]) -> None:
     """What somebody with the file and the code could do: change entries and make all hashes anew."""
     ledger = open_ledger(path)
     entries = change(list(ledger.entries("people")))
@@ -127,7 +136,7 @@ def test_amounts_are_checked_even_when_all_hashes_are_new(
 def test_a_new_neighbour_relation_is_found(filled: Ledger, path: Path) -> None:
     filled.close()
 
-    def change(entries: list[Entry]) -> list[Entry]:
+    def change(entries: list[LedgerEntry]) -> list[LedgerEntry]:
         terms = json.loads(entries[0].content) | {"neighbours": "add-remove"}
         return [*entries, dataclasses.replace(entries[0], content=json.dumps(terms))]
 

@@ -30,7 +30,7 @@ from shoal.ledger import (
 from shoal.ledger import store as ledger_migrations
 from shoal.ledger.releases import account_of, charge_choice, declare_unit, keep_choice, record_release
 from shoal.mechanisms.recipe import Choice, Tuned
-from shoal.query.server.folder import Settings, load_dataset, write_dataset
+from shoal.query.server.folder import DatasetSettings, load_dataset, write_dataset
 
 Spend = Callable[..., Charge]
 PER_PERSON = "value of 'who' (at most 2 rows)"
@@ -146,7 +146,7 @@ def test_an_older_ledger_is_read_and_asks_for_its_unit(older: str) -> None:
 
 def test_a_server_says_its_unit_to_an_older_ledger(older: str, tmp_path: Path) -> None:
     place = tmp_path / "people"
-    write_dataset(place, Settings(Fraction(2)), PERSONS, people())
+    write_dataset(place, DatasetSettings(Fraction(2)), PERSONS, people())
     ledger = open_ledger(older)
     ledger.register(load_dataset(place).register())
     assert ledger.standing("people").terms.unit == PER_PERSON

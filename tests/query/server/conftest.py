@@ -17,7 +17,7 @@ from postgres_fixture import postgres  # noqa: F401
 from shoal.ledger import Ledger, open_ledger
 from shoal.query.client import Client
 from shoal.query.server.app import create_app
-from shoal.query.server.folder import LEDGER_FILE, TOKENS_FILE, Settings, write_dataset
+from shoal.query.server.folder import LEDGER_FILE, TOKENS_FILE, DatasetSettings, write_dataset
 from shoal.query.server.guard import Limits
 from shoal.query.server.run import bound_socket, http_server
 from shoal.query.server.state import Config, new_token
@@ -49,7 +49,7 @@ class Place:
 
 def make_place(folder: Path, *, seed: int = 2017, **settings: Any) -> Place:
     """The survey of 300 people as a data set with ceiling 2, an analyst ada, an analyst ben and a holder."""
-    terms = Settings(**{"ceiling": Fraction(2), "description": "A small survey.", **settings})
+    terms = DatasetSettings(**{"ceiling": Fraction(2), "description": "A small survey.", **settings})
     write_dataset(folder / "survey", terms, survey_schema(), survey(300, seed))
     place = Place(folder)
     for name, role in (("ada", "analyst"), ("ben", "analyst"), ("hilda", "holder")):

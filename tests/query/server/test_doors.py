@@ -37,8 +37,15 @@ from shoal.ledger import Charge, LedgerError
 from shoal.query.facts import prepare
 from shoal.query.server import answers, description, state
 from shoal.query.server.app import create_app
-from shoal.query.server.folder import HEADS_FILE, TOKENS_FILE, Settings, check_size, load_folder, rows_mark
-from shoal.query.server.guard import Guard, Limits
+from shoal.query.server.folder import (
+    HEADS_FILE,
+    TOKENS_FILE,
+    DatasetSettings,
+    check_size,
+    load_folder,
+    rows_mark,
+)
+from shoal.query.server.guard import Limits, ServerGuard
 from shoal.query.server.run import Connections, watched_protocol
 from shoal.query.server.state import Config, HeadFile, TokenBook, new_token, open_folder
 from shoal.survey import survey
@@ -48,7 +55,7 @@ OLD = {"column": "age", "op": ">=", "value": 50}
 
 def settings(place: Any, **more: Any) -> None:
     path = place.folder / "survey" / "dataset.toml"
-    path.write_text(dumps(Settings(ceiling=Fraction(2)).to_dict() | more))
+    path.write_text(dumps(DatasetSettings(ceiling=Fraction(2)).to_dict() | more))
 
 
 # the least ε
@@ -503,7 +510,7 @@ def test_bytes_that_nobody_reads_are_limited_for_each_token() -> None:
         await send({"type": "http.response.body", "body": page})
 
     async def requests() -> tuple[list[int], list[int]]:
-        guard, statuses = Guard(app, Limits()), []
+        guard, statuses = ServerGuard(app, Limits()), []
         read = asyncio.Event()
 
         async def send(message: Any) -> None:

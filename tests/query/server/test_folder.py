@@ -16,7 +16,7 @@ import pytest
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io.common import dumps
 from shoal.ledger import Charge, LedgerError
-from shoal.query.server.folder import Settings, load_folder, plain_name
+from shoal.query.server.folder import DatasetSettings, load_folder, plain_name
 from shoal.query.server.state import Config, HeadFile, check_heads, open_folder
 
 
@@ -25,7 +25,7 @@ def rewrite(place: Any, text: str, file: str = "dataset.toml") -> None:
 
 
 def test_settings_survive_their_file(place: Any) -> None:
-    settings = Settings(
+    settings = DatasetSettings(
         ceiling=Fraction(5, 2),
         neighbours="add-remove",
         delta_ceiling=Fraction(1, 10**6),
@@ -34,7 +34,7 @@ def test_settings_survive_their_file(place: Any) -> None:
         description='A "survey", with\nlines',
         data="data.csv",
     )
-    settings = Settings.from_dict(settings.to_dict() | {"every_analyst": "0.25"})
+    settings = DatasetSettings.from_dict(settings.to_dict() | {"every_analyst": "0.25"})
     rewrite(place, dumps(settings.to_dict()))
     assert load_folder(place.folder)["survey"].settings == settings
 

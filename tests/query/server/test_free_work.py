@@ -14,7 +14,7 @@ import pytest
 
 from shoal.query.refinement import histogram as histogram_prior
 from shoal.query.server import answers
-from shoal.query.server.guard import Limits, Problem
+from shoal.query.server.guard import Limits, RequestProblem
 from shoal.query.server.state import FreeWork
 
 OLD = {"column": "age", "op": ">=", "value": 50}
@@ -35,7 +35,7 @@ def seconds(work: Callable[[], Any]) -> float:
 def test_a_key_that_is_there_twice_is_found_in_linear_time() -> None:
     def read(size: int) -> None:
         body = "{" + ", ".join(f'"{n}": 1' for n in range(size)) + f', "{size - 1}": 1}}'
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(RequestProblem) as refused:
             answers._document(body.encode())
         assert refused.value.body()["reason"] == f"the key '{size - 1}' is there twice."
 
@@ -103,7 +103,7 @@ def test_what_free_work_takes_is_counted_however_it_ends() -> None:
         free = FreeWork(0.001, 0.01)
         with pytest.raises(ValueError, match="refused"):
             await free.run("ada", busy)
-        with pytest.raises(Problem) as refused:
+        with pytest.raises(RequestProblem) as refused:
             await free.run("ada", lambda: None)
         assert int(refused.value.headers["Retry-After"]) >= 9
         assert await free.run("ben", lambda: 7) == 7

@@ -15,7 +15,7 @@ import pytest
 from shoal.errors import InputError, OptionError
 from shoal.query.server import guard, operations, state
 from shoal.query.server.folder import TOKENS_FILE
-from shoal.query.server.guard import Limits, Problem, RateLimit
+from shoal.query.server.guard import Limits, RateLimit, RequestProblem
 from shoal.query.server.state import TokenBook, new_token, read_tokens, revoke_token
 
 MEAN = {"kind": "mean", "column": "income", "epsilon": "0.5"}
@@ -232,7 +232,7 @@ def test_a_bucket_fills_at_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
         now[0] = tick / 10
         try:
             limit.take("ada")
-        except Problem:
+        except RequestProblem:
             granted.append(0)
         else:
             granted.append(1)
@@ -243,7 +243,7 @@ def test_a_bucket_fills_at_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     now[0] += 10
     limit.take("ada", 6)
     now[0] += 2.4
-    with pytest.raises(Problem):
+    with pytest.raises(RequestProblem):
         limit.take("ada")
     now[0] += 0.2
     limit.take("ada")

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from shoal.ledger import Charge, Register, open_ledger
-from shoal.query.facts import Facts, prepare
+from shoal.query.facts import DatasetFacts, prepare
 from shoal.query.price import effort
 from shoal.query.server import answers as paid_answers
 from shoal.query.server import answers as schedule_module
 from shoal.query.server.answers import Departure, PaidAnswers, Schedule, WorkQueue
-from shoal.query.server.guard import Limits, Problem
+from shoal.query.server.guard import Limits, RequestProblem
 from shoal.query.server.state import FaultFile
 from shoal.query.spec import KINDS, parse
 from shoal.survey import survey, survey_schema
@@ -51,7 +51,7 @@ def test_a_full_queue_turns_away_before_anything_is_paid() -> None:
     schedule, _, _ = clocked(longest=2.0)
     # one that takes longer than all may is taken if it is the first
     schedule.admit("ben", 50.0)
-    with pytest.raises(Problem) as refused:
+    with pytest.raises(RequestProblem) as refused:
         schedule.admit("ada", 0.5)
     assert refused.value.code == "busy"
     assert int(refused.value.headers["Retry-After"]) >= 1
@@ -75,7 +75,7 @@ def late_in_the_worst_case(
             free = max(free, coming[0][0])
         while coming and coming[0][0] <= free:
             now[0], analyst, seconds = coming.pop(0)
-            with contextlib.suppress(Problem):
+            with contextlib.suppress(RequestProblem):
                 departure = admit(schedule, analyst, seconds)
                 queue.put(analyst, (departure, seconds), departure.ready)
         if queue._ready:
@@ -114,7 +114,7 @@ def test_under_load_fewer_questions_are_admitted_and_none_is_late(seed: int) -> 
 def test_one_who_comes_later_does_not_wait_for_all_of_a_long_queue() -> None:
     schedule, _, _ = clocked()
     admitted = 0
-    with contextlib.suppress(Problem):
+    with contextlib.suppress(RequestProblem):
         while schedule.admit("ada", 0.1):
             admitted += 1
     assert admitted > 100
@@ -207,7 +207,7 @@ def test_every_kind_has_a_time() -> None:
         "protocol-2": {"query": {"kind": "statistical", "statistic": {"kind": "mean", "column": "age"}}},
     }
     assert set(options) == set(KINDS)
-    facts: Facts = TABLE.facts
+    facts: DatasetFacts = TABLE.facts
     for kind, more in options.items():
         paid = {} if kind == "protocol-1" else {"epsilon": "0.5"}
         query = parse({"kind": kind, **paid, **more}, facts)

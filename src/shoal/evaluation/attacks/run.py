@@ -19,10 +19,10 @@ from shoal.evaluation.attacks.nearest import (
     linkability_by_guessing,
 )
 from shoal.evaluation.attacks.singling import (
+    AttackRisk,
     Encoded,
     Predicates,
     Rate,
-    Risk,
     attack_risk,
     computed,
     count_matches,
@@ -31,7 +31,7 @@ from shoal.evaluation.attacks.singling import (
 )
 from shoal.evaluation.learning import CONFIDENCE, Interval
 from shoal.evaluation.linkage import record_linkage
-from shoal.evaluation.pair import Pair, make_pair
+from shoal.evaluation.pair import TablePair, make_pair
 from shoal.evaluation.result import _empty_table, plain
 from shoal.io import read
 from shoal.progress import Progress, silent
@@ -63,7 +63,7 @@ class AttackReport:
         tolerance: how far off a right guess of a number may be, as a share of the column's range.
     """
 
-    risks: tuple[Risk, ...]
+    risks: tuple[AttackRisk, ...]
     columns: tuple[str, ...]
     rows: dict[str, int | None]
     skipped: dict[str, Message]
@@ -73,7 +73,7 @@ class AttackReport:
     def has_control(self) -> bool:
         return self.rows["control"] is not None
 
-    def __getitem__(self, attack: str) -> Risk:
+    def __getitem__(self, attack: str) -> AttackRisk:
         """The risk of an attack by its name."""
         return next(risk for risk in self.risks if risk.attack == attack)
 
@@ -206,7 +206,7 @@ def attack(
     return AttackReport(tuple(risks), names, rows, skipped, tolerance)
 
 
-def _record_linkage(pair: Pair, names: Sequence[str]) -> list[Risk]:
+def _record_linkage(pair: TablePair, names: Sequence[str]) -> list[AttackRisk]:
     """Nearest record linkage, of a release that knows where its rows came from."""
     if not pair.matched:
         return []
@@ -225,7 +225,7 @@ def _record_linkage(pair: Pair, names: Sequence[str]) -> list[Risk]:
     return [attack_risk(RECORD_LINKAGE, known, rate, computed(linked.chance / 100.0), None)]
 
 
-def _linkability(data: Encoded, attempts: int, rng: np.random.Generator) -> Risk:
+def _linkability(data: Encoded, attempts: int, rng: np.random.Generator) -> AttackRisk:
     m = len(data.space.names)
     first, second = list(range((m + 1) // 2)), list(range((m + 1) // 2, m))
 
@@ -239,7 +239,9 @@ def _linkability(data: Encoded, attempts: int, rng: np.random.Generator) -> Risk
     return attack_risk(LINKABILITY, known, success, baseline, control)
 
 
-def _inference(data: Encoded, secret: int, attempts: int, tolerance: float, rng: np.random.Generator) -> Risk:
+def _inference(
+    data: Encoded, secret: int, attempts: int, tolerance: float, rng: np.random.Generator
+) -> AttackRisk:
     truth = data.original[:, secret]
     margin = 0.0 if data.space.nominal[secret] else tolerance * float(truth.max() - truth.min())
 
@@ -275,7 +277,7 @@ def _on_targets(
 
 def _singling_out(
     data: Encoded, name: str, predicates: Predicates, width: int, attempts: int, rng: np.random.Generator
-) -> Risk:
+) -> AttackRisk:
     success = singling.isolation_rate(count_matches(data.original, predicates))
     guessed = singling.random_predicates(data.released, data.space, width, attempts, rng)
     baseline = singling.isolation_rate(count_matches(data.original, guessed))

@@ -257,7 +257,7 @@ class Rate:
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Risk:
+class AttackRisk:
     """One attack on one table.
 
     Attributes:
@@ -309,12 +309,12 @@ def attack_risk(
     baseline: Rate,
     control: Rate | None,
     secret: str | None = None,
-) -> Risk:
+) -> AttackRisk:
     """Put the rates together and compare with the control group, if there is one."""
     if control is None or control.value >= 1.0:
-        return Risk(attack, known, success, baseline, control, secret=secret)
+        return AttackRisk(attack, known, success, baseline, control, secret=secret)
     value, interval = excess(success, control)
-    return Risk(attack, known, success, baseline, control, value, interval, secret)
+    return AttackRisk(attack, known, success, baseline, control, value, interval, secret)
 
 
 def excess(success: Rate, control: Rate) -> tuple[float, Interval]:

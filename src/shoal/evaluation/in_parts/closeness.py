@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 
 from shoal.columns import Attribute, Schema, numbers
 from shoal.display import internal
-from shoal.engines import Blob, Stage, batch_of, blobs_in, by_bucket, packed, scattered, unpacked
+from shoal.engines import Blob, TaskStage, batch_of, blobs_in, by_bucket, packed, scattered, unpacked
 from shoal.errors import InputError
 from shoal.evaluation.disclosure.record_risk import by_group
 from shoal.evaluation.in_parts.counts import (
     FACTS,
     MOST_LABELS,
+    BatchReading,
     Grouping,
     Hash,
     Integers,
-    Reading,
     Side,
     Tally,
     added,
@@ -153,7 +153,7 @@ class Numbering:
 
 
 def counted_secrets(
-    batches: Iterator[pa.RecordBatch], reading: Reading, secrets: Sequence[Secret], shards: int
+    batches: Iterator[pa.RecordBatch], reading: BatchReading, secrets: Sequence[Secret], shards: int
 ) -> Iterator[pa.RecordBatch]:
     """How often every value of confidential columns occurs."""
     missing = [0] * len(secrets)
@@ -192,7 +192,7 @@ def number_values(side: Side, secrets: Sequence[Secret], tell: Progress) -> list
     """
     shards, names = side.runner.shards, [secret.name for secret in secrets]
     task = partial(counted_secrets, reading=side.reading, secrets=tuple(secrets), shards=shards)
-    stages = Stage(task, shards), Stage(partial(added, most=MOST_VALUES))
+    stages = TaskStage(task, shards), TaskStage(partial(added, most=MOST_VALUES))
     found = gathered(side.collect("counting confidential values", names, tell, *stages), MOST_VALUES)
     made = []
     for number, secret in enumerate(secrets):
@@ -230,7 +230,7 @@ def _texts_numbered(secret: Secret, counts: Mapping[str, int], missing: int) -> 
 
 def entries(
     batches: Iterator[pa.RecordBatch],
-    reading: Reading,
+    reading: BatchReading,
     numberings: Sequence[Numbering],
     groupings: Sequence[Grouping],
     buckets: int,
@@ -340,9 +340,9 @@ def measure_closeness(
         buckets=buckets,
     )
     stages = (
-        Stage(first, buckets),
-        Stage(partial(met_entries, buckets=buckets), buckets),
-        Stage(partial(worst_groups, numberings=tuple(numberings))),
+        TaskStage(first, buckets),
+        TaskStage(partial(met_entries, buckets=buckets), buckets),
+        TaskStage(partial(worst_groups, numberings=tuple(numberings))),
     )
     found: dict[int, list[NDArray[np.float64]]] = {}
     with working(side.runner):

@@ -19,7 +19,7 @@ from shoal.engines import (
     Blob,
     Over,
     Runner,
-    Stage,
+    TaskStage,
     batch_of,
     blobs_in,
     by_bucket,
@@ -44,7 +44,7 @@ class RowCount:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reading:
+class BatchReading:
     """How a batch becomes a part of a table: public, and the same for all batches.
 
     Attributes:
@@ -92,7 +92,7 @@ class Side:
     """A table whose records a runner has."""
 
     runner: Runner
-    reading: Reading = field(default_factory=Reading)
+    reading: BatchReading = field(default_factory=BatchReading)
 
     def table(self) -> Table:
         """Its columns and types, and the number of rows; no record."""
@@ -100,7 +100,7 @@ class Side:
         return replace(empty, records=RowCount(self.runner.rows))
 
     def collect(
-        self, what: str, names: Sequence[str], tell: Progress, *stages: Stage
+        self, what: str, names: Sequence[str], tell: Progress, *stages: TaskStage
     ) -> Sequence[pa.RecordBatch]:
         """What stages make of some columns of all records."""
         self.runner.watched(tell)
@@ -377,7 +377,7 @@ class Grouping:
 
 
 def grouped_rows(
-    batches: Iterator[pa.RecordBatch], reading: Reading, groupings: Sequence[Grouping], buckets: int
+    batches: Iterator[pa.RecordBatch], reading: BatchReading, groupings: Sequence[Grouping], buckets: int
 ) -> Iterator[pa.RecordBatch]:
     """Hashes of rows on the way to their buckets, equal ones of a batch counted."""
     for table, _ in reading.parts(batches):
@@ -417,7 +417,7 @@ def count_groups(side: Side, groupings: Sequence[Grouping], tell: Progress) -> l
     found: dict[int, list[Counted]] = {}
     with working(side.runner):
         columns = list(dict.fromkeys(name for grouping in groupings for name in grouping.names))
-        stages = Stage(task, buckets), Stage(group_sizes)
+        stages = TaskStage(task, buckets), TaskStage(group_sizes)
         for _, part, blob in blobs_in(side.collect("counting equal rows", columns, tell, *stages)):
             sizes, counts = unpacked(blob)
             found.setdefault(part, []).append((sizes.astype(np.int64), counts.astype(np.int64)))

@@ -18,13 +18,13 @@ from shoal.evaluation.in_parts.closeness import Secret, measure_closeness
 from shoal.evaluation.in_parts.counts import Grouping, Side, actual_k, count_groups
 from shoal.evaluation.in_parts.summaries import (
     MOST_VALUES,
-    Asked,
+    CountedColumn,
+    CountingPlan,
     Cut,
-    Names,
+    JointColumns,
     Numbers,
-    Plan,
-    Scale,
-    Together,
+    Standardisation,
+    TextCounts,
     Values,
     count_together,
     count_values,
@@ -32,9 +32,9 @@ from shoal.evaluation.in_parts.summaries import (
 from shoal.evaluation.measure import chosen_columns, measures_of, moved, skipped_columns, summed_up
 from shoal.evaluation.measured import Check, Closeness
 from shoal.evaluation.measures import MEASURES
-from shoal.evaluation.pair import MISSING, Pair, kind_of
+from shoal.evaluation.pair import MISSING, TablePair, kind_of
 from shoal.evaluation.result import Evaluation, plain
-from shoal.evaluation.utility import Parts, contingency_of, counted_variation
+from shoal.evaluation.utility import DomainParts, contingency_of, counted_variation
 from shoal.io import Table
 from shoal.partition import ActualK
 from shoal.progress import Progress
@@ -42,7 +42,7 @@ from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 
 # measures that bring a function of their own, from correlation matrices before and after
-_COMPUTED: Mapping[str, Callable[[Together, Together], float | None]] = {
+_COMPUTED: Mapping[str, Callable[[JointColumns, JointColumns], float | None]] = {
     "eigen": lambda before, after: loss.eigenvalues_moved(before.pearson, after.pearson),
     "il_correl": lambda before, after: loss.inverses_moved(before.gapless, after.gapless),
 }
@@ -52,7 +52,7 @@ _PAIRS = 3
 
 
 def evaluate_in_parts(
-    before: Side, after: Side, pair: Pair, columns: Sequence[str] | None, tell: Progress
+    before: Side, after: Side, pair: TablePair, columns: Sequence[str] | None, tell: Progress
 ) -> Evaluation:
     """What a release lost and what risk it leaves, from aggregates.
 
@@ -64,7 +64,7 @@ def evaluate_in_parts(
     """
     chosen = chosen_columns(pair, columns)
     asked = [
-        Asked(name, pair.attributes.get(name), KIND_FACTS[kind_of(pair, name) or "nominal"].ordered)
+        CountedColumn(name, pair.attributes.get(name), KIND_FACTS[kind_of(pair, name) or "nominal"].ordered)
         for name in chosen
     ]
     seen = count_values(before, asked, tell), count_values(after, asked, tell)
@@ -99,14 +99,14 @@ def evaluate_in_parts(
 
 
 def _crowded(seen: tuple[Values, Values], name: str) -> bool:
-    return any(isinstance(column := one.columns[name], Names) and column.counts is None for one in seen)
+    return any(isinstance(column := one.columns[name], TextCounts) and column.counts is None for one in seen)
 
 
-def _missing(column: Numbers | Names) -> int:
+def _missing(column: Numbers | TextCounts) -> int:
     return column.facts.missing if isinstance(column, Numbers) else column.missing
 
 
-def _cut(pair: Pair, asked: Asked, before: Values, after: Values) -> tuple[Cut, Cut]:
+def _cut(pair: TablePair, asked: CountedColumn, before: Values, after: Values) -> tuple[Cut, Cut]:
     """A column of both tables as the same categories."""
     first, second = before.columns[asked.name], after.columns[asked.name]
     if isinstance(first, Numbers):
@@ -115,9 +115,9 @@ def _cut(pair: Pair, asked: Asked, before: Values, after: Values) -> tuple[Cut, 
         facts = first.facts
         ends = (facts.low, facts.high) if facts.low is not None and facts.high is not None else (0.0, 0.0)
         lo, hi = pair.domains.get(asked.name, ends)
-        parts = Parts.of(kind, (float(lo), float(hi)))
+        parts = DomainParts.of(kind, (float(lo), float(hi)))
         return Cut(asked, parts), Cut(asked, parts)
-    assert isinstance(second, Names)
+    assert isinstance(second, TextCounts)
     texts = [list(found.counts or ()) for found in (first, second)]
     taxonomy = pair.taxonomies.get(asked.name)
     if taxonomy is not None:
@@ -141,19 +141,19 @@ def _codes_of(taxonomy: Taxonomy, name: str, which: str, texts: Sequence[str]) -
     return dict(zip(texts, codes.tolist(), strict=True))
 
 
-def _plan(pair: Pair, cuts: Sequence[Cut], values: Values) -> Plan:
+def _plan(pair: TablePair, cuts: Sequence[Cut], values: Values) -> CountingPlan:
     scales, ranks = {}, {}
     for place, cut in enumerate(cuts):
         column, kind = values.columns[cut.asked.name], kind_of(pair, cut.asked.name)
         if isinstance(column, Numbers) and kind is not None:
-            ranks[place] = Scale.of_ranks(column)
+            ranks[place] = Standardisation.of_ranks(column)
             if KIND_FACTS[kind].measured:
-                scales[place] = Scale.of(column)
-    return Plan(tuple(cuts), scales, ranks)
+                scales[place] = Standardisation.of(column)
+    return CountingPlan(tuple(cuts), scales, ranks)
 
 
 def _pairs(
-    names: Sequence[str], found: Sequence[Together]
+    names: Sequence[str], found: Sequence[JointColumns]
 ) -> tuple[dict[tuple[str, str], float], list[tuple[str, str]]]:
     """Total variations of two-way tables, and the pairs with too many cells."""
     moved_pairs: dict[tuple[str, str], float] = {}
@@ -170,10 +170,10 @@ def _pairs(
 
 
 def _utility(
-    pair: Pair,
+    pair: TablePair,
     names: Sequence[str],
     seen: tuple[Values, Values],
-    found: Sequence[Together],
+    found: Sequence[JointColumns],
     pairs: Mapping[tuple[str, str], float],
 ) -> dict[str, Any]:
     attributes: dict[str, dict[str, Any]] = {}
@@ -201,7 +201,7 @@ def _utility(
     )
 
 
-def _computed(part: Literal["utility", "risk"], found: Sequence[Together]) -> dict[str, float | None]:
+def _computed(part: Literal["utility", "risk"], found: Sequence[JointColumns]) -> dict[str, float | None]:
     """Measures that bring a function of their own: those that products give, None for the others."""
     return {
         name: _COMPUTED[name](*found) if name in _COMPUTED else None

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from shoal.columns import Attribute, labels_of
 from shoal.display import internal
-from shoal.engines import Stage, Wrong, batch_of, error_of, first_of, packed, wrong_in
+from shoal.engines import TaskStage, Wrong, batch_of, error_of, first_of, packed, wrong_in
 from shoal.errors import ShoalError
 from shoal.evaluation.in_parts.counts import (
     FACTS,
     MOST_LABELS,
     SUMS,
     Aggregates,
+    BatchReading,
     Counted,
     Floats,
     Integers,
-    Reading,
     Side,
     Tally,
     added,
@@ -33,7 +33,7 @@ from shoal.evaluation.in_parts.counts import (
     text_blob,
 )
 from shoal.evaluation.pair import numbers_of, texts_of
-from shoal.evaluation.utility import Distribution, Moments, Parts, Products
+from shoal.evaluation.utility import Distribution, DomainParts, Moments, Products
 from shoal.io import Table
 from shoal.progress import Progress
 
@@ -47,7 +47,7 @@ _WHAT = "counting values"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CountedColumn:
     """A column whose values are counted.
 
     Attributes:
@@ -73,7 +73,7 @@ class Asked:
 
 @internal()
 @dataclass(frozen=True, slots=True)
-class Facts:
+class ColumnSummary:
     """What one pass says about a column, whatever its values are.
 
     Attributes:
@@ -95,7 +95,7 @@ class Facts:
     wrong: Wrong | None = None
 
     @classmethod
-    def of(cls, values: Floats) -> Facts:
+    def of(cls, values: Floats) -> ColumnSummary:
         """Of numbers with NaN for missing ones."""
         present = values[~np.isnan(values)]
         missing = int(values.size - present.size)
@@ -112,7 +112,7 @@ class Facts:
             bool(np.all(present == np.rint(present))),
         )
 
-    def joined(self, other: Facts) -> Facts:
+    def joined(self, other: ColumnSummary) -> ColumnSummary:
         """Facts about two parts of a column together.
 
         Reference:
@@ -122,7 +122,7 @@ class Facts:
         gap, share = other.mean - self.mean, other.n / max(n, 1)
         lows = [low for low in (self.low, other.low) if low is not None]
         highs = [high for high in (self.high, other.high) if high is not None]
-        return Facts(
+        return ColumnSummary(
             n,
             self.missing + other.missing,
             self.mean + gap * share,
@@ -152,20 +152,20 @@ class Numbers:
         exact: all different values are there.
     """
 
-    facts: Facts
+    facts: ColumnSummary
     distribution: Distribution
     exact: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Names:
+class TextCounts:
     """A column of texts, counted; None where there are too many different ones."""
 
     counts: Mapping[str, int] | None
     missing: int
 
 
-Column = Numbers | Names
+Column = Numbers | TextCounts
 
 
 @internal()
@@ -198,10 +198,10 @@ def numbers_behind(keys: Integers) -> Floats:
 
 
 def counted_values(
-    batches: Iterator[pa.RecordBatch], reading: Reading, asked: Sequence[Asked], shards: int
+    batches: Iterator[pa.RecordBatch], reading: BatchReading, asked: Sequence[CountedColumn], shards: int
 ) -> Iterator[pa.RecordBatch]:
     """Moments of numbers, and how often every value and every text occurs."""
-    facts = {one.name: Facts() for one in asked}
+    facts = {one.name: ColumnSummary() for one in asked}
     tallies = {one.name: Tally(MOST_VALUES) for one in asked if one.ordered}
     texts: dict[str, dict[str, int] | None] = {one.name: {} for one in asked if not one.ordered}
     kept = 0
@@ -211,13 +211,13 @@ def counted_values(
             try:
                 if one.ordered:
                     values = numbers_of(table, one.name, one.attribute)
-                    found = Facts.of(values)
+                    found = ColumnSummary.of(values)
                     tallies[one.name].add(ordered_keys(values[~np.isnan(values)]))
                 else:
                     found = _counted_texts(one.texts(table), texts, one.name)
             except ShoalError as error:
                 first = int(rows[0])
-                found = Facts(wrong=wrong_in(error, first))
+                found = ColumnSummary(wrong=wrong_in(error, first))
             facts[one.name] = facts[one.name].joined(found)
     told = {"kept": kept, "facts": {name: asdict(found) for name, found in facts.items()}}
     yield batch_of([text_blob(0, FACTS, told)])
@@ -229,7 +229,7 @@ def counted_values(
 
 
 def _readable(
-    batches: Iterator[pa.RecordBatch], reading: Reading, facts: dict[str, Facts]
+    batches: Iterator[pa.RecordBatch], reading: BatchReading, facts: dict[str, ColumnSummary]
 ) -> Iterator[tuple[Table, Integers]]:
     """The parts of batches; what cannot be read as declared is a fact about the first column."""
     for batch in batches:
@@ -238,11 +238,11 @@ def _readable(
         except ShoalError as error:
             first = int(batch.column(batch.num_columns - 1)[0].as_py())
             name = next(iter(facts))
-            wrong = Facts(wrong=wrong_in(error, first))
+            wrong = ColumnSummary(wrong=wrong_in(error, first))
             facts[name] = facts[name].joined(wrong)
 
 
-def _counted_texts(values: pa.Array, texts: dict[str, dict[str, int] | None], name: str) -> Facts:
+def _counted_texts(values: pa.Array, texts: dict[str, dict[str, int] | None], name: str) -> ColumnSummary:
     found = values.value_counts()
     so_far = texts[name]
     missing = int(values.null_count)
@@ -253,11 +253,11 @@ def _counted_texts(values: pa.Array, texts: dict[str, dict[str, int] | None], na
                 so_far[text] = so_far.get(text, 0) + count
         if len(so_far) > MOST_LABELS:
             texts[name] = None
-    return Facts(n=len(values) - missing, missing=missing)
+    return ColumnSummary(n=len(values) - missing, missing=missing)
 
 
 def sampled_values(
-    batches: Iterator[pa.RecordBatch], reading: Reading, asked: Sequence[Asked], stride: int
+    batches: Iterator[pa.RecordBatch], reading: BatchReading, asked: Sequence[CountedColumn], stride: int
 ) -> Iterator[pa.RecordBatch]:
     """Values of every stride-th row: a public choice, for columns with too many different values."""
     for table, rows in reading.parts(batches):
@@ -270,8 +270,8 @@ def sampled_values(
 
 def counted_ranges(
     batches: Iterator[pa.RecordBatch],
-    reading: Reading,
-    asked: Sequence[Asked],
+    reading: BatchReading,
+    asked: Sequence[CountedColumn],
     ends: Sequence[Floats],
     shards: int,
 ) -> Iterator[pa.RecordBatch]:
@@ -295,7 +295,7 @@ def range_of(values: Floats, lower: Floats) -> Integers:
     return np.maximum(np.searchsorted(lower, values, side="right") - 1, 0).astype(np.int64)
 
 
-def count_values(side: Side, asked: Sequence[Asked], tell: Progress) -> Values:
+def count_values(side: Side, asked: Sequence[CountedColumn], tell: Progress) -> Values:
     """The columns of a table, counted: one pass, and two more where a column has too many different values.
 
     Raises:
@@ -304,20 +304,20 @@ def count_values(side: Side, asked: Sequence[Asked], tell: Progress) -> Values:
     shards = side.runner.shards
     names = [one.name for one in asked]
     task = partial(counted_values, reading=side.reading, asked=tuple(asked), shards=shards)
-    merge = Stage(partial(added, most=MOST_VALUES))
-    found = gathered(side.collect(_WHAT, names, tell, Stage(task, shards), merge), MOST_VALUES)
-    facts = {name: Facts() for name in names}
+    merge = TaskStage(partial(added, most=MOST_VALUES))
+    found = gathered(side.collect(_WHAT, names, tell, TaskStage(task, shards), merge), MOST_VALUES)
+    facts = {name: ColumnSummary() for name in names}
     for told in found.facts:
         for name, some in told["facts"].items():
-            facts[name] = facts[name].joined(Facts(**some))
+            facts[name] = facts[name].joined(ColumnSummary(**some))
     for about in facts.values():
         if about.wrong is not None:
             raise error_of(*about.wrong[1:])
     columns: dict[str, Column] = {}
-    many: list[Asked] = []
+    many: list[CountedColumn] = []
     for number, one in enumerate(asked):
         if not one.ordered:
-            columns[one.name] = Names(found.labels.get(number, {}), facts[one.name].missing)
+            columns[one.name] = TextCounts(found.labels.get(number, {}), facts[one.name].missing)
         elif (counted := found.counts.get(number, _none())) is None:
             many.append(one)
         else:
@@ -334,13 +334,13 @@ def _none() -> tuple[Integers, Integers]:
 
 
 def _by_ranges(
-    side: Side, asked: Sequence[Asked], facts: Mapping[str, Facts], tell: Progress
+    side: Side, asked: Sequence[CountedColumn], facts: Mapping[str, ColumnSummary], tell: Progress
 ) -> list[Distribution]:
     """Distributions of columns with too many different values, in ranges that hold about equally many records."""
     names, shards = [one.name for one in asked], side.runner.shards
     stride = max(1, side.runner.rows // MOST_VALUES)
     task = partial(sampled_values, reading=side.reading, asked=tuple(asked), stride=stride)
-    sample = gathered(side.collect(_WHAT, names, tell, Stage(task)), MOST_VALUES).sums
+    sample = gathered(side.collect(_WHAT, names, tell, TaskStage(task)), MOST_VALUES).sums
     ends = []
     for number, one in enumerate(asked):
         some = np.unique(np.concatenate([arrays[number] for arrays in sample] or [np.empty(0)]))
@@ -348,8 +348,8 @@ def _by_ranges(
         assert low is not None
         ends.append(np.unique(np.append(some[~np.isnan(some)], low)))
     count = partial(counted_ranges, reading=side.reading, asked=tuple(asked), ends=tuple(ends), shards=shards)
-    merge = Stage(partial(added, most=2 * MOST_VALUES))
-    found = gathered(side.collect(_WHAT, names, tell, Stage(count, shards), merge), 4 * MOST_VALUES)
+    merge = TaskStage(partial(added, most=2 * MOST_VALUES))
+    found = gathered(side.collect(_WHAT, names, tell, TaskStage(count, shards), merge), 4 * MOST_VALUES)
     made = []
     for number, lower in enumerate(ends):
         counted = found.counts[number]
@@ -367,7 +367,7 @@ MOST_ALONE = 2 * MOST_LABELS + 1
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Scale:
+class Standardisation:
     """Numbers of a column as standardised ones; all of them 0 where there is no spread.
 
     Attributes:
@@ -380,12 +380,12 @@ class Scale:
     ranks: Floats | None = None
 
     @classmethod
-    def of(cls, column: Numbers) -> Scale:
+    def of(cls, column: Numbers) -> Standardisation:
         moments = column.facts.moments
         return cls(moments.mean, math.sqrt(moments.variance) if moments.n else 0.0)
 
     @classmethod
-    def of_ranks(cls, column: Numbers) -> Scale:
+    def of_ranks(cls, column: Numbers) -> Standardisation:
         found = column.distribution
         n = found.n
         if found.values.size < 2:
@@ -415,8 +415,8 @@ class Scale:
 class Cut:
     """A column as categories: parts of a domain, or codes of texts, `gone` for a missing one."""
 
-    asked: Asked
-    parts: Parts | None = None
+    asked: CountedColumn
+    parts: DomainParts | None = None
     codes: Mapping[str, int] | None = None
     size: int = 0
     gone: int = -1
@@ -440,7 +440,7 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class CountingPlan:
     """What is counted of a table's columns together.
 
     Attributes:
@@ -451,8 +451,8 @@ class Plan:
     """
 
     cuts: tuple[Cut, ...]
-    scales: Mapping[int, Scale]
-    ranks: Mapping[int, Scale]
+    scales: Mapping[int, Standardisation]
+    ranks: Mapping[int, Standardisation]
     pairs: bool = True
 
     @property
@@ -471,7 +471,7 @@ class Plan:
 
 
 def counted_together(
-    batches: Iterator[pa.RecordBatch], reading: Reading, plan: Plan, shards: int
+    batches: Iterator[pa.RecordBatch], reading: BatchReading, plan: CountingPlan, shards: int
 ) -> Iterator[pa.RecordBatch]:
     """Counts of categories, alone and in pairs, and sums of products of standardised numbers and ranks."""
     tables = plan.tables
@@ -502,7 +502,7 @@ class _Sums:
 
     def add(
         self,
-        scales: Mapping[int, Scale],
+        scales: Mapping[int, Standardisation],
         found: Sequence[tuple[Integers, Floats | None]],
         complete: bool = False,
     ) -> None:
@@ -535,7 +535,7 @@ class _Sums:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Together:
+class JointColumns:
     """Columns of a table together.
 
     Attributes:
@@ -554,12 +554,12 @@ class Together:
     gapless: Floats | None
 
 
-def count_together(side: Side, plan: Plan, tell: Progress) -> Together:
+def count_together(side: Side, plan: CountingPlan, tell: Progress) -> JointColumns:
     """Two-way tables and products of a table: one pass."""
     shards = side.runner.shards
     task = partial(counted_together, reading=side.reading, plan=plan, shards=shards)
     names = [cut.asked.name for cut in plan.cuts]
-    stages = Stage(task, shards), Stage(partial(added, most=plan.most))
+    stages = TaskStage(task, shards), TaskStage(partial(added, most=plan.most))
     found = gathered(side.collect("counting pairs of columns", names, tell, *stages), plan.most)
     tables = plan.tables
     empty = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
@@ -572,7 +572,7 @@ def count_together(side: Side, plan: Plan, tell: Progress) -> Together:
         Products(count, total, squares, common, constant)
         for (count, total, squares, common, *_), constant in zip(sums[:2], constants, strict=True)
     )
-    return Together(
+    return JointColumns(
         {
             places: _few(found.counts.get(number, empty), plan.most_of(places))
             for number, places in enumerate(tables)

@@ -95,7 +95,7 @@ Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ColumnRole:
     """What a kind of column means to the family.
 
     Attributes:
@@ -191,10 +191,10 @@ def _least_marginal(
 
 
 # by what stands for several values of a kind of column
-KINDS: Mapping[str, Kind] = {
-    "mean": Kind(_plain, _scaled, _mean),
-    "median": Kind(_plain, _scaled, _median),
-    "concept": Kind(_codes, _semantic, _least_marginal, ordered=False),
+KINDS: Mapping[str, ColumnRole] = {
+    "mean": ColumnRole(_plain, _scaled, _mean),
+    "median": ColumnRole(_plain, _scaled, _median),
+    "concept": ColumnRole(_codes, _semantic, _least_marginal, ordered=False),
 }
 
 
@@ -231,7 +231,7 @@ class Columns:
             units=None if self.units is None else self.units[which],
         )
 
-    def kind(self, name: str) -> Kind:
+    def kind(self, name: str) -> ColumnRole:
         return KINDS[self.described.attribute(name).kind_facts.middle]
 
     def coordinates(self, name: str) -> Values:

@@ -270,7 +270,7 @@ def _rounds(
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Anatomy:
+class LinkedTables:
     """Two linked tables, columns by name.
 
     Attributes:
@@ -292,7 +292,7 @@ def dissect(
     confidential: Mapping[str, ArrayLike],
     partition: Partition,
     source: Source | None = None,
-) -> Anatomy:
+) -> LinkedTables:
     """Part quasi-identifiers and confidential attributes into two tables linked by group.
 
     Args:
@@ -329,7 +329,7 @@ def dissect(
     order = drawn.permutation(partition.n)
     combined = row_groups([numbers, *(_numbered(values) for values in confidential.values())])
     first = combined.first
-    return Anatomy(
+    return LinkedTables(
         {**{name: np.asarray(values)[order] for name, values in quasi.items()}, group: numbers[order]},
         {
             group: numbers[first],

@@ -26,9 +26,9 @@ from shoal.mechanisms.moments import spectra as budgets
 from shoal.mechanisms.moments import statistics
 from shoal.mechanisms.moments.methods import CrossMoment
 from shoal.mechanisms.moments.sampling import (
+    ClusterShape,
+    ClusterStatistics,
     Possible,
-    Shape,
-    Statistics,
     draw_ranks,
     draw_rows,
     make_possible,
@@ -45,7 +45,7 @@ from shoal.mechanisms.moments.spectra import (
     summary_of,
     symmetric,
 )
-from shoal.mechanisms.moments.statistics import Centred, Summary, cluster_order
+from shoal.mechanisms.moments.statistics import Centred, MomentSummary, cluster_order
 from shoal.mechanisms.partition_stage import Group, check_group, partition_group
 from shoal.mechanisms.strata import check_strata
 from shoal.noise import NOISES, Source, discrete_laplace
@@ -71,7 +71,7 @@ class Fixed:
 
     partition: Partition
     spectra: Spectra | None = None
-    exact: Statistics | None = None
+    exact: ClusterStatistics | None = None
 
 
 def fineness(share: Fraction) -> int:
@@ -102,7 +102,7 @@ def calibrate(
     return Fixed(partition, Spectra.of(exact, partition.sizes, budget.summary), exact)
 
 
-def exact_statistics(group: Group, centred: Centred, summary: Summary) -> Statistics:
+def exact_statistics(group: Group, centred: Centred, summary: MomentSummary) -> ClusterStatistics:
     """The statistics themselves, rounded once to binary fractions; private."""
     widths = [lattice.steps for lattice in group.lattices]
     # means are not asked of the centred records
@@ -113,18 +113,18 @@ def exact_statistics(group: Group, centred: Centred, summary: Summary) -> Statis
         covariances = symmetric(found, summary.covariance_entries, summary.attributes)
     if summary.order >= 2:
         coskewnesses = statistics.coskewness_ratios(centred, widths, summary.coskewness_entries).floats()
-    return Statistics(means, covariances, coskewnesses)
+    return ClusterStatistics(means, covariances, coskewnesses)
 
 
 def mask(
     group: Group,
     fixed: Fixed,
     budget: GroupBudget | None,
-    summary: Summary,
+    summary: MomentSummary,
     account: Accountant,
     method: CrossMoment,
     centred: Centred | None = None,
-) -> Statistics:
+) -> ClusterStatistics:
     """Noisy statistics of every cluster of a group; `centred` as for `calibrate`.
 
     Guarantee:
@@ -146,15 +146,15 @@ def mask(
     steps = np.array([lattice.steps for lattice in group.lattices], dtype=np.float64)
     means = sums / (partition.sizes[:, np.newaxis] * steps)
     if summary.order == 0:
-        return Statistics(means)
+        return ClusterStatistics(means)
     if budget is None or fixed.spectra is not None:
         exact = fixed.exact or exact_statistics(group, centred, summary)
         if budget is None or fixed.spectra is None:
-            return Statistics(means, exact.covariances, exact.coskewnesses)
+            return ClusterStatistics(means, exact.covariances, exact.coskewnesses)
         covariances, coskewnesses = mask_spectra(
             group.columns, exact, fixed.spectra, partition.sizes, budget, account, together
         )
-        return Statistics(means, covariances, coskewnesses)
+        return ClusterStatistics(means, covariances, coskewnesses)
     return _mask_coefficients(means, group, centred, budget, account, method)
 
 
@@ -223,7 +223,7 @@ def _mask_coefficients(
     budget: GroupBudget,
     account: Accountant,
     method: CrossMoment,
-) -> Statistics:
+) -> ClusterStatistics:
     assert budget.parts is not None
     summary, sizes = budget.summary, centred.sizes
     widths = [lattice.steps for lattice in group.lattices]
@@ -234,12 +234,14 @@ def _mask_coefficients(
     entries = noisy * statistics.covariance_step(sizes, fine)[:, np.newaxis]
     covariances = symmetric(entries, summary.covariance_entries, summary.attributes)
     if summary.order < 2:
-        return Statistics(means, covariances)
+        return ClusterStatistics(means, covariances)
     spend = _entries(account, kind_of("coskewnesses", group.columns), budget.parts[2], summary.coskewnesses)
     fine = fineness(spend.amount)
     ratios = statistics.coskewness_ratios(centred, widths, summary.coskewness_entries)
     noisy = _noisy(statistics.coskewness_steps(ratios, sizes, fine), fine, spend, method)
-    return Statistics(means, covariances, noisy * statistics.coskewness_step(sizes, fine)[:, np.newaxis])
+    return ClusterStatistics(
+        means, covariances, noisy * statistics.coskewness_step(sizes, fine)[:, np.newaxis]
+    )
 
 
 def _entries(account: Accountant, purpose: str, part: Fraction, entries: int) -> Spend:
@@ -255,7 +257,7 @@ def _noisy(steps: Whole, fine: int, spend: Spend, method: CrossMoment) -> Whole:
 
 
 def statistics_columns(
-    group: Group, partition: Partition, found: Statistics, summary: Summary
+    group: Group, partition: Partition, found: ClusterStatistics, summary: MomentSummary
 ) -> dict[str, NDArray[Any]]:
     """Columns by name, one entry per cluster: the attributes, the size, means, covariances and coskewnesses.
 
@@ -464,7 +466,7 @@ def masked(
 
 
 def _drawn(
-    group: Group, partition: Partition, means: Floats, shape: Shape, source: Source
+    group: Group, partition: Partition, means: Floats, shape: ClusterShape, source: Source
 ) -> tuple[Floats, int]:
     if len(group.columns) > 1:
         return draw_rows(means, shape, partition.labels, source)
@@ -491,7 +493,7 @@ def own_units(scaled: Floats, lattices: Sequence[Lattice], *, clip: bool) -> Flo
     return np.stack(columns, axis=1)
 
 
-def _summary(method: CrossMoment, group: Group) -> Summary:
+def _summary(method: CrossMoment, group: Group) -> MomentSummary:
     return summary_of(method, len(group.columns))
 
 

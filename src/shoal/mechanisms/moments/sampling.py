@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.mechanisms.moments.statistics import Summary, cluster_order
+from shoal.mechanisms.moments.statistics import MomentSummary, cluster_order
 from shoal.noise import Source
 from shoal.partition import Partition
 
@@ -180,7 +180,7 @@ _HALF_NORMAL_MEAN = float(np.sqrt(2 / np.pi))
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Shape:
+class ClusterShape:
     """What rows of a cluster look like around its mean; one row of each array per cluster.
 
     Attributes:
@@ -202,7 +202,7 @@ def standard_normal(count: int, source: Source) -> Floats:
     return np.asarray(ndtri(uniform))
 
 
-def draw_rows(means: Floats, shape: Shape, labels: Whole, source: Source) -> tuple[Floats, int]:
+def draw_rows(means: Floats, shape: ClusterShape, labels: Whole, source: Source) -> tuple[Floats, int]:
     """One row for every record, from the distribution of its cluster, and how many clusters needed a milder skewness.
 
     Without skewness rows are multivariate normal, with it multivariate skew-normal; means and variances are kept.
@@ -338,7 +338,7 @@ def _correlated(correlation: Floats | None, number: int, labels: Whole, source: 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Statistics:
+class ClusterStatistics:
     """Statistics of all clusters, attributes divided by their widths; safe to post-process at will.
 
     Attributes:
@@ -361,12 +361,12 @@ class Possible:
         repairs: what had to be repaired, and in how many cases.
     """
 
-    statistics: Statistics
-    shape: Shape | None
+    statistics: ClusterStatistics
+    shape: ClusterShape | None
     repairs: dict[str, int] = field(default_factory=dict)
 
 
-def make_possible(noisy: Statistics, sizes: Whole, summary: Summary, *, clip: bool) -> Possible:
+def make_possible(noisy: ClusterStatistics, sizes: Whole, summary: MomentSummary, *, clip: bool) -> Possible:
     """Means into the domain, variances between 0 and the largest possible one, correlations to the nearest valid ones.
 
     Variances are kept as they are when correlations are repaired. Matrices put together from noisy eigenvalues are
@@ -382,7 +382,7 @@ def make_possible(noisy: Statistics, sizes: Whole, summary: Summary, *, clip: bo
         means = np.clip(means, 0.0, 1.0)
         repairs["means outside the domain"] = int((means != noisy.means).sum())
     if noisy.covariances is None:
-        return Possible(Statistics(means), None, repairs)
+        return Possible(ClusterStatistics(means), None, repairs)
     found = np.diagonal(noisy.covariances, axis1=1, axis2=2)
     caps = variance_caps(sizes)[:, np.newaxis]
     variances = np.clip(found, 0.0, caps)
@@ -403,7 +403,7 @@ def make_possible(noisy: Statistics, sizes: Whole, summary: Summary, *, clip: bo
     else:
         covariances = _covariances(deviations, None)
     if noisy.coskewnesses is None:
-        return Possible(Statistics(means, covariances), Shape(deviations, correlation), repairs)
+        return Possible(ClusterStatistics(means, covariances), ClusterShape(deviations, correlation), repairs)
     marginal = [summary.coskewness_entries.index((i, i, i)) for i in range(summary.attributes)]
     cubes = deviations**3
     raw = noisy.coskewnesses[:, marginal]
@@ -416,7 +416,9 @@ def make_possible(noisy: Statistics, sizes: Whole, summary: Summary, *, clip: bo
     skewness = np.clip(ratio, -LARGEST_SKEWNESS, LARGEST_SKEWNESS)
     repairs["skewness beyond 0.995"] = int((skewness != ratio).sum())
     return Possible(
-        Statistics(means, covariances, coskewnesses), Shape(deviations, correlation, skewness), repairs
+        ClusterStatistics(means, covariances, coskewnesses),
+        ClusterShape(deviations, correlation, skewness),
+        repairs,
     )
 
 

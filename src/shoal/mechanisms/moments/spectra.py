@@ -16,10 +16,10 @@ from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.moments.methods import CrossMoment
-from shoal.mechanisms.moments.sampling import Statistics
+from shoal.mechanisms.moments.sampling import ClusterStatistics
 from shoal.mechanisms.moments.statistics import (
     Index,
-    Summary,
+    MomentSummary,
     coskewness_factors,
     eigenvalues_change,
     eigenvector_changes,
@@ -161,7 +161,7 @@ class GroupBudget:
         means: ε of each attribute's means; the eigen form masked jointly has no such thing, and gives a guess.
     """
 
-    summary: Summary
+    summary: MomentSummary
     epsilon: Fraction
     parts: tuple[Fraction, ...] | None
     means: tuple[Fraction, ...]
@@ -178,9 +178,9 @@ class MomentPlan(Plan):
     budgets: Mapping[tuple[str, ...], GroupBudget] | None = None
 
 
-def summary_of(method: CrossMoment, attributes: int) -> Summary:
+def summary_of(method: CrossMoment, attributes: int) -> MomentSummary:
     """The statistics that a method keeps of so many attributes."""
-    return Summary(attributes, method.moments, method.covariance, method.coskewness, method.form)
+    return MomentSummary(attributes, method.moments, method.covariance, method.coskewness, method.form)
 
 
 def plan(method: CrossMoment, described: Described) -> MomentPlan:
@@ -239,7 +239,7 @@ def _group_budget(method: CrossMoment, group: tuple[str, ...], shares: Mapping[s
     return GroupBudget(summary, epsilon, parts, (parts[0] / len(group),) * len(group))
 
 
-def _weights(method: CrossMoment, summary: Summary) -> tuple[Fraction, ...] | None:
+def _weights(method: CrossMoment, summary: MomentSummary) -> tuple[Fraction, ...] | None:
     if method.weights is None or method.moments == 0:
         if method.form == "eigen":
             return None
@@ -284,7 +284,7 @@ class Spectra:
     components: int
 
     @classmethod
-    def of(cls, exact: Statistics, sizes: Whole, summary: Summary) -> Spectra:
+    def of(cls, exact: ClusterStatistics, sizes: Whole, summary: MomentSummary) -> Spectra:
         assert exact.covariances is not None
         covariance = SpectralBounds.of(Spectrum.of(exact.covariances), 1.0 / sizes)
         total = summary.attributes / sizes + covariance.total
@@ -332,7 +332,7 @@ class Spectra:
         return scales
 
 
-def components_of(summary: Summary) -> int:
+def components_of(summary: MomentSummary) -> int:
     """How many numbers a cluster has besides its means: a matrix has d eigenvalues and d eigenvectors of d numbers."""
     one_matrix = summary.attributes * (summary.attributes + 1)
     if summary.order < 2:
@@ -356,7 +356,7 @@ def check_sum_scales(widths: Sequence[int], largest: int, budget: GroupBudget) -
 
 def mask_spectra(
     columns: Sequence[str],
-    exact: Statistics,
+    exact: ClusterStatistics,
     spectra: Spectra,
     sizes: Whole,
     budget: GroupBudget,
@@ -518,6 +518,6 @@ def _mask_spectrum(spectrum: Spectrum, bounds: SpectralBounds, halves: _Halves) 
     return Spectrum(values, vectors)
 
 
-def _slices(entries: Floats, summary: Summary) -> list[Floats]:
+def _slices(entries: Floats, summary: MomentSummary) -> list[Floats]:
     whole = slices(entries, summary.coskewness_entries, summary.attributes)
     return [whole[:, place] for place in range(summary.attributes)]

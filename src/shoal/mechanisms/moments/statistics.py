@@ -251,7 +251,7 @@ Index = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Summary:
+class MomentSummary:
     """Mean and central cross moments of every cluster.
 
     Attributes:
@@ -265,9 +265,9 @@ class Summary:
     Reference:
         the cross-moment paper, sections 2.4 and 4.1.
 
-    >>> Summary(3, order=2).means, Summary(3, order=2).covariances, Summary(3, order=2).coskewnesses
+    >>> MomentSummary(3, order=2).means, MomentSummary(3, order=2).covariances, MomentSummary(3, order=2).coskewnesses
     (3, 6, 3)
-    >>> Summary(3, order=2, coskewness="full").coskewnesses
+    >>> MomentSummary(3, order=2, coskewness="full").coskewnesses
     10
     """
 
@@ -425,4 +425,4 @@ def coskewness_steps(ratios: Ratios, sizes: Whole, fineness: int) -> Whole:
     )
 
 
-__all__ = ["Summary"]
+__all__ = ["MomentSummary"]

@@ -32,7 +32,7 @@ FEWEST_SIGNS = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class MeasurementShape:
     """The shape of one measurement.
 
     Attributes:
@@ -72,17 +72,17 @@ class PureEpsilon:
     hopeless = 0.12
     rows = Fraction(1, 20)
 
-    def sign_shape(self, signs: int) -> Shape:
+    def sign_shape(self, signs: int) -> MeasurementShape:
         """The shape in which all products of so many signs are measured."""
         if signs >= FEWEST_SIGNS:
-            return Shape(1, 1, 1, signs=signs)
-        return Shape(1, signs * (signs - 1) // 2, 1)
+            return MeasurementShape(1, 1, 1, signs=signs)
+        return MeasurementShape(1, signs * (signs - 1) // 2, 1)
 
-    def deviation(self, shape: Shape, share: Fraction) -> float:
+    def deviation(self, shape: MeasurementShape, share: Fraction) -> float:
         """Standard deviation of the noise on one sum."""
         return self.factor * shape.unit * _pure_factor(shape) / float(share)
 
-    def needed(self, shape: Shape, deviation: float) -> float:
+    def needed(self, shape: MeasurementShape, deviation: float) -> float:
         """The share that brings the noise down to a standard deviation."""
         return self.factor * shape.unit * _pure_factor(shape) / deviation
 
@@ -94,7 +94,7 @@ class PureEpsilon:
         """The share of a choice at this rate."""
         return 2 * self.factor * rate
 
-    def measure(self, exact: Integers, shape: Shape, spend: Spend) -> Floats:
+    def measure(self, exact: Integers, shape: MeasurementShape, spend: Spend) -> Floats:
         """Exact sums of this shape plus noise that costs what is spent.
 
         Guarantee:
@@ -136,15 +136,15 @@ class Concentrated:
     hopeless = 0.2
     rows = Fraction(1, 100)
 
-    def sign_shape(self, signs: int) -> Shape:
+    def sign_shape(self, signs: int) -> MeasurementShape:
         """The shape in which all products of so many signs are measured."""
-        return Shape(1, signs * (signs - 1) // 2, 1)
+        return MeasurementShape(1, signs * (signs - 1) // 2, 1)
 
-    def deviation(self, shape: Shape, share: Fraction) -> float:
+    def deviation(self, shape: MeasurementShape, share: Fraction) -> float:
         """Standard deviation of the noise on one sum."""
         return self.factor * shape.unit * math.sqrt(shape.blocks / (2 * float(share)))
 
-    def needed(self, shape: Shape, deviation: float) -> float:
+    def needed(self, shape: MeasurementShape, deviation: float) -> float:
         """The share that brings the noise down to a standard deviation."""
         return (self.factor * shape.unit / deviation) ** 2 * shape.blocks / 2
 
@@ -156,7 +156,7 @@ class Concentrated:
         """The share of a choice at this rate."""
         return (rate * self.factor) ** 2 / 2
 
-    def measure(self, exact: Integers, shape: Shape, spend: Spend) -> Floats:
+    def measure(self, exact: Integers, shape: MeasurementShape, spend: Spend) -> Floats:
         """Exact sums of this shape plus discrete Gaussian noise that costs what is spent.
 
         Guarantee:
@@ -175,7 +175,7 @@ class Concentrated:
 Currency = PureEpsilon | Concentrated
 
 
-def _pure_factor(shape: Shape) -> float:
+def _pure_factor(shape: MeasurementShape) -> float:
     """Standard deviation of the noise at ε = 1."""
     if shape.signs:
         pairs = shape.signs * (shape.signs - 1) // 2
@@ -185,11 +185,12 @@ def _pure_factor(shape: Shape) -> float:
 
 
 def allot(
-    currency: Currency, shapes: Sequence[Shape], aims: Sequence[float], total: Fraction
+    currency: Currency, shapes: Sequence[MeasurementShape], aims: Sequence[float], total: Fraction
 ) -> tuple[Fraction, ...]:
     """Shares of a total with which the noise of all shapes is in proportion to their aims.
 
-    >>> [float(share) for share in allot(PureEpsilon(1), [Shape(1, 1, 4), Shape(1, 1, 4)], [1, 3], Fraction(1))]
+    >>> shape = MeasurementShape(1, 1, 4)
+    >>> [float(share) for share in allot(PureEpsilon(1), [shape, shape], [1, 3], Fraction(1))]
     [0.75, 0.25]
     """
     needs = [currency.needed(shape, aim) for shape, aim in zip(shapes, aims, strict=True)]
@@ -224,7 +225,7 @@ NO_FLAGS: Mapping[int, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class AttributeFacts:
     """What is public about an attribute: how many values there are, and whether they have an order.
 
     Attributes:
@@ -287,7 +288,7 @@ class OneWay:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ContrastGroup:
     """Contrasts that are measured together: a pivot attribute's nodes (or values) are the cells, partners the blocks.
 
     Attributes:
@@ -299,7 +300,7 @@ class Group:
     level: int
     partners: tuple[int, ...]
     depth: int
-    shape: Shape
+    shape: MeasurementShape
     share: Fraction = Fraction(0)
     deviation: float = 0.0
 
@@ -309,7 +310,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class PairMeasurements:
     """How pairs are measured.
 
     Attributes:
@@ -321,7 +322,7 @@ class Pairs:
     signs: tuple[int, ...] = ()
     sign_share: Fraction = Fraction(0)
     sign_deviation: float = 0.0
-    groups: tuple[Group, ...] = ()
+    groups: tuple[ContrastGroup, ...] = ()
 
     @property
     def measured(self) -> bool:
@@ -342,7 +343,11 @@ class Halves:
 
 
 def halves(
-    currency: Currency, attributes: Sequence[Facts], budget: Fraction, rows: float, target: int | None
+    currency: Currency,
+    attributes: Sequence[AttributeFacts],
+    budget: Fraction,
+    rows: float,
+    target: int | None,
 ) -> Halves:
     """Share the budget: all for single attributes where pairs would be nothing but noise.
 
@@ -368,13 +373,15 @@ def halves(
     return Halves(budget - pairs, pairs)
 
 
-def lay_out_oneway(currency: Currency, attributes: Sequence[Facts], budget: Fraction, rows: float) -> OneWay:
+def lay_out_oneway(
+    currency: Currency, attributes: Sequence[AttributeFacts], budget: Fraction, rows: float
+) -> OneWay:
     """Share the budget of single attributes equally, and settle how each of them is measured."""
     telling = [number for number, facts in enumerate(attributes) if facts.points > 1]
     each = budget / max(len(telling), 1)
     levels = _depth(currency, each, rows)
     signs = tuple(number for number in telling if attributes[number].two_valued)
-    noise = currency.deviation(Shape(1, 1, 3), each)
+    noise = currency.deviation(MeasurementShape(1, 1, 3), each)
     counted, cut = [], []
     for number in telling:
         facts = attributes[number]
@@ -391,7 +398,7 @@ def lay_out_oneway(currency: Currency, attributes: Sequence[Facts], budget: Frac
     counts: tuple[Fraction, ...] = ()
     sums = Fraction(0)
     if cut and levels <= _SHALLOW:
-        shape = Shape(1, len(cut), 1)
+        shape = MeasurementShape(1, len(cut), 1)
         number = max(
             n
             for n in range(_FEWEST_ROUNDS, _MOST_ROUNDS + 1)
@@ -426,7 +433,7 @@ def lay_out_pairs(
     *,
     only_target: bool = False,
     flags: Mapping[int, int] = NO_FLAGS,
-) -> Pairs:
+) -> PairMeasurements:
     """Settle which contrasts of pairs are measured, and for which shares.
 
     Args:
@@ -439,16 +446,16 @@ def lay_out_pairs(
     `worth` times the noise; attributes of many names take part where their noise is small enough.
     """
     if not budget:
-        return Pairs()
+        return PairMeasurements()
     signs = tuple(number for number, own in enumerate(levels) if own)
     names = tuple(number for number, own in enumerate(groups) if own)
     if len(signs) + len(names) < 2:
-        return Pairs()
+        return PairMeasurements()
     if target is not None and (levels[target] or groups[target]):
         part = budget if only_target else budget * _TARGET
         again = _target_groups(currency, signs, names, levels, groups, target, part, rows, flags)
         if only_target:
-            return Pairs(groups=again)
+            return PairMeasurements(groups=again)
         if again:
             found = lay_out_pairs(currency, levels, groups, budget - part, rows, flags=flags)
             return replace(found, groups=(*found.groups, *again))
@@ -464,7 +471,7 @@ def lay_out_pairs(
             if with_names and max(g.deviation for g in found.groups if g.level < 0) > _NAMES_NOISE * rows:
                 continue
             return found
-    return Pairs()
+    return PairMeasurements()
 
 
 def _target_groups(
@@ -477,10 +484,10 @@ def _target_groups(
     budget: Fraction,
     rows: float,
     flags: Mapping[int, int],
-) -> tuple[Group, ...]:
+) -> tuple[ContrastGroup, ...]:
     """Contrasts of one attribute's first halves (or of its names) with all others, as deep as is worth it."""
     level, cells = (0, 1) if levels[target] else (-1, groups[target])
-    found: tuple[Group, ...] = ()
+    found: tuple[ContrastGroup, ...] = ()
     for finest in range(PAIR_LEVELS):
         wanted = []
         for depth in range(finest + 1):
@@ -500,23 +507,25 @@ def _target_groups(
     return found
 
 
-def _allotted(currency: Currency, signs: Sequence[int], wanted: Sequence[Group], budget: Fraction) -> Pairs:
+def _allotted(
+    currency: Currency, signs: Sequence[int], wanted: Sequence[ContrastGroup], budget: Fraction
+) -> PairMeasurements:
     shapes = [group.shape for group in wanted]
     aims = [2 ** (currency.growth * group.fineness) for group in wanted]
     if len(signs) > 1:
         shapes, aims = [currency.sign_shape(len(signs)), *shapes], [1.0, *aims]
     if not shapes:
-        return Pairs()
+        return PairMeasurements()
     shares = allot(currency, shapes, aims, budget)
     deviations = [currency.deviation(shape, share) for shape, share in zip(shapes, shares, strict=True)]
     skip = int(len(signs) > 1)
     groups = tuple(
-        Group(g.pivot, g.level, g.partners, g.depth, g.shape, share, deviation)
+        ContrastGroup(g.pivot, g.level, g.partners, g.depth, g.shape, share, deviation)
         for g, share, deviation in zip(wanted, shares[skip:], deviations[skip:], strict=True)
     )
     if not skip:
-        return Pairs(groups=groups)
-    return Pairs(tuple(signs), shares[0], deviations[0], groups)
+        return PairMeasurements(groups=groups)
+    return PairMeasurements(tuple(signs), shares[0], deviations[0], groups)
 
 
 def _groups(
@@ -526,9 +535,9 @@ def _groups(
     groups: Sequence[int],
     finest: int,
     flags: Mapping[int, int],
-) -> list[Group]:
+) -> list[ContrastGroup]:
     """All contrasts up to a fineness. The deeper attribute of a pair is the pivot: its nodes are cells apart."""
-    found: list[Group] = []
+    found: list[ContrastGroup] = []
     for level in range(1, min(PAIR_LEVELS, finest + 1)):
         for depth in range(min(level, finest - level + 1)):
             for pivot in signs:
@@ -564,8 +573,10 @@ def _half_ring(deep: Sequence[int], place: int) -> tuple[int, ...]:
     return tuple(deep[(place + step) % size] for step in steps if 2 * step < size or place < size // 2)
 
 
-def _group(pivot: int, level: int, partners: tuple[int, ...], depth: int, cells: int, size: int) -> Group:
-    return Group(pivot, level, partners, depth, Shape(cells, len(partners), size))
+def _group(
+    pivot: int, level: int, partners: tuple[int, ...], depth: int, cells: int, size: int
+) -> ContrastGroup:
+    return ContrastGroup(pivot, level, partners, depth, MeasurementShape(cells, len(partners), size))
 
 
 def _levels(share: Fraction, levels: int, growth: Fraction) -> tuple[Fraction, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.mechanisms.pairs.budget import Facts
+from shoal.mechanisms.pairs.budget import AttributeFacts
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -147,18 +147,18 @@ ABSENT = -1
 _LEAST = 0.01
 
 
-def with_flags(attributes: Sequence[Facts], flagged: Sequence[str]) -> tuple[Facts, ...]:
+def with_flags(attributes: Sequence[AttributeFacts], flagged: Sequence[str]) -> tuple[AttributeFacts, ...]:
     """The attributes, and behind them one more for each that has a place for gaps: present or missing.
 
-    >>> [facts.name for facts in with_flags([Facts("age", 80, True), Facts("sex", 2, True)], ["age"])]
+    >>> [facts.name for facts in with_flags([AttributeFacts("age", 80, True), AttributeFacts("sex", 2, True)], ["age"])]
     ['age', 'sex', 'whether age is missing']
     """
     numbers = [number for number, facts in enumerate(attributes) if facts.name in flagged]
-    flags = [Facts(f"whether {attributes[a].name} is missing", 2, True, flag_of=a) for a in numbers]
+    flags = [AttributeFacts(f"whether {attributes[a].name} is missing", 2, True, flag_of=a) for a in numbers]
     return (*attributes, *flags)
 
 
-def flags_of(attributes: Sequence[Facts]) -> dict[int, int]:
+def flags_of(attributes: Sequence[AttributeFacts]) -> dict[int, int]:
     """The number of the flag of each attribute that has one."""
     return {facts.flag_of: number for number, facts in enumerate(attributes) if facts.flag_of is not None}
 

@@ -15,10 +15,10 @@ from shoal.mechanisms.pairs.budget import (
     OF_ONE,
     PAIR_LEVELS,
     SUM_PARTS,
+    AttributeFacts,
     Currency,
-    Facts,
+    MeasurementShape,
     OneWay,
-    Shape,
 )
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, flags_of, points, slopes_for
 from shoal.mechanisms.tree.intervals import draw_edges, ends_of, nearest_counts, steadied
@@ -311,7 +311,7 @@ _QUANTILES = (0.5, 0.5, 0.2, 0.8)
 
 def measure_oneway(
     positions: Sequence[Histogram],
-    attributes: Sequence[Facts],
+    attributes: Sequence[AttributeFacts],
     trees: Sequence[Taxonomy | None],
     layout: OneWay,
     currency: Currency,
@@ -340,9 +340,9 @@ def measure_oneway(
     for number in layout.counted:
         counts = positions[number].of_each(attributes[number].points)
         spend = account.spend(OF_ONE, layout.each, f"values of {attributes[number].name}", over="values")
-        noisy = currency.measure(counts, Shape(1, 1, counts.size), spend)
+        noisy = currency.measure(counts, MeasurementShape(1, 1, counts.size), spend)
         shares = _shares(nearest_counts(noisy, rows_of[number]))
-        deviation = currency.deviation(Shape(1, 1, counts.size), layout.each)
+        deviation = currency.deviation(MeasurementShape(1, 1, counts.size), layout.each)
         if attributes[number].ordered:
             found[number] = _of_counts(shares)
         else:
@@ -356,7 +356,7 @@ def measure_oneway(
 
 def _two_valued(
     positions: Sequence[Histogram],
-    attributes: Sequence[Facts],
+    attributes: Sequence[AttributeFacts],
     layout: OneWay,
     currency: Currency,
     rows: float,
@@ -365,7 +365,7 @@ def _two_valued(
     """Differences of the two counts, of all attributes at once; flags among them say how many have a value."""
     exact = np.array([positions[a].size - 2 * positions[a].total for a in layout.signs], dtype=np.int64)
     spend = account.spend(OF_ONE, layout.sign_share, "two-valued attributes")
-    noisy = currency.measure(exact, Shape(1, exact.size, 1), spend)
+    noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend)
     first = np.clip((1 + noisy / rows) / 2, _LEAST, 1 - _LEAST)
     for a, flag in flags_of(attributes).items():
         if a in layout.signs:
@@ -384,7 +384,7 @@ def _of_counts(shares: Floats) -> Marginal:
 
 def _bisected(
     positions: Sequence[Histogram],
-    attributes: Sequence[Facts],
+    attributes: Sequence[AttributeFacts],
     layout: OneWay,
     currency: Currency,
     rows_of: Sequence[float],
@@ -397,7 +397,7 @@ def _bisected(
     """
     sizes = [attributes[a].points for a in layout.cut]
     rows = np.array([rows_of[a] for a in layout.cut])
-    noise = currency.deviation(Shape(1, len(sizes), 1), layout.rounds[0]) / (2 * rows)
+    noise = currency.deviation(MeasurementShape(1, len(sizes), 1), layout.rounds[0]) / (2 * rows)
     asked = np.zeros((len(layout.rounds), len(sizes)), dtype=np.int64)
     answers = np.zeros(asked.shape)
     for turn, share in enumerate(layout.rounds):
@@ -419,7 +419,7 @@ def _bisected(
             dtype=np.int64,
         )
         spend = account.spend(OF_ONE, share, f"thresholds, round {turn + 1}")
-        noisy = currency.measure(exact, Shape(1, exact.size, 1), spend)
+        noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend)
         answers[turn] = (1 + noisy / rows) / 2
     return {
         a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, float(noise[place]))
@@ -443,7 +443,7 @@ def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float) ->
 
 def _cut(
     positions: Sequence[Histogram],
-    attributes: Sequence[Facts],
+    attributes: Sequence[AttributeFacts],
     layout: OneWay,
     currency: Currency,
     rows_of: Sequence[float],
@@ -462,7 +462,7 @@ def _cut(
     running = np.ones((number, 1))
     for level, share in enumerate(layout.counts):
         both = counts.reshape(number, 1 << level, 2, -1).sum(axis=3)
-        shape = Shape(1, number, 1 << level)
+        shape = MeasurementShape(1, number, 1 << level)
         spend = account.spend(OF_ONE, share, f"halves of intervals, level {level + 1}", over="intervals")
         noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend) / rows
         # half a node is what a cut misses the median by, besides ties
@@ -475,7 +475,7 @@ def _cut(
 
 
 def _edges(
-    found: Histogram, facts: Facts, layout: OneWay, currency: Currency, account: Accountant
+    found: Histogram, facts: AttributeFacts, layout: OneWay, currency: Currency, account: Accountant
 ) -> Integers:
     """Private cut points of one attribute; a record is in one interval of a level."""
     spends = [
@@ -523,7 +523,7 @@ def _means(
         if column.counts is not None:
             terms = terms * column.counts
         exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
-    shape = Shape(1, len(exact), exact[0].size, unit=SUM_PARTS)
+    shape = MeasurementShape(1, len(exact), exact[0].size, unit=SUM_PARTS)
     spend = account.spend(OF_ONE, layout.sums, "sums inside intervals", over="intervals")
     noisy = currency.measure(np.stack(exact), shape, spend) / SUM_PARTS
     deviation = currency.deviation(shape, layout.sums) / SUM_PARTS

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import exchange
-from shoal.mechanisms.pairs.budget import OF_THREE, OF_TWO, Currency, Group, Shape
+from shoal.mechanisms.pairs.budget import OF_THREE, OF_TWO, ContrastGroup, Currency, MeasurementShape
 from shoal.mechanisms.pairs.marginal import ABSENT, Marginal
 from shoal.noise import Source, exponential_choice
 from shoal.privacy import Accountant
@@ -66,8 +66,8 @@ class Clipped:
     noise: float
 
     @property
-    def shape(self) -> Shape:
-        return Shape(1, self.firsts.size, 1, unit=_PARTS**2)
+    def shape(self) -> MeasurementShape:
+        return MeasurementShape(1, self.firsts.size, 1, unit=_PARTS**2)
 
     def values(self, positions: Floats | Integers, place: int) -> Floats:
         """Values from -1 to 1; missing ones are 0."""
@@ -89,7 +89,7 @@ def tails_possible(currency: Currency, ordered: int, pairs: Fraction, rows: floa
     if ordered < 2 or not pairs:
         return False
     # one heavy column at least, and a mean square of 1 at most
-    return currency.deviation(Shape(1, ordered - 1, 1), pairs * SHARE) <= TOO_MUCH * rows
+    return currency.deviation(MeasurementShape(1, ordered - 1, 1), pairs * SHARE) <= TOO_MUCH * rows
 
 
 def lay_out_tails(
@@ -106,7 +106,7 @@ def lay_out_tails(
     share = pairs * SHARE
     if not both or not share:
         return None
-    noise = currency.deviation(Shape(1, len(both), 1), share) / rows
+    noise = currency.deviation(MeasurementShape(1, len(both), 1), share) / rows
     middles = np.array([own.mean() for own in drawn])
     chosen = [_reach(np.abs(own - middle), noise) for own, middle in zip(drawn, middles, strict=True)]
     reaches, spreads = (np.array(part) for part in zip(*chosen, strict=True))
@@ -361,7 +361,7 @@ def lay_out_triples(
     if not number or not budget:
         return None
     rounds = min(ROUNDS, number)
-    shape = Shape(1, rounds, 1)
+    shape = MeasurementShape(1, rounds, 1)
 
     def needs(effect: float) -> tuple[float, float]:
         rate = (math.log(number) + _SURE) / (effect * rows)
@@ -442,7 +442,7 @@ def measure_triples(
             chosen.append(int(np.flatnonzero(open_)[0]))
     numbers = np.array(chosen, dtype=np.int64)
     spend = account.spend(OF_THREE, layout.sums, "products of three signs")
-    noisy = currency.measure(exact[numbers], Shape(1, layout.rounds, 1), spend)
+    noisy = currency.measure(exact[numbers], MeasurementShape(1, layout.rounds, 1), spend)
     return numbers, noisy / rows
 
 
@@ -537,7 +537,9 @@ def sign_products(counts: PairCounts, signs: Sequence[int], levels: Sequence[int
     return found
 
 
-def group_sums(counts: PairCounts, group: Group, levels: Sequence[int], bins: Sequence[int]) -> Integers:
+def group_sums(
+    counts: PairCounts, group: ContrastGroup, levels: Sequence[int], bins: Sequence[int]
+) -> Integers:
     """The sums of a group: cells of the pivot, partners, functions of the partner.
 
     Guarantee:

@@ -24,15 +24,15 @@ from shoal.mechanisms.pairs.budget import (
     OF_THREE,
     OF_TWO,
     PAIR_LEVELS,
+    AttributeFacts,
     Concentrated,
+    ContrastGroup,
     Currency,
-    Facts,
-    Group,
     Halves,
+    MeasurementShape,
     OneWay,
-    Pairs,
+    PairMeasurements,
     PureEpsilon,
-    Shape,
     halves,
     lay_out_oneway,
     lay_out_pairs,
@@ -50,7 +50,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
     lay_out_triples,
     tails_possible,
 )
-from shoal.mechanisms.pairs.model import Measured, Model, counted, measure_pairs
+from shoal.mechanisms.pairs.model import MeasuredMarginals, PairsModel, counted, measure_pairs
 from shoal.mechanisms.pairs.sample import block_sizes, draw_pair_values, fitted, with_triples
 from shoal.noise import Source
 from shoal.privacy import Accountant, Plan
@@ -64,10 +64,10 @@ if TYPE_CHECKING:
 _FINE = (Message("halves"), Message("quarters"), Message("eighths"), Message("sixteenths"))
 
 
-def outline(attributes: Sequence[Facts], layout: OneWay) -> tuple[list[int], list[int]]:
+def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[int], list[int]]:
     """Levels and groups of names that pairs will have at most; rare names may yet be joined.
 
-    >>> facts = [Facts("x", 1000, True), Facts("s", 2, True), Facts("name", 5, False)]
+    >>> facts = [AttributeFacts("x", 1000, True), AttributeFacts("s", 2, True), AttributeFacts("name", 5, False)]
     >>> outline(facts, OneWay((1,), (2,), (0,), 0, 0, (), (0, 0, 0), (), 0))
     ([3, 1, 0], [0, 0, 5])
     """
@@ -83,22 +83,22 @@ def outline(attributes: Sequence[Facts], layout: OneWay) -> tuple[list[int], lis
 
 
 def oneway_terms(
-    attributes: Sequence[Facts], layout: OneWay, currency: Currency, rows: float
+    attributes: Sequence[AttributeFacts], layout: OneWay, currency: Currency, rows: float
 ) -> list[Message]:
     """How single attributes are measured."""
     found = []
     if layout.signs:
-        noise = currency.deviation(Shape(1, len(layout.signs), 1), layout.sign_share) / (2 * rows)
+        noise = currency.deviation(MeasurementShape(1, len(layout.signs), 1), layout.sign_share) / (2 * rows)
         found.append(
             Message.of("shares-of-two-values", columns=_names(attributes, layout.signs), noise=noise)
         )
     if layout.counted:
-        noise = currency.deviation(Shape(1, 1, 3), layout.each) / rows
+        noise = currency.deviation(MeasurementShape(1, 1, 3), layout.each) / rows
         found.append(
             Message.of("shares-of-all-values", columns=_names(attributes, layout.counted), noise=noise)
         )
     if layout.rounds:
-        noise = currency.deviation(Shape(1, len(layout.cut), 1), layout.rounds[0]) / (2 * rows)
+        noise = currency.deviation(MeasurementShape(1, len(layout.cut), 1), layout.rounds[0]) / (2 * rows)
         found.append(
             Message.of(
                 "shares-below-thresholds",
@@ -109,7 +109,7 @@ def oneway_terms(
         )
     elif layout.cut:
         level = len(layout.counts) - 1
-        shape = Shape(1, len(layout.cut), 1 << level)
+        shape = MeasurementShape(1, len(layout.cut), 1 << level)
         noise = currency.deviation(shape, layout.counts[level]) / (2 * rows)
         found.append(
             Message.of(
@@ -122,7 +122,7 @@ def oneway_terms(
     return found
 
 
-def pair_terms(attributes: Sequence[Facts], pairs: Pairs, rows: float) -> list[Message]:
+def pair_terms(attributes: Sequence[AttributeFacts], pairs: PairMeasurements, rows: float) -> list[Message]:
     """Which pairs are measured, and how finely."""
     if not pairs.measured:
         return [Message("pairs-not-measured")]
@@ -156,7 +156,11 @@ def pair_terms(attributes: Sequence[Facts], pairs: Pairs, rows: float) -> list[M
 
 
 def tail_terms(
-    attributes: Sequence[Facts], pairs: Pairs, currency: Currency, budget: Fraction, rows: float
+    attributes: Sequence[AttributeFacts],
+    pairs: PairMeasurements,
+    currency: Currency,
+    budget: Fraction,
+    rows: float,
 ) -> list[Message]:
     """What is measured besides where a column has a heavy tail, which is known only once it is measured."""
     cut = [number for number in pairs.signs if attributes[number].points > 1 << PAIR_LEVELS]
@@ -166,7 +170,7 @@ def tail_terms(
 
 
 def triple_terms(
-    attributes: Sequence[Facts], triples: Triples | None, asked: bool, rows: float
+    attributes: Sequence[AttributeFacts], triples: Triples | None, asked: bool, rows: float
 ) -> list[Message]:
     """Which triples can be measured, where they are wanted."""
     if not asked:
@@ -186,7 +190,7 @@ def triple_terms(
     ]
 
 
-def _names(attributes: Sequence[Facts], numbers: Sequence[int]) -> tuple[str | Message, ...]:
+def _names(attributes: Sequence[AttributeFacts], numbers: Sequence[int]) -> tuple[str | Message, ...]:
     """Their names, or how many where that are many."""
     if len(numbers) > 6:
         return (Message.of("so-many-columns", count=len(numbers)),)
@@ -209,7 +213,7 @@ _MEAN_DISTANCE = math.sqrt(2 / math.pi)
 
 
 def noise_alone(
-    attributes: Sequence[Facts], layout: OneWay, currency: Currency, rows: float
+    attributes: Sequence[AttributeFacts], layout: OneWay, currency: Currency, rows: float
 ) -> dict[str, float]:
     """By attribute: of the share of rows below a threshold, on average over thresholds, or with one name.
 
@@ -220,17 +224,17 @@ def noise_alone(
     found: dict[str, float] = {}
     for number, facts in enumerate(attributes):
         if number in layout.signs:
-            noise = currency.deviation(Shape(1, len(layout.signs), 1), layout.sign_share) / 2
+            noise = currency.deviation(MeasurementShape(1, len(layout.signs), 1), layout.sign_share) / 2
         elif number in layout.counted:
-            noise = currency.deviation(Shape(1, 1, facts.points), layout.each)
+            noise = currency.deviation(MeasurementShape(1, 1, facts.points), layout.each)
             if facts.ordered:
                 noise *= math.sqrt((facts.points + 1) / 6)
         elif layout.rounds and number in layout.cut:
-            answer = currency.deviation(Shape(1, len(layout.cut), 1), layout.rounds[0]) / 2
+            answer = currency.deviation(MeasurementShape(1, len(layout.cut), 1), layout.rounds[0]) / 2
             noise = math.hypot(answer * math.sqrt(_CURVE / len(layout.rounds)), _between(layout) * rows)
         elif number in layout.cut:
             levels = (
-                currency.deviation(Shape(1, len(layout.cut), 1 << level), share)
+                currency.deviation(MeasurementShape(1, len(layout.cut), 1 << level), share)
                 for level, share in enumerate(layout.counts)
             )
             noise = math.sqrt(sum(one**2 for one in levels) / 12)
@@ -241,7 +245,11 @@ def noise_alone(
 
 
 def noise_of_pairs(
-    attributes: Sequence[Facts], layout: OneWay, alone: Mapping[str, float], pairs: Pairs, rows: float
+    attributes: Sequence[AttributeFacts],
+    layout: OneWay,
+    alone: Mapping[str, float],
+    pairs: PairMeasurements,
+    rows: float,
 ) -> dict[tuple[str, str], float]:
     """By pair: of the share of rows in like halves of both, or with a name in place of a half.
 
@@ -292,7 +300,7 @@ def _between(layout: OneWay) -> float:
     return MISFIT * math.sqrt(2 / 3 / (len(layout.rounds) + 1))
 
 
-def _part(group: Group) -> float:
+def _part(group: ContrastGroup) -> float:
     """How much of a contrast's noise is in a share: all of it where two names are counted."""
     return 1.0 if group.level < 0 and group.depth < 0 else 0.5
 
@@ -355,10 +363,10 @@ class _LaidOut:
     """
 
     currency: Currency
-    attributes: tuple[Facts, ...]
+    attributes: tuple[AttributeFacts, ...]
     shared: Halves
     oneway: OneWay
-    pairs: Pairs
+    pairs: PairMeasurements
     triples: Triples | None
     asked: bool
 
@@ -394,7 +402,7 @@ def _lay_out(method: PairsDP, described: Described, rows: float, budget: Fractio
 
 
 def _shared(
-    method: PairsDP, attributes: Sequence[Facts], budget: Fraction, rows: float, target: int | None
+    method: PairsDP, attributes: Sequence[AttributeFacts], budget: Fraction, rows: float, target: int | None
 ) -> tuple[Halves, Triples | None]:
     """Shares of single attributes and pairs, and what is taken from the pairs for triples, if any are wanted.
 
@@ -441,14 +449,14 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
     currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
     least = budget * currency.oneway / number / 10
-    if currency.deviation(Shape(1, number, 1), least) > _LARGEST_NOISE:
+    if currency.deviation(MeasurementShape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
             "epsilon-too-small-columns-noise-would",
             budget=float(method.budget),
             number_of_columns=len(described.columns),
         )
     share = _rows_share(method, budget)
-    noise = currency.deviation(Shape(1, 1, 1), share) if share else 0.0
+    noise = currency.deviation(MeasurementShape(1, 1, 1), share) if share else 0.0
     if noise > _MOST_ROWS_NOISE:
         raise OptionError("epsilon-too-small-draw-number-rows", budget=float(method.budget), noise=noise)
 
@@ -478,7 +486,7 @@ def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant
     """A run that fits its model in a few rounds, and the processor seconds of those left out."""
     left_out = 0.0
 
-    def in_part(model: Model, known: Measured, source: Source) -> Mixture | None:
+    def in_part(model: PairsModel, known: MeasuredMarginals, source: Source) -> Mixture | None:
         nonlocal left_out
         taken = []
         # threads of linear algebra that wait for each other on a busy machine are no work: the shortest counts
@@ -497,7 +505,7 @@ def _run(
     described: Described,
     account: Accountant,
     progress: Progress,
-    fitted: Callable[[Model, Measured, Source], Mixture | None],
+    fitted: Callable[[PairsModel, MeasuredMarginals, Source], Mixture | None],
 ) -> Rebuilt:
     attributes = _facts(described)
     steps = len(attributes) + 3
@@ -534,7 +542,7 @@ def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]
 
 def measure_attributes(
     method: PairsDP, described: Described, positions: Sequence[Histogram], account: Accountant
-) -> Measured:
+) -> MeasuredMarginals:
     """The number of rows, and every attribute by itself, of the records that have a value."""
     currency, attributes = _currency(method), _facts(described)
     public, budget = _public_rows(method, described), _budget(method)
@@ -542,7 +550,9 @@ def measure_attributes(
     if rows is None:
         share = _rows_share(method, budget)
         budget -= share
-        noisy = currency.measure(np.array([described.n]), Shape(1, 1, 1), account.spend(OF_ROWS, share))
+        noisy = currency.measure(
+            np.array([described.n]), MeasurementShape(1, 1, 1), account.spend(OF_ROWS, share)
+        )
         rows = max(int(noisy[0]), 1)
     target = _target(method, described)
     shared, triples = _shared(method, attributes, budget, rows, target)
@@ -555,7 +565,9 @@ def measure_attributes(
     clipped = lay_out_tails(marginals, flags, currency, shared.pairs, rows)
     if clipped is not None:
         shared = replace(shared, pairs=shared.pairs - clipped.share)
-    return Measured(rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions)
+    return MeasuredMarginals(
+        rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions
+    )
 
 
 def told(method: PairsDP, described: Described, rows: int) -> tuple[Message, ...]:
@@ -604,10 +616,10 @@ def _public_rows(method: PairsDP, described: Described) -> int | None:
     return method.rows if method.adjacency.hides_size else described.n
 
 
-def _facts(described: Described) -> tuple[Facts, ...]:
+def _facts(described: Described) -> tuple[AttributeFacts, ...]:
     found = []
     for column in described.columns:
         tree = described.tree(column)
         points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
-        found.append(Facts(column, points, tree is None))
+        found.append(AttributeFacts(column, points, tree is None))
     return with_flags(found, described.flagged)

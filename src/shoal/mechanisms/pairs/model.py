@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import fit_table, rake_table
-from shoal.mechanisms.pairs.budget import OF_TWO, Currency, Group, Halves, Pairs, lay_out_pairs
+from shoal.mechanisms.pairs.budget import (
+    OF_TWO,
+    ContrastGroup,
+    Currency,
+    Halves,
+    PairMeasurements,
+    lay_out_pairs,
+)
 from shoal.mechanisms.pairs.marginal import ABSENT, Marginal, Presence, of_present, presence
 from shoal.mechanisms.pairs.measure_pairs import (
     Clipped,
@@ -171,7 +178,7 @@ _ODD = 0.02
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class ContrastBlock:
     """Contrasts of one pair at one fineness, in parts of the rows; the first attribute comes before the second.
 
     Attributes:
@@ -192,16 +199,16 @@ class Block:
         return max(self.level, 0) + max(self.depth, 0)
 
     @property
-    def turned(self) -> Block:
-        return Block(self.second, self.first, self.depth, self.level, self.noisy.T, self.noise)
+    def turned(self) -> ContrastBlock:
+        return ContrastBlock(self.second, self.first, self.depth, self.level, self.noisy.T, self.noise)
 
 
 def blocks_of(
-    groups: Sequence[Group], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
-) -> list[Block]:
+    groups: Sequence[ContrastGroup], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
+) -> list[ContrastBlock]:
     """The measured groups, pair by pair, in parts of the rows that have a value of both."""
     found = [
-        Block(
+        ContrastBlock(
             group.pivot,
             b,
             group.level,
@@ -221,10 +228,10 @@ def blocks_of_signs(
     deviation: float,
     rows_of: Callable[[int, int], float],
     flags: Mapping[int, int],
-) -> list[Block]:
+) -> list[ContrastBlock]:
     """The mean products of signs, pair by pair; an attribute and its own flag are no pair."""
     return [
-        Block(
+        ContrastBlock(
             signs[j], signs[i], 0, 0, products[i : i + 1, j : j + 1], deviation / rows_of(signs[i], signs[j])
         )
         for i in range(len(signs))
@@ -234,7 +241,7 @@ def blocks_of_signs(
 
 
 def pair_tables(
-    marginals: Sequence[Marginal], correlations: Mapping[Pair, float], blocks: Sequence[Block]
+    marginals: Sequence[Marginal], correlations: Mapping[Pair, float], blocks: Sequence[ContrastBlock]
 ) -> dict[Pair, Floats]:
     """A table for every pair of attributes that have more than one bin, the first attribute before the second."""
     telling = [number for number, own in enumerate(marginals) if own.bins > 1]
@@ -247,7 +254,7 @@ def pair_tables(
             if r:
                 # some records are odd: without them a tilt could not make what latent normals never do
                 tables[a, b] = (1 - _ODD) * copula_table(first, second, r) + _ODD * tables[a, b]
-    wanted: dict[Pair, list[Block]] = {pair: [] for pair in tables}
+    wanted: dict[Pair, list[ContrastBlock]] = {pair: [] for pair in tables}
     for fineness in sorted({block.fineness for block in blocks}):
         for names in (False, True):
             here = [
@@ -268,8 +275,8 @@ def pair_tables(
 def _tilt_all(
     tables: Mapping[Pair, Floats],
     marginals: Sequence[Marginal],
-    blocks: Sequence[Block],
-    wanted: Mapping[Pair, list[Block]],
+    blocks: Sequence[ContrastBlock],
+    wanted: Mapping[Pair, list[ContrastBlock]],
 ) -> None:
     """Tilt tables by blocks of one fineness, and note down the contrasts that they should have."""
     seen = [_residuals(tables, marginals, block) for block in blocks]
@@ -288,7 +295,9 @@ def _tilt_all(
         wanted[a, b].append(steady)
 
 
-def _towards(table: Floats, first: Marginal, second: Marginal, blocks: Sequence[Block], passes: int) -> None:
+def _towards(
+    table: Floats, first: Marginal, second: Marginal, blocks: Sequence[ContrastBlock], passes: int
+) -> None:
     """Give the table of a pair these contrasts; changed."""
     starts = np.cumsum([0, *(block.noisy.size for block in blocks)])
     shape = np.array([(b.level, b.depth, start) for b, start in zip(blocks, starts, strict=False)])
@@ -298,7 +307,7 @@ def _towards(table: Floats, first: Marginal, second: Marginal, blocks: Sequence[
 
 
 def _residuals(
-    tables: Mapping[Pair, Floats], marginals: Sequence[Marginal], block: Block
+    tables: Mapping[Pair, Floats], marginals: Sequence[Marginal], block: ContrastBlock
 ) -> tuple[Floats, Floats]:
     """What the measured contrasts have beyond those of the table, and the product of the shares of their nodes."""
     a, b = block.first, block.second
@@ -325,7 +334,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class MeasuredMarginals:
     """What is known once single attributes are measured; all of it paid for.
 
     Attributes:
@@ -364,7 +373,7 @@ def pair_codes(
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class PairsModel:
     """What is known about pairs, without their noise.
 
     Attributes:
@@ -386,7 +395,7 @@ class Model:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class RecordSums:
     """Sums over the records, ready for the gate. Private.
 
     Attributes:
@@ -399,17 +408,17 @@ class Counted:
     triples: Integers | None
 
 
-def counted(positions: Sequence[Integers], known: Measured) -> Counted:
+def counted(positions: Sequence[Integers], known: MeasuredMarginals) -> RecordSums:
     """All sums that pairs and triples can need, of these records."""
     codes = pair_codes(known.marginals, positions, known.flags)
-    return Counted(
+    return RecordSums(
         PairCounts(codes, known.bins),
         None if known.clipped is None else exact_products(positions, known.clipped),
         None if known.triples is None else exact_triples(codes, known.marginals, known.triples),
     )
 
 
-def measure_pairs(sums: Counted, known: Measured, n: int, account: Accountant) -> Model:
+def measure_pairs(sums: RecordSums, known: MeasuredMarginals, n: int, account: Accountant) -> PairsModel:
     """Spend the share of pairs of n records: products of signs, then the other contrasts, group by group.
 
     Guarantee:
@@ -421,7 +430,9 @@ def measure_pairs(sums: Counted, known: Measured, n: int, account: Accountant) -
     return replace(_measure_contrasts(sums.counts, known, n, account), tails=tails)
 
 
-def _measure_contrasts(counts: PairCounts, known: Measured, n: int, account: Accountant) -> Model:
+def _measure_contrasts(
+    counts: PairCounts, known: MeasuredMarginals, n: int, account: Accountant
+) -> PairsModel:
     marginals, currency, rows, flags = known.marginals, known.currency, known.rows, known.flags
     bins, levels = known.bins, [own.levels for own in marginals]
     groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
@@ -437,7 +448,7 @@ def _measure_contrasts(counts: PairCounts, known: Measured, n: int, account: Acc
         flags=flags,
     )
     if not layout.measured:
-        return Model(latent, np.eye(len(latent)), {}, flags)
+        return PairsModel(latent, np.eye(len(latent)), {}, flags)
     correlations, known_gaps = np.eye(len(latent)), presence(marginals, flags)
     if layout.signs:
         exact = sign_products(counts, layout.signs, levels, n)
@@ -459,7 +470,7 @@ def _measure_contrasts(counts: PairCounts, known: Measured, n: int, account: Acc
         if a < b and flags.get(a) != b
     }
     if not layout.groups and known.triples is None:
-        return Model(latent, correlations, {}, flags)
+        return PairsModel(latent, correlations, {}, flags)
 
     def rows_of(a: int, b: int) -> float:
         return rows * known_gaps.of(a, b)
@@ -468,16 +479,18 @@ def _measure_contrasts(counts: PairCounts, known: Measured, n: int, account: Acc
     if layout.signs:
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
     tables = pair_tables(marginals, between, blocks)
-    return Model(latent, correlations, tables, flags, from_signs=not layout.groups)
+    return PairsModel(latent, correlations, tables, flags, from_signs=not layout.groups)
 
 
-def _what(group: Group) -> str:
+def _what(group: ContrastGroup) -> str:
     """The measurement of a group, for the account; names have level -1."""
     partners = ", ".join(map(str, group.partners))
     return f"contrasts of attribute {group.pivot} (level {group.level}) with {partners} (level {group.depth})"
 
 
-def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, account: Accountant) -> Floats:
+def _noisy_products(
+    exact: Integers, layout: PairMeasurements, currency: Currency, account: Accountant
+) -> Floats:
     shape = currency.sign_shape(len(layout.signs))
     spend = account.spend(OF_TWO, layout.sign_share, "products of signs")
     if shape.signs:
@@ -489,7 +502,7 @@ def _noisy_products(exact: Integers, layout: Pairs, currency: Currency, account:
 
 
 def _correlations(
-    products: Floats, marginals: Sequence[Marginal], layout: Pairs, rows: float, gaps: Presence
+    products: Floats, marginals: Sequence[Marginal], layout: PairMeasurements, rows: float, gaps: Presence
 ) -> Floats:
     from scipy.special import ndtri
 

@@ -23,7 +23,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
     predicted,
     to_follow,
 )
-from shoal.mechanisms.pairs.model import Counted, Measured, Model
+from shoal.mechanisms.pairs.model import MeasuredMarginals, PairsModel, RecordSums
 from shoal.mechanisms.tree.intervals import whole_counts
 from shoal.noise import Source
 from shoal.privacy import Accountant
@@ -200,14 +200,16 @@ class Drawing:
         triples: mean products of three signs that rows should have besides.
     """
 
-    model: Model
-    known: Measured
+    model: PairsModel
+    known: MeasuredMarginals
     mixture: Mixture | None = None
     goals: Floats | None = None
     triples: tuple[Triple, ...] = ()
 
 
-def fitted(model: Model, known: Measured, source: Source, rounds: int = MIXTURE_ROUNDS) -> Mixture | None:
+def fitted(
+    model: PairsModel, known: MeasuredMarginals, source: Source, rounds: int = MIXTURE_ROUNDS
+) -> Mixture | None:
     """One model of all pairs that were measured; None where the correlations say all there is to say."""
     if not model.tables:
         return None
@@ -217,7 +219,7 @@ def fitted(model: Model, known: Measured, source: Source, rounds: int = MIXTURE_
 
 
 def with_triples(
-    made: Mixture | None, model: Model, known: Measured, sums: Counted, account: Accountant
+    made: Mixture | None, model: PairsModel, known: MeasuredMarginals, sums: RecordSums, account: Accountant
 ) -> Drawing:
     """What rows are drawn from: a model of pairs, and the triples that it shows to be worth measuring.
 

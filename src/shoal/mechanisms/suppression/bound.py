@@ -418,7 +418,7 @@ MOST_PAIRS = 1_200
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Pairs:
+class RowPairs:
     """Different rows, and every released row that they can become.
 
     Attributes:
@@ -437,7 +437,7 @@ class Pairs:
     paid: NDArray[np.float64]
 
 
-def pairs_of(keys: Keys, k: int, most: int = MOST_PAIRS) -> Pairs | None:
+def pairs_of(keys: Keys, k: int, most: int = MOST_PAIRS) -> RowPairs | None:
     """Every pair that can be of use; None where there are too many."""
     _, rows, counts = np.unique(keys.whole, return_index=True, return_counts=True)
     if not keys.listed or rows.size * (len(keys.masks) + 1) > 8 * most:
@@ -465,7 +465,7 @@ def pairs_of(keys: Keys, k: int, most: int = MOST_PAIRS) -> Pairs | None:
     _, once = np.unique(flat * every.size + name, return_index=True)
     if once.size > most:
         return None
-    return Pairs(
+    return RowPairs(
         rows,
         counts.astype(np.int64),
         flat[once],
@@ -475,7 +475,7 @@ def pairs_of(keys: Keys, k: int, most: int = MOST_PAIRS) -> Pairs | None:
     )
 
 
-def best_masks(keys: Keys, k: int, pairs: Pairs, limit: float) -> tuple[Integers | None, float]:
+def best_masks(keys: Keys, k: int, pairs: RowPairs, limit: float) -> tuple[Integers | None, float]:
     """Masks at least cost and a lower bound; no masks where none was found for less than `limit`."""
     size, names, rows = pairs.row.size, int(pairs.name.max()) + 1, pairs.rows.size
     number, opened = np.arange(size), size + np.arange(names)
@@ -515,7 +515,7 @@ def best_masks(keys: Keys, k: int, pairs: Pairs, limit: float) -> tuple[Integers
     return _assigned(keys, pairs, np.rint(found.x[:size]).astype(np.int64)), bound
 
 
-def _assigned(keys: Keys, pairs: Pairs, amounts: Integers) -> Integers:
+def _assigned(keys: Keys, pairs: RowPairs, amounts: Integers) -> Integers:
     """A mask for every record, in the order of the rows among those that are equal."""
     masks = keys.gaps.copy()
     order = np.argsort(keys.whole, kind="stable")

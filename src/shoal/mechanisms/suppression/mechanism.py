@@ -392,7 +392,7 @@ def run(
             progress("emptying cells", number * total + done, len(strata) * total)
 
         report(0, 1)
-        own = _Work(
+        own = _StratumKeys(
             method,
             quasi,
             codes[stratum.rows],
@@ -441,7 +441,7 @@ def _facts(
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class _Work:
+class _StratumKeys:
     """The keys of one stratum, 0 for an empty cell, and how many values each has in the whole table."""
 
     method: Suppress

@@ -39,7 +39,15 @@ from shoal.mechanisms.tree.layout import (
     scale_of,
 )
 from shoal.mechanisms.tree.method import TreeDP
-from shoal.mechanisms.tree.sample import Block, Tree, blocks_of, draw_block, draw_concepts, grow, sort_into
+from shoal.mechanisms.tree.sample import (
+    DrawnTree,
+    RowBlock,
+    blocks_of,
+    draw_block,
+    draw_concepts,
+    grow,
+    sort_into,
+)
 from shoal.noise import Source
 from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
@@ -187,7 +195,7 @@ def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settled:
+class KnownAttribute:
     """What is known before an attribute is measured: public, or paid for.
 
     Attributes:
@@ -204,11 +212,11 @@ class Settled:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Model:
+class TreeModel:
     """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes."""
 
     intervals: tuple[Intervals, ...]
-    tree: Tree
+    tree: DrawnTree
     per_leaf: NDArray[np.int64]
     rebuild: str
     generalise: bool
@@ -250,7 +258,7 @@ def run(
     tree = grown(measured, layout)
     cells = _leaf_counts(tree, codes, measured, known, account)
     progress("counting leaves", len(columns) + 1, steps)
-    model = Model(tuple(measured), tree, whole_counts(cells, rows), method.rebuild, method.generalise)
+    model = TreeModel(tuple(measured), tree, whole_counts(cells, rows), method.rebuild, method.generalise)
     drawn, source = [], account.free("rows drawn from noisy counts")
     blocks = blocks_of(model.per_leaf)
     for number, block in enumerate(blocks):
@@ -262,7 +270,7 @@ def run(
     )
 
 
-def settle_rows(method: TreeDP, described: Described, account: Accountant) -> Settled:
+def settle_rows(method: TreeDP, described: Described, account: Accountant) -> KnownAttribute:
     """The number of rows, drawn where it is neither public nor declared, and the layout that follows from it.
 
     What was reserved for all that the number of rows settles is divided as the layout says.
@@ -271,7 +279,7 @@ def settle_rows(method: TreeDP, described: Described, account: Accountant) -> Se
     if public is not None:
         layout = lay_out(method, number, public, budget)
         counted = _counted(described, layout, public)
-        return Settled(public, layout, counted, Purposes.of(layout, described, counted))
+        return KnownAttribute(public, layout, counted, Purposes.of(layout, described, counted))
     share = rows_share(method)
     count = noisy(np.array([described.n]), 1, account.spend(ROWS, share))
     rows = max(int(count[0]), 1)
@@ -279,7 +287,7 @@ def settle_rows(method: TreeDP, described: Described, account: Accountant) -> Se
     counted = _counted(described, layout, rows)
     purposes = Purposes.of(layout, described, counted)
     account.divide(BY_ROWS, purposes.reserved())
-    return Settled(rows, layout, counted, purposes)
+    return KnownAttribute(rows, layout, counted, purposes)
 
 
 def tree_positions(described: Described, column: str) -> tuple[NDArray[np.int64], int]:
@@ -290,7 +298,7 @@ def tree_positions(described: Described, column: str) -> tuple[NDArray[np.int64]
     return positions, clipped
 
 
-def own_layout(described: Described, column: str, known: Settled) -> Layout:
+def own_layout(described: Described, column: str, known: KnownAttribute) -> Layout:
     """The layout as it is for one attribute."""
     layout = known.layout.for_gaps if column in described.flagged else known.layout
     return layout.for_names if column in described.nominal and column not in known.counted else layout
@@ -301,7 +309,7 @@ def measure_attribute(
     column: str,
     positions: NDArray[np.int64],
     counts: NDArray[np.int64],
-    known: Settled,
+    known: KnownAttribute,
     account: Accountant,
 ) -> Intervals:
     """An attribute from the different positions of `tree_positions` and how many records have each."""
@@ -314,19 +322,19 @@ def measure_attribute(
     return values_of(exact, float(known.rows), own, purse)
 
 
-def grown(measured: Sequence[Intervals], layout: Layout) -> Tree:
+def grown(measured: Sequence[Intervals], layout: Layout) -> DrawnTree:
     """The tree over all attributes; its shape is public once they are measured."""
     return grow([one.edges for one in measured], [one.counts for one in measured], len(layout.leaves))
 
 
-def leaves_of(tree: Tree, codes: NDArray[np.uint16], measured: Sequence[Intervals]) -> NDArray[np.int64]:
+def leaves_of(tree: DrawnTree, codes: NDArray[np.uint16], measured: Sequence[Intervals]) -> NDArray[np.int64]:
     """How many of some records are in each leaf, by the numbers of their intervals. Private."""
     leaf = sort_into(tree, codes, [len(one.counts) - 1 for one in measured])
     return np.bincount(leaf, minlength=tree.leaves).astype(np.int64)
 
 
 def draw_tree_values(
-    model: Model, described: Described, block: Block, place: int, source: Source
+    model: TreeModel, described: Described, block: RowBlock, place: int, source: Source
 ) -> dict[str, NDArray[np.float64]]:
     """The rows of the block at a place among all blocks, column by column."""
     values: dict[str, NDArray[np.float64]] = {}
@@ -370,10 +378,10 @@ def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]
 
 
 def _leaf_counts(
-    tree: Tree,
+    tree: DrawnTree,
     codes: NDArray[np.uint16],
     measured: Sequence[Intervals],
-    known: Settled,
+    known: KnownAttribute,
     account: Accountant,
 ) -> NDArray[np.float64]:
     """Noisy counts of all levels of the tree, made consistent with each other and with the attributes' intervals.
@@ -386,10 +394,10 @@ def _leaf_counts(
 
 
 def noisy_leaves(
-    tree: Tree,
+    tree: DrawnTree,
     exact: NDArray[np.int64],
     measured: Sequence[Intervals],
-    known: Settled,
+    known: KnownAttribute,
     account: Accountant,
 ) -> NDArray[np.float64]:
     """`_leaf_counts` of the exact counts of the leaves."""

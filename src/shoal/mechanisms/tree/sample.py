@@ -18,7 +18,7 @@ from shoal.taxonomy import Taxonomy
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Tree:
+class DrawnTree:
     """The shape of a tree.
 
     Attributes:
@@ -38,7 +38,7 @@ class Tree:
         return len(self.halved)
 
 
-def grow(edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64]]], depth: int) -> Tree:
+def grow(edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64]]], depth: int) -> DrawnTree:
     """A tree of `depth` levels; every node halves the attribute in which its box is largest.
 
     Largest is meant half by width and half by records: the geometric mean of the box's share of the domain and its
@@ -75,10 +75,10 @@ def grow(edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64
         child, split = np.arange(2 * len(chosen)), np.repeat(chosen, 2)
         place[child, split] = 2 * place[child, split] + child % 2
         halved[child, split] += 1
-    return Tree(tuple(attributes), tuple(fractions), halved, place)
+    return DrawnTree(tuple(attributes), tuple(fractions), halved, place)
 
 
-def sort_into(tree: Tree, codes: NDArray[np.integer[Any]], cuts: Sequence[int]) -> Integers:
+def sort_into(tree: DrawnTree, codes: NDArray[np.integer[Any]], cuts: Sequence[int]) -> Integers:
     """The leaf of every record. `codes` has one row per attribute: the number of the record's interval."""
     levels = np.asarray(cuts, dtype=np.int64)
     number = codes.shape[1]
@@ -125,7 +125,7 @@ BLOCK = 1 << 16
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Block:
+class RowBlock:
     """Rows that are drawn together: all rows of some leaves, or one of several even samples of a large leaf.
 
     Attributes:
@@ -146,13 +146,13 @@ class Block:
         return int(self.rows.sum())
 
 
-def blocks_of(rows: Integers, largest: int = BLOCK) -> list[Block]:
+def blocks_of(rows: Integers, largest: int = BLOCK) -> list[RowBlock]:
     """The blocks of a table with so many rows in each leaf.
 
     >>> [(block.leaves.tolist(), block.rows.tolist(), block.first) for block in blocks_of(np.array([2, 3, 0, 9]), 5)]
     [([0, 1], [2, 3], 0), ([3], [5], 0), ([3], [4], 1)]
     """
-    found: list[Block] = []
+    found: list[RowBlock] = []
     together: list[int] = []
     filled = 0
     sizes = rows.tolist()
@@ -160,7 +160,7 @@ def blocks_of(rows: Integers, largest: int = BLOCK) -> list[Block]:
     def close() -> None:
         if together:
             leaves = np.array(together, dtype=np.int64)
-            found.append(Block(leaves, rows[leaves], rows[leaves]))
+            found.append(RowBlock(leaves, rows[leaves], rows[leaves]))
             together.clear()
 
     for leaf, size in enumerate(sizes):
@@ -172,7 +172,7 @@ def blocks_of(rows: Integers, largest: int = BLOCK) -> list[Block]:
             own = np.array([leaf], dtype=np.int64)
             parts = [len(range(first, size, step)) for first in range(step)]
             found += [
-                Block(own, np.array([part], dtype=np.int64), rows[own], first, step)
+                RowBlock(own, np.array([part], dtype=np.int64), rows[own], first, step)
                 for first, part in enumerate(parts)
             ]
         elif size:
@@ -183,15 +183,15 @@ def blocks_of(rows: Integers, largest: int = BLOCK) -> list[Block]:
 
 
 def draw_positions(
-    number: int, intervals: Intervals, tree: Tree, rows: Integers, rebuild: str, source: Source
+    number: int, intervals: Intervals, tree: DrawnTree, rows: Integers, rebuild: str, source: Source
 ) -> Floats:
     """Positions of attribute `number` for all rows, leaf after leaf."""
     leaves = np.arange(rows.size)
-    return draw_block(number, intervals, tree, Block(leaves, rows, rows), rebuild, source)
+    return draw_block(number, intervals, tree, RowBlock(leaves, rows, rows), rebuild, source)
 
 
 def draw_block(
-    number: int, intervals: Intervals, tree: Tree, block: Block, rebuild: str, source: Source
+    number: int, intervals: Intervals, tree: DrawnTree, block: RowBlock, rebuild: str, source: Source
 ) -> Floats:
     """Positions of attribute `number` for the rows of a block, leaf after leaf.
 
@@ -219,7 +219,7 @@ def draw_block(
     return positions
 
 
-def _even(block: Block, source: Source) -> Floats:
+def _even(block: RowBlock, source: Source) -> Floats:
     """For each leaf with r rows, one number in each r-th part of [0, 1), in increasing order."""
     rows, total = block.rows, block.size
     rank = block.first + block.step * (np.arange(total) - np.repeat(np.cumsum(rows) - rows, rows))

@@ -352,7 +352,7 @@ def from_function(function: Callable[[Any, Any], float]) -> Distance:
     return computed
 
 
-class Taxonomy(Protocol):
+class TaxonomyDistances(Protocol):
     """What a tree of concepts must tell: the number of a concept, and its distances from all others."""
 
     def code(self, name: Any) -> int: ...
@@ -360,7 +360,7 @@ class Taxonomy(Protocol):
     def distances_to(self, code: int) -> NDArray[np.float64]: ...
 
 
-def from_taxonomy(taxonomy: Taxonomy) -> Distance:
+def from_taxonomy(taxonomy: TaxonomyDistances) -> Distance:
     """Semantic distances between labels that are concepts of a taxonomy.
 
     >>> from shoal.query.refinement.priors import Labels

@@ -57,7 +57,7 @@ from shoal.noise import shown
 from shoal.query.price import charge as price
 from shoal.query.price import effort, protocol_1_total
 from shoal.query.server.folder import Served
-from shoal.query.server.guard import Problem
+from shoal.query.server.guard import RequestProblem
 from shoal.query.spec import Query, answer, parse, preview
 from shoal.text import Message
 
@@ -166,7 +166,7 @@ class Schedule:
         # the first question is taken however long it may take
         if ready - now > self._longest and self._plan:
             wait = math.ceil(ready - now - self._longest)
-            raise Problem("busy", headers={"Retry-After": str(max(wait, 1))})
+            raise RequestProblem("busy", headers={"Retry-After": str(max(wait, 1))})
         insort(self._plan, _Planned(ready, seconds, seconds))
         self._ends[analyst] = ready
         departure = Departure(ready, self.pace, analyst)
@@ -369,7 +369,7 @@ class PaidAnswers:
 
     async def ask(
         self, charge: Charge, answer: Callable[[], dict[str, Any]], seconds: float, patience: float
-    ) -> tuple[Receipt | Problem, Departure]:
+    ) -> tuple[Receipt | RequestProblem, Departure]:
         """Pay a question, answer it, store the answer; its receipt or refusal, and when that may be sent.
 
         Args:
@@ -390,7 +390,7 @@ class PaidAnswers:
             alarm = self._loop.call_later(overdue, _give_up, waiter)
             try:
                 return await waiter, departure
-            except Problem as refusal:
+            except RequestProblem as refusal:
                 return refusal, departure
             except UnpricedError:
                 continue
@@ -417,11 +417,11 @@ class PaidAnswers:
         name = (charge.dataset, charge.analyst, charge.key)
         job = self._jobs.get(name) if charge.key else None
         if job is not None and job.charge.content != charge.content:
-            raise Problem("key_reused")
+            raise RequestProblem("key_reused")
         if job is None and (
             self._counts.total() >= self._most_waiting or self._counts[charge.analyst] >= self._most_queued
         ):
-            raise Problem("busy", headers={"Retry-After": "1"})
+            raise RequestProblem("busy", headers={"Retry-After": "1"})
         departure = self._schedule.admit(charge.analyst, seconds)
         if job is None:
             job = _Job(charge, answer, departure)
@@ -515,7 +515,7 @@ class PaidAnswers:
                 outcome = job.result if isinstance(job.result, Receipt) else _problem(job.result)
             except Exception:
                 # whatever cannot be said must not keep the others waiting
-                outcome = Problem("failed")
+                outcome = RequestProblem("failed")
             for waiter in job.waiters:
                 if waiter.done():
                     continue
@@ -527,14 +527,14 @@ class PaidAnswers:
 
 def _give_up(waiter: asyncio.Future[Receipt]) -> None:
     if not waiter.done():
-        waiter.set_exception(Problem("late", headers={"Retry-After": "1"}))
+        waiter.set_exception(RequestProblem("late", headers={"Retry-After": "1"}))
 
 
-def _problem(error: Exception | None) -> Problem | UnpricedError:
+def _problem(error: Exception | None) -> RequestProblem | UnpricedError:
     if isinstance(error, UnpricedError):
         return error
     if isinstance(error, OverdrawnError):
-        return Problem(
+        return RequestProblem(
             "overdrawn",
             {
                 "of": error.of,
@@ -545,10 +545,10 @@ def _problem(error: Exception | None) -> Problem | UnpricedError:
             },
         )
     if isinstance(error, QuotaError):
-        return Problem("full")
+        return RequestProblem("full")
     if isinstance(error, KeyReusedError):
-        return Problem("key_reused")
-    return Problem("closed")
+        return RequestProblem("key_reused")
+    return RequestProblem("closed")
 
 
 def _plainly(work: Callable[[], Fraction]) -> Fraction:
@@ -556,7 +556,7 @@ def _plainly(work: Callable[[], Fraction]) -> Fraction:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class ParsedQuestion:
     """A question that was understood.
 
     Attributes:
@@ -572,7 +572,9 @@ class Question:
     preview: Callable[[], dict[str, Any]]
 
 
-def understand(body: bytes, served: Served, analyst: str, key: str, meter: Meter = _plainly) -> Question:
+def understand(
+    body: bytes, served: Served, analyst: str, key: str, meter: Meter = _plainly
+) -> ParsedQuestion:
     """Read and price a question; `meter` does the pricing that comes later.
 
     Raises:
@@ -583,7 +585,7 @@ def understand(body: bytes, served: Served, analyst: str, key: str, meter: Meter
 
 def understand_many(
     body: bytes, served: Served, analyst: str, key: str, meter: Meter = _plainly
-) -> list[Question | Problem]:
+) -> list[ParsedQuestion | RequestProblem]:
     """Read and price several questions; the key of each is that of the request with its place.
 
     Raises:
@@ -597,17 +599,17 @@ def understand_many(
         or not 1 <= len(questions) <= MOST_AT_ONCE
     ):
         reason = Message.of("questions-not-list", most=MOST_AT_ONCE)
-        raise Problem("bad_question", {"reason": reason})
-    found: list[Question | Problem] = []
+        raise RequestProblem("bad_question", {"reason": reason})
+    found: list[ParsedQuestion | RequestProblem] = []
     for place, question in enumerate(questions):
         try:
             found.append(_priced(question, served, analyst, f"{key}:{place}" if key else "", meter))
-        except Problem as problem:
+        except RequestProblem as problem:
             found.append(problem)
     return found
 
 
-def _priced(document: Any, served: Served, analyst: str, key: str, meter: Meter) -> Question:
+def _priced(document: Any, served: Served, analyst: str, key: str, meter: Meter) -> ParsedQuestion:
     facts = served.table.facts
     try:
         query = parse(document, facts)
@@ -615,9 +617,9 @@ def _priced(document: Any, served: Served, analyst: str, key: str, meter: Meter)
         _not_too_little(cost.epsilon, served.settings.least_epsilon)
         content = canonical(query.to_dict())
     except ShoalError as error:
-        raise Problem("bad_question", {"reason": error.message}) from None
+        raise RequestProblem("bad_question", {"reason": error.message}) from None
     together = query.kind == _TOGETHER
-    return Question(
+    return ParsedQuestion(
         Charge(
             served.name,
             analyst,
@@ -673,11 +675,11 @@ def _document(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body, parse_constant=_no_constant, object_pairs_hook=_once_each)
     except OptionError as error:
-        raise Problem("bad_question", {"reason": error.message}) from None
+        raise RequestProblem("bad_question", {"reason": error.message}) from None
     except (ValueError, RecursionError):
-        raise Problem("not_json") from None
+        raise RequestProblem("not_json") from None
     if not isinstance(document, dict):
-        raise Problem("not_json")
+        raise RequestProblem("not_json")
     return document
 
 

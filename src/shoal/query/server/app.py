@@ -22,7 +22,7 @@ from shoal.errors import ShoalError
 from shoal.ledger import Ledger, LedgerError
 from shoal.look import tokens
 from shoal.query.server.folder import Served
-from shoal.query.server.guard import Guard, Limits, Problem, Receive, Scope, Send, write_log
+from shoal.query.server.guard import Limits, Receive, RequestProblem, Scope, Send, ServerGuard, write_log
 from shoal.query.server.operations import FastLane, add_asking, add_general, add_own_answers
 from shoal.query.server.state import Config, State, keep_heads, note_closed, open_folder
 
@@ -105,7 +105,7 @@ class Application:
 
     def __init__(self, api: FastAPI, limits: Limits) -> None:
         self._api = api
-        self._guarded = Guard(FastLane(api), limits)
+        self._guarded = ServerGuard(FastLane(api), limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._guarded(scope, receive, send)
@@ -150,7 +150,7 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
         redoc_url=None,
         **_without_telemetry(),
     )
-    api.add_exception_handler(Problem, _on_problem)
+    api.add_exception_handler(RequestProblem, _on_problem)
     api.add_exception_handler(RequestValidationError, _on_invalid)
     api.add_exception_handler(HTTPException, _on_http_error)
     api.add_exception_handler(LedgerError, _on_lost_ledger)
@@ -174,25 +174,25 @@ async def _docs(request: Request) -> Response:
 
 
 async def _on_problem(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
+    assert isinstance(error, RequestProblem)
     request.state.log["error"] = error.code
     return JSONResponse(error.body(), error.status, error.headers)
 
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
-    return await _on_problem(request, Problem("bad_request"))
+    return await _on_problem(request, RequestProblem("bad_request"))
 
 
 async def _on_lost_ledger(request: Request, error: Exception) -> Response:
-    return await _on_problem(request, Problem("closed"))
+    return await _on_problem(request, RequestProblem("closed"))
 
 
 async def _on_failure(request: Request, error: Exception) -> Response:
-    return await _on_problem(request, Problem("failed"))
+    return await _on_problem(request, RequestProblem("failed"))
 
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     codes = {404: "not_found", 405: "bad_method"}
     code = codes.get(error.status_code, "bad_request")
-    return await _on_problem(request, Problem(code, headers=error.headers))
+    return await _on_problem(request, RequestProblem(code, headers=error.headers))

@@ -1,6 +1,6 @@
 """The folder of a server: data sets, their settings and records.
 
-DIR/NAME/dataset.toml   terms of one data set, see `Settings`
+DIR/NAME/dataset.toml   terms of one data set, see `DatasetSettings`
 DIR/NAME/schema.toml    its schema
 DIR/NAME/data.csv       its records (or data.parquet; data = "..." in dataset.toml names another place)
 DIR/tokens.toml         hashes of the tokens
@@ -178,7 +178,7 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class DatasetSettings:
     """What the holder fixes for a data set in its dataset.toml.
 
     Attributes:
@@ -209,7 +209,7 @@ class Settings:
     same_table_as: tuple[str, ...] = ()
 
     @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> Settings:
+    def from_dict(cls, raw: Mapping[str, Any]) -> DatasetSettings:
         known = {field.name for field in fields(cls)}
         for key in raw:
             if key not in known:
@@ -259,7 +259,7 @@ class Served:
     """A data set that is ready to be asked."""
 
     name: str
-    settings: Settings
+    settings: DatasetSettings
     table: QueryTable
     fingerprint: str
 
@@ -299,7 +299,7 @@ def load_dataset(place: Path) -> Served:
     name = plain_name(place.name, DATA_SET)
     path = place / "dataset.toml"
     try:
-        settings = Settings.from_dict(load(path, "toml-data-set"))
+        settings = DatasetSettings.from_dict(load(path, "toml-data-set"))
     except OptionError as error:
         raise OptionError("folder-data-set-file", path=path, reason=error) from None
     if settings.neighbours not in ("replace-one", "add-remove"):
@@ -314,7 +314,7 @@ def load_dataset(place: Path) -> Served:
     return Served(name, settings, table.shuffled(), fingerprint(data))
 
 
-def write_dataset(place: Path, settings: Settings, schema: Schema, data: Any) -> None:
+def write_dataset(place: Path, settings: DatasetSettings, schema: Schema, data: Any) -> None:
     """Make the folder of a data set from a table in memory."""
     from shoal.io import write
 
@@ -324,7 +324,7 @@ def write_dataset(place: Path, settings: Settings, schema: Schema, data: Any) ->
     (place / "dataset.toml").write_text(dumps(settings.to_dict()), "utf-8")
 
 
-def _data_file(place: Path, settings: Settings) -> Path:
+def _data_file(place: Path, settings: DatasetSettings) -> Path:
     names = _DATA_FILES if settings.data is None else (settings.data,)
     for name in names:
         if (place / name).is_file():

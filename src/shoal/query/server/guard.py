@@ -15,7 +15,7 @@ from shoal.text import Message
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class RefusalReason:
     """A kind of refusal: its name on the wire, and the status."""
 
     code: str
@@ -27,7 +27,7 @@ class Reason:
 
 
 REASONS = {
-    code: Reason(code, status)
+    code: RefusalReason(code, status)
     for code, status in (
         ("bad_question", 422),
         ("bad_request", 422),
@@ -49,7 +49,7 @@ REASONS = {
 }
 
 
-class Problem(Exception):  # noqa: N818
+class RequestProblem(Exception):  # noqa: N818
     """A request that ends with a refusal.
 
     Attributes:
@@ -135,7 +135,7 @@ class Limits:
     unread_seconds: float = 30.0
 
 
-class Guard:
+class ServerGuard:
     """The outermost layer of the application."""
 
     def __init__(self, app: App, limits: Limits) -> None:
@@ -149,7 +149,7 @@ class Guard:
         began = time.perf_counter()
         facts: dict[str, Any] = scope.setdefault("state", {}).setdefault("log", {})
         status = unread = 0
-        refused: Problem | None = None
+        refused: RequestProblem | None = None
 
         async def watched(message: AsgiMessage) -> None:
             nonlocal status, unread, refused
@@ -163,7 +163,7 @@ class Guard:
                     and self._unread[facts.get("token", "")] + size > self._limits.unread_bytes
                 ):
                     # raised here, it would be taken for a failure of a response that has begun
-                    refused = Problem("too_many", headers={"Retry-After": "1"})
+                    refused = RequestProblem("too_many", headers={"Retry-After": "1"})
                     return
                 status, unread = message["status"], size
                 self._unread[facts.get("token", "")] += size
@@ -175,14 +175,14 @@ class Guard:
             await self._app(scope, self._limited(scope, receive), watched)
             if refused is not None:
                 raise refused
-        except Problem as problem:
+        except RequestProblem as problem:
             refused = None
             facts["error"] = problem.code
             await _refuse(problem, status, watched)
         except Exception as error:
             # the kind only: a message or a trace could hold values
             facts["failure"] = type(error).__name__
-            await _refuse(Problem("failed"), status, watched)
+            await _refuse(RequestProblem("failed"), status, watched)
         finally:
             self._unread[facts.get("token", "")] -= unread
             self._unread += Counter()  # forget those who have read everything
@@ -201,7 +201,7 @@ class Guard:
         limits, left = self._limits, self._limits.body_bytes
         for name, value in scope["headers"]:
             if name == b"content-length" and (not value.isdigit() or int(value) > limits.body_bytes):
-                raise_later = Problem("too_large")
+                raise_later = RequestProblem("too_large")
                 break
         else:
             raise_later = None
@@ -220,12 +220,12 @@ class Guard:
                 async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                raise Problem("too_large") from None
+                raise RequestProblem("too_large") from None
             if message["type"] == "http.request":
                 left -= len(message.get("body", b""))
                 complete = not message.get("more_body", False)
                 if left < 0:
-                    raise Problem("too_large")
+                    raise RequestProblem("too_large")
             return message
 
         return limited
@@ -247,7 +247,7 @@ def _pieces(message: AsgiMessage) -> Iterator[AsgiMessage]:
         yield {**message, "body": body[start : start + _PIECE_BYTES], "more_body": more}
 
 
-async def _refuse(problem: Problem, status: int, send: Send) -> None:
+async def _refuse(problem: RequestProblem, status: int, send: Send) -> None:
     if status:
         return  # a response has begun: all that is left is to end the connection
     body = json.dumps(problem.body()).encode("ascii")
@@ -289,7 +289,9 @@ class RateLimit:
     def _need(self, client: str, needed: float) -> None:
         level = self._level(client, time.monotonic())
         if level < needed:
-            raise Problem("too_many", headers={"Retry-After": str(int((needed - level) / self._rate) + 1)})
+            raise RequestProblem(
+                "too_many", headers={"Retry-After": str(int((needed - level) / self._rate) + 1)}
+            )
 
     def _level(self, client: str, now: float) -> float:
         level, since = self._buckets.get(client, (self._burst, now))

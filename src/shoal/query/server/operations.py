@@ -13,9 +13,17 @@ from fastapi.responses import JSONResponse, Response
 from shoal._version import __version__
 from shoal.ledger import OverdrawnError, Receipt, decimals, fraction_text
 from shoal.query.server import description as shape
-from shoal.query.server.answers import FAILED, Departure, Meter, Question, quick, understand, understand_many
+from shoal.query.server.answers import (
+    FAILED,
+    Departure,
+    Meter,
+    ParsedQuestion,
+    quick,
+    understand,
+    understand_many,
+)
 from shoal.query.server.folder import KEY, NAME
-from shoal.query.server.guard import Problem, Receive, Scope, Send
+from shoal.query.server.guard import Receive, RequestProblem, Scope, Send
 from shoal.query.server.state import Asker, Key, Name, State, Token, authenticated, served_to, state_of
 from shoal.query.spec import KINDS
 
@@ -41,7 +49,7 @@ class FastLane:
         request.state.log["route"] = "/v1/datasets/{name}/answers"
         token, key = authenticated(request), request.headers.get("idempotency-key")
         if key is not None and not _KEY.fullmatch(key):
-            raise Problem("bad_request")
+            raise RequestProblem("bad_request")
         response = await ask(request, path[1], token, key)
         await response(scope, receive, send)
 
@@ -70,7 +78,7 @@ async def ask(request: Request, name: Name, token: Asker, key: Key = None) -> Re
         request.state.log["charge"] = outcome.charge
     body = _with_receipt(outcome)
     await state.schedule.leave(departure)
-    if isinstance(body, Problem):
+    if isinstance(body, RequestProblem):
         raise body
     return Response(body, media_type="application/json")
 
@@ -93,30 +101,30 @@ async def ask_many(request: Request, name: Name, token: Asker, key: Key = None) 
     return Response(b'{"results":[' + b",".join(results) + b"]}", media_type="application/json")
 
 
-async def _outcome(state: State, question: Question | Problem) -> tuple[bytes, Departure | None]:
+async def _outcome(state: State, question: ParsedQuestion | RequestProblem) -> tuple[bytes, Departure | None]:
     """The answer to one of several questions, or its refusal, and when it may be sent."""
     departure = None
     try:
-        if isinstance(question, Problem):
+        if isinstance(question, RequestProblem):
             raise question
         outcome, departure = await _asked(state, question)
         body = _with_receipt(outcome)
-        if isinstance(body, Problem):
+        if isinstance(body, RequestProblem):
             raise body
         return body, departure
-    except Problem as problem:
+    except RequestProblem as problem:
         return json.dumps(problem.body()).encode(), departure
 
 
-async def _asked(state: State, question: Question) -> tuple[Receipt | Problem, Departure]:
+async def _asked(state: State, question: ParsedQuestion) -> tuple[Receipt | RequestProblem, Departure]:
     seconds = question.seconds * state.allowance
     return await state.paid_answers.ask(question.charge, question.answer, seconds, state.limits.patience)
 
 
-async def _question(request: Request, name: str, token: Token, key: str) -> Question:
+async def _question(request: Request, name: str, token: Token, key: str) -> ParsedQuestion:
     state, served, body = state_of(request), served_to(request, token, name), await request.body()
 
-    def understood() -> Question:
+    def understood() -> ParsedQuestion:
         return understand(body, served, token.name, key, _metered(state, token))
 
     return (
@@ -131,12 +139,12 @@ def _metered(state: State, token: Token) -> Meter:
     return lambda work: state.free.metered(token.id, work)
 
 
-def _with_receipt(receipt: Receipt | Problem) -> bytes | Problem:
+def _with_receipt(receipt: Receipt | RequestProblem) -> bytes | RequestProblem:
     """The response, ready to be sent, so that nothing is left to be done when its time has come."""
-    if isinstance(receipt, Problem):
+    if isinstance(receipt, RequestProblem):
         return receipt
     if receipt.answer is None or receipt.answer == FAILED:
-        return Problem("failed")
+        return RequestProblem("failed")
     paid = {
         "dataset": receipt.dataset,
         "charge": receipt.charge,
@@ -182,14 +190,14 @@ def add_general(app: FastAPI) -> None:
     async def health(request: Request) -> Response:
         """Whether the server runs, and its ledger can be used."""
         if not await state_of(request).health.alive():
-            raise Problem("closed")
+            raise RequestProblem("closed")
         return JSONResponse({"status": "ok", "version": __version__})
 
     @app.get("/v1/status", responses={200: {"model": shape.Status}, **shape.refusals()})
     async def status(request: Request, token: Asker) -> Response:
         """For holders: how many answers left in time, how many did not, and whether the claim about timing holds."""
         if token.role != "holder":
-            raise Problem("not_allowed")
+            raise RequestProblem("not_allowed")
         state = state_of(request)
         schedule = state.schedule
         found = {
@@ -297,6 +305,6 @@ def add_own_answers(app: FastAPI) -> None:
         """For holders: what everybody spent, and the newest head of the ledger."""
         served_to(request, token, name)
         if token.role != "holder":
-            raise Problem("not_allowed")
+            raise RequestProblem("not_allowed")
         state = state_of(request)
         return await state.free.run(token.id, lambda: JSONResponse(state.ledger.standing(name).to_dict()))

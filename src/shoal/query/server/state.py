@@ -51,7 +51,7 @@ from shoal.query.server.folder import (
     load_folder,
     plain_name,
 )
-from shoal.query.server.guard import Limits, Problem, RateLimit, warn, write_log
+from shoal.query.server.guard import Limits, RateLimit, RequestProblem, warn, write_log
 
 Role = Literal["holder", "analyst"]
 # how long a change of the file may go unnoticed
@@ -279,7 +279,7 @@ class FreeWork:
         """
         self._quota.check(token)
         if self._queue.waiting(token) >= _MOST_WAITING:
-            raise Problem("too_many", headers={"Retry-After": "1"})
+            raise RequestProblem("too_many", headers={"Retry-After": "1"})
         future: asyncio.Future[_Result] = self._loop.create_future()
         self._queue.put(token, (work, future))
         return await future
@@ -551,7 +551,7 @@ def authenticated(request: Request) -> Token:
     token = state.tokens.find(text) if scheme.lower() == "bearer" else None
     if token is None:
         state.strangers.take(request.client.host if request.client else "")
-        raise Problem("no_token", headers={"WWW-Authenticate": "Bearer"})
+        raise RequestProblem("no_token", headers={"WWW-Authenticate": "Bearer"})
     request.state.log["token"] = token.id
     state.rates.take(token.id)
     return token
@@ -561,7 +561,7 @@ def served_to(request: Request, token: Token, name: str) -> Served:
     """A data set that this token opens; one that it does not open looks like one that does not exist."""
     served = state_of(request).datasets.get(name)
     if served is None or not token.opens(name):
-        raise Problem("not_found")
+        raise RequestProblem("not_found")
     request.state.log["dataset"] = name
     return served
 

@@ -12,21 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns import Described, Lattice
-from shoal.engines import Blob, Over, Stage, batch_of, by_bucket
+from shoal.engines import Blob, Over, TaskStage, batch_of, by_bucket
 from shoal.mechanisms import (
     KINDS,
-    Block,
     Centred,
-    Counted,
     CrossMoment,
     Drawing,
     Group,
     Histogram,
     Intervals,
-    Measured,
+    MeasuredMarginals,
     PairCounts,
     PairsDP,
     PartitionMethod,
+    RecordSums,
+    RowBlock,
     SwapRanking,
     TreeDP,
     block_sizes,
@@ -65,7 +65,7 @@ from shoal.mechanisms import (
     whole_counts,
     with_triples,
 )
-from shoal.mechanisms import Model as TreeModel
+from shoal.mechanisms import TreeModel as TreeModel
 from shoal.noise import NOISES, Source, categorical_centroids
 from shoal.partition import Partition, group_sizes, optimal
 from shoal.privacy import Accountant
@@ -95,7 +95,7 @@ from shoal.release.in_parts.work import RUN, Made, Work, cluster_facts
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from shoal.mechanisms import Tree
+    from shoal.mechanisms import DrawnTree
 
 
 def by_rank(work: Work) -> Made:
@@ -122,7 +122,7 @@ def by_rank(work: Work) -> Made:
     )
     apart = buckets_of(work.runner.rows) if reading.separating else 0
     place = partial(from_ranges, starts=ranges.starts, out=out, by_rank=not linked)
-    stages = (Stage(route, ranges.buckets + apart, tuple(given)), Stage(place, out.buckets))
+    stages = (TaskStage(route, ranges.buckets + apart, tuple(given)), TaskStage(place, out.buckets))
     return Made(work.over, stages, out, work.facts(clusters=clusters, **more))
 
 
@@ -240,7 +240,7 @@ def by_swap(work: Work) -> Made:
         out=out,
     )
     buckets = first + (-(-rows // RANGE) if staying else 0)
-    stages = (Stage(send, buckets, tuple(given)), Stage(place_rows, out.buckets))
+    stages = (TaskStage(send, buckets, tuple(given)), TaskStage(place_rows, out.buckets))
     return Made(work.over, stages, out, work.facts(clusters=clusters), frozenset(described.columns))
 
 
@@ -349,7 +349,7 @@ def by_moments(work: Work) -> Made:
     lattices = tuple(described.lattices[name] for name in described.columns)
     place = partial(moment_rows, routes=routes, lattices=lattices, clip=method.clip, source=source, out=out)
     buckets = first + (-(-rows // RANGE) if reading.separating else 0)
-    stages = (Stage(send, buckets, tuple(given)), Stage(place, out.buckets))
+    stages = (TaskStage(send, buckets, tuple(given)), TaskStage(place, out.buckets))
     return Made(work.over, stages, out, work.facts(clusters=clusters, repairs=repairs))
 
 
@@ -415,7 +415,7 @@ def by_record(work: Work) -> Made:
     )
     n = prepared.described.n
     alone = {"columns": list(described.columns), "count": n, "smallest": 1, "largest": 1}
-    return Made(work.over, (Stage(task, out.buckets),), out, work.facts(clusters=[alone]))
+    return Made(work.over, (TaskStage(task, out.buckets),), out, work.facts(clusters=[alone]))
 
 
 def by_tree(work: Work) -> Made:
@@ -445,7 +445,7 @@ def by_tree(work: Work) -> Made:
     return _drawn(work, draw, [block.size for block in blocks], own, known.rows)
 
 
-def _leaf_counts(here: Described, tree: Tree, measured: Sequence[Intervals]) -> list[Integers]:
+def _leaf_counts(here: Described, tree: DrawnTree, measured: Sequence[Intervals]) -> list[Integers]:
     codes = np.empty((len(here.columns), here.n), dtype=np.uint16)
     for number, (name, found) in enumerate(zip(here.columns, measured, strict=True)):
         codes[number] = codes_of(tree_positions(here, name)[0], found.edges, tree_points(here, name) - 1)
@@ -453,7 +453,7 @@ def _leaf_counts(here: Described, tree: Tree, measured: Sequence[Intervals]) -> 
 
 
 def _tree_block(
-    number: int, model: TreeModel, described: Described, blocks: Sequence[Block], source: Source
+    number: int, model: TreeModel, described: Described, blocks: Sequence[RowBlock], source: Source
 ) -> Mapping[str, Floats]:
     return draw_tree_values(model, described, blocks[number], number, source)
 
@@ -465,7 +465,7 @@ def _drawn(
     ends = np.cumsum(np.array(sizes, dtype=np.int64))
     task = partial(drawn_rows, draw=draw, starts=ends - np.array(sizes, dtype=np.int64), out=out)
     facts = work.facts(rows_released=rows, clusters=[])
-    return Made(Over(count=len(sizes)), (Stage(task, out.buckets),), out, facts)
+    return Made(Over(count=len(sizes)), (TaskStage(task, out.buckets),), out, facts)
 
 
 def by_pairs(work: Work) -> Made:
@@ -487,7 +487,7 @@ def by_pairs(work: Work) -> Made:
         (a, b): table.reshape(known.bins[a], known.bins[b])
         for (a, b), table in zip(_pairs(known), tables, strict=True)
     }
-    sums = Counted(PairCounts([], known.bins, shaped), products, triples)
+    sums = RecordSums(PairCounts([], known.bins, shaped), products, triples)
     model = measure_pairs(sums, known, described.n, account)
     made = fitted(model, known, account.free("a model of pairs"))
     drawing = with_triples(made, model, known, sums, account)
@@ -497,12 +497,12 @@ def by_pairs(work: Work) -> Made:
     return replace(_drawn(work, draw, sizes, own, known.rows), conditions=known.conditions)
 
 
-def _pairs(known: Measured) -> list[tuple[int, int]]:
+def _pairs(known: MeasuredMarginals) -> list[tuple[int, int]]:
     number = len(known.bins)
     return [(a, b) for a in range(number) for b in range(a + 1, number)]
 
 
-def _pair_tables(here: Described, known: Measured) -> list[Integers]:
+def _pair_tables(here: Described, known: MeasuredMarginals) -> list[Integers]:
     positions, _ = pair_positions(here)
     sums = counted(positions, known)
     found = [sums.counts.table(a, b) for a, b in _pairs(known)]

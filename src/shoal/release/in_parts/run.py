@@ -17,7 +17,7 @@ from shoal.engines import (
     Delivered,
     Elsewhere,
     Runner,
-    Stage,
+    TaskStage,
     check_positions,
     give_up,
     remove_abandoned,
@@ -49,7 +49,7 @@ MOST_OPTIMAL = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class ReleaseOutcome:
     """What is known of a release once it is written.
 
     Attributes:
@@ -164,7 +164,7 @@ def carry_out_on_engine(
 
 def write_release(
     prepared: Preparation, runner: Runner, folder: Path, tell: Progress
-) -> tuple[Path, Outcome]:
+) -> tuple[Path, ReleaseOutcome]:
     """Spend the budget of a prepared release, and write its data into a folder: what was written, and what is known.
 
     Guarantee:
@@ -179,7 +179,7 @@ def write_release(
     made = way(methods.Work(prepared, runner, records, tell))
     described = prepared.described.without_records()
     schema = released_schema(described, prepared.method)
-    last = Stage(
+    last = TaskStage(
         partial(
             assembled,
             described=described,
@@ -190,7 +190,7 @@ def write_release(
         )
     )
     written = runner.write("writing rows", made.over, *made.stages, last, schema=schema, folder=folder)
-    return written, Outcome(made.internal, made.conditions)
+    return written, ReleaseOutcome(made.internal, made.conditions)
 
 
 def released_schema(described: Described, method: Method) -> pa.Schema:

@@ -29,7 +29,7 @@ _ROUNDS = 12
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Order:
+class Permutation:
     """A permutation of 0 .. rows - 1.
 
     Attributes:
@@ -44,11 +44,11 @@ class Order:
     low_bits: int = 0
 
     @classmethod
-    def drawn(cls, rows: int, source: Source, few: int = _FEW) -> Order:
+    def drawn(cls, rows: int, source: Source, few: int = _FEW) -> Permutation:
         """A fresh order.
 
         >>> from shoal.noise import Seeded
-        >>> order = Order.drawn(1000, Seeded(1), few=0)
+        >>> order = Permutation.drawn(1000, Seeded(1), few=0)
         >>> bool((np.sort(order.of(np.arange(1000))) == np.arange(1000)).all())
         True
         """
@@ -108,13 +108,13 @@ class Outgoing:
         orders: the place of every row, one order for all columns or one for each.
     """
 
-    orders: tuple[Order, ...]
+    orders: tuple[Permutation, ...]
 
     @property
     def buckets(self) -> int:
         return buckets_of(self.orders[0].rows)
 
-    def order(self, column: int) -> Order:
+    def order(self, column: int) -> Permutation:
         return self.orders[column] if len(self.orders) > 1 else self.orders[0]
 
     def blobs(self, rows: Integers, columns: Sequence[Floats]) -> Iterator[Blob]:

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from shoal.columns import Described
 from shoal.display import internal
-from shoal.engines import Elsewhere, Over, Runner, Stage, blobs_in, check_positions, unpacked
+from shoal.engines import Elsewhere, Over, Runner, TaskStage, blobs_in, check_positions, unpacked
 from shoal.mechanisms import Histogram
 from shoal.noise import Source, fresh_key
 from shoal.progress import Progress
-from shoal.release.in_parts.tasks import Order, Outgoing, counted, heavy_rows, summed
+from shoal.release.in_parts.tasks import Outgoing, Permutation, counted, heavy_rows, summed
 from shoal.release.protection import Preparation
 from shoal.text import Message
 
@@ -38,7 +38,7 @@ class Made:
     """
 
     over: Over
-    stages: tuple[Stage, ...]
+    stages: tuple[TaskStage, ...]
     out: Outgoing
     internal: dict[str, Any]
     unchanged: frozenset[str] = field(default_factory=frozenset)
@@ -71,7 +71,7 @@ class Work:
     def outgoing(self, rows: int, source: Source, *, linked: bool = True) -> Outgoing:
         columns = 1 if linked else len(self.prepared.described.columns)
         return Outgoing(
-            tuple(Order.drawn(rows, source.child("order of rows", number)) for number in range(columns))
+            tuple(Permutation.drawn(rows, source.child("order of rows", number)) for number in range(columns))
         )
 
     def histograms(self) -> list[Histogram]:
@@ -84,7 +84,9 @@ class Work:
         """Tables of counts over all records. Private."""
         task = partial(counted, reading=self.records.reading, described=self.described, count=count)
         found: dict[int, Integers] = {}
-        for _, part, blob in blobs_in(self.runner.collect(what, self.over, Stage(task, 1), Stage(summed))):
+        for _, part, blob in blobs_in(
+            self.runner.collect(what, self.over, TaskStage(task, 1), TaskStage(summed))
+        ):
             found[part] = unpacked(blob)[0].astype(np.int64)
         if not found:
             # no record takes part: the tables are those of an empty table
@@ -111,7 +113,9 @@ class Work:
         task = partial(
             heavy_rows, reading=self.records.reading, described=self.described, heavy=heavy, size=RUN
         )
-        for _, part, blob in blobs_in(self.runner.collect("counting heavy values", self.over, Stage(task))):
+        for _, part, blob in blobs_in(
+            self.runner.collect("counting heavy values", self.over, TaskStage(task))
+        ):
             (position,), runs, many = unpacked(blob)
             mine = counts.setdefault((part, int(position)), {})
             for run, count in zip(runs.tolist(), many.tolist(), strict=True):
