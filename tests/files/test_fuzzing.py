@@ -241,3 +241,12 @@ test_texts_come_back, test_many_texts_come_back = quick_and_slow(
     st.sampled_from("\"'"),
 )
 test_numbers_come_back, test_many_numbers_come_back = quick_and_slow(_numbers, 80, 1500, VALUES, SIGN_PAIRS)
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".feather"])
+def test_a_file_with_one_wrong_bit_is_read_or_refused(ending: str) -> None:
+    """The highest bit of every byte in turn: lengths become negative, and texts are no texts any more."""
+    for place in range(len(SOUND[ending])):
+        content = bytearray(SOUND[ending])
+        content[place] ^= 0x80
+        in_a_file(bytes(content), ending)

@@ -305,9 +305,12 @@ def _next(batches: Iterator[pa.RecordBatch], path: Path) -> pa.RecordBatch | Non
     import pyarrow as pa
 
     try:
-        return next(batches, None)
+        batch = next(batches, None)
+        if batch is not None:
+            batch.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from None
+    return batch
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
@@ -696,7 +699,10 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
         meta = file.metadata
         if sum(unpacked_sizes(meta)) > MOST_BYTES * 16:
             raise too_much(path, MOST_BYTES * 16)
-        return file.read(columns)
+        table = file.read(columns)
+    # pages without a checksum may hold texts that are none
+    table.validate(full=True)
+    return table
 
 
 def parquet_rows(path: Path) -> int:
@@ -726,6 +732,8 @@ def read_feather(path: Path) -> pa.Table:
         batches, size = [], 0
         for number in range(reader.num_record_batches):
             batches.append(reader.get_batch(number))
+            # a damaged file may name lengths and hold texts that are none
+            batches[-1].validate(full=True)
             size += batches[-1].nbytes
             if size > most:
                 raise too_much(path, most)
