@@ -28,6 +28,10 @@ MOVED = {
     "shoal.report.sections": "shoal.report.pages",
     "shoal.tuning.choose": "shoal.tuning.grid",
 }
+# names that are others where the module is now
+RENAMED = {
+    ("shoal.evaluation.attacks.risk", "Risk"): "AttackRisk",
+}
 
 
 class _Moved(MetaPathFinder, Loader):
@@ -52,7 +56,7 @@ class _Moved(MetaPathFinder, Loader):
         there = import_module(new)
 
         def found(name: str) -> Any:
-            return getattr(there, name)
+            return getattr(there, RENAMED.get((old, name), name))
 
         module.__dict__["__getattr__"] = found
 

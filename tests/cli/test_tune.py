@@ -118,13 +118,13 @@ import sys
 from shoal.cli import run
 from shoal.tuning import tuner as work
 
-add = work.Store.add
+add = work.OutcomeStore.add
 
 def slow_add(store, setting, outcome):
     add(store, setting, outcome)
     print("kept", flush=True)
 
-work.Store.add = slow_add
+work.OutcomeStore.add = slow_add
 sys.exit(run(sys.argv[1:]))
 """
 

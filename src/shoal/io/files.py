@@ -180,11 +180,12 @@ def _read_path(
     kind = _check_file(path)
     try:
         found = kind.read(path, ReadOptions(types, told))
+        # names of a damaged file may be no text
+        names = found.table.column_names
     except ShoalError:
         raise
     except (pa.ArrowException, UnicodeDecodeError, OSError) as error:
         raise _unreadable(path, kind, error) from None
-    names = found.table.column_names
     _check_names(names, path)
     if found.table.num_rows == 0 and not empty:
         raise InputError("header-but-no-rows", path=path)

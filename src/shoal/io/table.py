@@ -150,8 +150,11 @@ class Table:
         series = self.series(name)
         if not self.is_numeric(name):
             raise InputError.saying(_not_numeric(name, series))
-        if self.is_integer(name) and "128" not in str(series.dtype) and series.null_count() == 0:
-            values = np.asarray(series.to_numpy()).astype(np.float64)
+        if self.is_integer(name) and "128" not in str(series.dtype):
+            # Arrow refuses to round: numbers beyond 2^53 are cast here
+            missing = series.is_null().to_numpy()
+            values = np.asarray(series.fill_null(0).to_numpy()).astype(np.float64)
+            values[missing] = np.nan
         else:
             values = np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
         if self.path is not None:
