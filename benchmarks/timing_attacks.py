@@ -37,8 +37,8 @@ import pyarrow as pa
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
-from shoal.decimals import exact
 from shoal.noise import source
+from shoal.numbers import exact
 from shoal.query import protocols, rank
 from shoal.query.facts import QueryTable, RowOrder, prepare
 from shoal.query.price import effort

@@ -16,8 +16,8 @@ from pyarrow import csv
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
-from shoal.decimals import exact
 from shoal.io import ColumnType
+from shoal.numbers import exact
 from tools.public_data import data_folder
 
 DATA = data_folder()

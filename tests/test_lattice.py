@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from shoal.columns.kinds import DEFAULT_REAL_STEPS, MAX_STEPS, Lattice
-from shoal.decimals import decimal_text, exact
 from shoal.errors import OptionError
+from shoal.numbers import decimal_text, exact
 
 decimals = st.decimals(min_value=-(10**9), max_value=10**9, allow_nan=False, allow_infinity=False, places=6)
 

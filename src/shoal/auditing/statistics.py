@@ -21,21 +21,19 @@ from numpy.typing import NDArray
 from shoal.auditing.trial import Outputs, Point, World
 from shoal.display import internal
 from shoal.mechanisms import ClusterMethod, cluster_sum_scale
+from shoal.numbers import Floats
 from shoal.progress import silent
 from shoal.text import Message
-
-Matrix = NDArray[np.float64]
 
 # All assignments of clusters to rows are summed up to this many clusters, 2^8 · 8 terms.
 _ASSIGNED = 8
 _LARGEST = 4_000
-Numbers = NDArray[np.float64]
 
 # Tables of more rows are looked at only in some ranks and positions, and not pair by pair.
 _SMALL = 16
 _PAIRWISE = 32
 _RADII = (0.05, 0.25)
-Computed = Mapping[str, Numbers]
+Computed = Mapping[str, Floats]
 Relation = Literal[">=", "<=", "=="]
 
 LEARNT = "learnt combination of the statistics"
@@ -53,8 +51,8 @@ class Blocks:
     """The clusters of one attribute group: which columns, their means, their noise scales, their sizes."""
 
     columns: tuple[int, ...]
-    means: Matrix
-    scales: Matrix
+    means: Floats
+    scales: Floats
     sizes: NDArray[np.int64]
 
 
@@ -65,10 +63,10 @@ class LikelihoodRatio:
 
     left: tuple[Blocks, ...]
     right: tuple[Blocks, ...]
-    lo: Matrix
-    hi: Matrix
+    lo: Floats
+    hi: Floats
 
-    def __call__(self, outputs: Matrix) -> Matrix:
+    def __call__(self, outputs: Floats) -> Floats:
         total = np.zeros(outputs.shape[0])
         for left, right in zip(self.left, self.right, strict=True):
             total += _log_likelihood(outputs, left, self.lo, self.hi)
@@ -117,7 +115,7 @@ def _blocks(world: World) -> tuple[Blocks, ...]:
     return tuple(found)
 
 
-def _log_likelihood(outputs: Matrix, blocks: Blocks, lo: Matrix, hi: Matrix) -> Matrix:
+def _log_likelihood(outputs: Floats, blocks: Blocks, lo: Floats, hi: Floats) -> Floats:
     rows = outputs[:, :, list(blocks.columns)]
     size = int(blocks.sizes[0])
     if len(blocks.sizes) <= _ASSIGNED and (blocks.sizes == size).all():
@@ -128,11 +126,11 @@ def _log_likelihood(outputs: Matrix, blocks: Blocks, lo: Matrix, hi: Matrix) -> 
     densities = _log_densities(rows, blocks, lo, hi) + np.log(blocks.sizes)
     peak = densities.max(axis=2, keepdims=True)
     mixed = np.log(np.exp(densities - peak).sum(axis=2)) + peak[:, :, 0]
-    total: Matrix = mixed.sum(axis=1) / blocks.sizes.mean()
+    total: Floats = mixed.sum(axis=1) / blocks.sizes.mean()
     return total
 
 
-def _log_densities(rows: Matrix, blocks: Blocks, lo: Matrix, hi: Matrix) -> Matrix:
+def _log_densities(rows: Floats, blocks: Blocks, lo: Floats, hi: Floats) -> Floats:
     """Log density of each row under each cluster, (runs, rows, clusters); the ends of a domain are atoms."""
     total = np.zeros((rows.shape[0], rows.shape[1], len(blocks.sizes)))
     for j, column in enumerate(blocks.columns):
@@ -145,21 +143,21 @@ def _log_densities(rows: Matrix, blocks: Blocks, lo: Matrix, hi: Matrix) -> Matr
     return total
 
 
-def _log_permanent(densities: Matrix) -> Matrix:
+def _log_permanent(densities: Floats) -> Floats:
     """log of the sum over all assignments of rows to clusters, (runs, g, g) -> (runs,)."""
     g = densities.shape[1]
     peak = densities.max(axis=2)
     weights = np.exp(densities - peak[:, :, None])
     partial = {0: np.ones(densities.shape[0])}
     for row in range(g):
-        following: dict[int, Matrix] = {}
+        following: dict[int, Floats] = {}
         for used, weight in partial.items():
             for cluster in range(g):
                 if not used >> cluster & 1:
                     key = used | 1 << cluster
                     following[key] = following.get(key, 0.0) + weight * weights[:, row, cluster]
         partial = following
-    total: Matrix = np.log(np.maximum(partial[(1 << g) - 1], 1e-300)) + peak.sum(axis=1)
+    total: Floats = np.log(np.maximum(partial[(1 << g) - 1], 1e-300)) + peak.sum(axis=1)
     return total
 
 
@@ -184,9 +182,9 @@ class PairStatistics:
     targets: tuple[Point, ...]
     likelihood: LikelihoodRatio | None
 
-    def compute(self, outputs: Outputs) -> dict[str, Numbers]:
+    def compute(self, outputs: Outputs) -> dict[str, Floats]:
         """Every statistic of every release."""
-        found: dict[str, Numbers] = {
+        found: dict[str, Floats] = {
             "number of rows": (~np.isnan(outputs.tables[:, :, 0])).sum(axis=1).astype(np.float64)
         }
         tables = _with_rows(outputs.tables, self.rows)
@@ -195,7 +193,7 @@ class PairStatistics:
                 found[name] = np.asarray(numbers, dtype=np.float64)
         return found | _published(outputs)
 
-    def _values(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
+    def _values(self, outputs: Floats) -> Iterator[tuple[str, Floats]]:
         rows = outputs.shape[1]
         for j, name in enumerate(self.columns):
             ordered = np.sort(outputs[:, :, j], axis=1)
@@ -208,7 +206,7 @@ class PairStatistics:
             yield f"rows that share the smallest value of {name}", (ordered == lowest).sum(axis=1)
             yield f"rows that share the largest value of {name}", (ordered == highest).sum(axis=1)
 
-    def _regions(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
+    def _regions(self, outputs: Floats) -> Iterator[tuple[str, Floats]]:
         lo, hi = np.asarray(self.lo), np.asarray(self.hi)
         width = hi - lo
         middle = (lo + hi) / 2
@@ -232,7 +230,7 @@ class PairStatistics:
             moved = (first - middle[j]) * (second - middle[other])
             yield f"product of {pair}", np.nansum(moved, axis=1) / (width[j] * width[other])
 
-    def _sharing(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
+    def _sharing(self, outputs: Floats) -> Iterator[tuple[str, Floats]]:
         ordered = sort_rows(outputs)
         changes = (ordered[:, 1:] != ordered[:, :-1]) & ~np.isnan(ordered[:, 1:])
         yield "number of distinct rows", 1 + changes.any(axis=2).sum(axis=1)
@@ -253,7 +251,7 @@ class PairStatistics:
         if outputs.shape[1] <= _PAIRWISE:
             yield from self._pairwise(outputs)
 
-    def _pairwise(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
+    def _pairwise(self, outputs: Floats) -> Iterator[tuple[str, Floats]]:
         upper = np.triu_indices(outputs.shape[1], 1)
         same = [outputs[:, upper[0], j] == outputs[:, upper[1], j] for j in range(len(self.columns))]
         for j, name in enumerate(self.columns):
@@ -262,7 +260,7 @@ class PairStatistics:
             together = (same[j] & same[other]).sum(axis=1)
             yield f"pairs of rows that share {self.columns[j]} and {self.columns[other]}", together
 
-    def _order(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
+    def _order(self, outputs: Floats) -> Iterator[tuple[str, Floats]]:
         rows = outputs.shape[1]
         for j, name in enumerate(self.columns):
             for row in dict.fromkeys((0, min(self.record, rows - 1), rows - 1)):
@@ -275,12 +273,12 @@ class PairStatistics:
                     shared = own == outputs[:, row, j]
                     yield f"rows {self.record + 1} and {row + 1} share {name}", shared
 
-    def _likelihood(self, outputs: Matrix) -> Iterator[tuple[str, Numbers]]:
+    def _likelihood(self, outputs: Floats) -> Iterator[tuple[str, Floats]]:
         if self.likelihood is not None:
             yield "likelihood ratio", self.likelihood(outputs)
 
 
-def _published(outputs: Outputs) -> dict[str, Numbers]:
+def _published(outputs: Outputs) -> dict[str, Floats]:
     """The statistics of clusters themselves, where they are published, and their sums."""
     found = {}
     for name, values in outputs.statistics.items():
@@ -291,7 +289,7 @@ def _published(outputs: Outputs) -> dict[str, Numbers]:
     return found
 
 
-def _with_rows(outputs: Matrix, rows: int) -> Matrix:
+def _with_rows(outputs: Floats, rows: int) -> Floats:
     """Cut to so many rows, which are random ones, or filled up with rows of NaN."""
     runs, present, columns = outputs.shape
     if present >= rows:
@@ -299,7 +297,7 @@ def _with_rows(outputs: Matrix, rows: int) -> Matrix:
     return np.concatenate([outputs, np.full((runs, rows - present, columns), np.nan)], axis=1)
 
 
-def sort_rows(outputs: Matrix) -> Matrix:
+def sort_rows(outputs: Floats) -> Floats:
     """Rows of every table in lexicographic order."""
     order = np.lexsort(tuple(outputs[:, :, j] for j in reversed(range(outputs.shape[2]))), axis=1)
     return np.take_along_axis(outputs, order[:, :, None], axis=1)
@@ -340,13 +338,13 @@ class Learnt:
     """A linear combination of statistics that separates the two sides (Fisher's discriminant, on search runs)."""
 
     names: tuple[str, ...]
-    centre: Numbers
-    weights: Numbers
+    centre: Floats
+    weights: Floats
 
-    def __call__(self, computed: Computed) -> Numbers:
+    def __call__(self, computed: Computed) -> Floats:
         stacked = np.column_stack([_finite(computed[name]) for name in self.names])
         # the last digits of a product depend on how many rows are multiplied at once; an atom must stay one
-        combined: Numbers = np.round((stacked - self.centre) @ self.weights, 9)
+        combined: Floats = np.round((stacked - self.centre) @ self.weights, 9)
         return combined
 
 
@@ -384,7 +382,7 @@ def best_events(left: Computed, right: Computed, limit: int, delta: float = 0.0)
     return sorted(distinct.values(), key=lambda scored: -scored[0])[:limit]
 
 
-def _best_event(name: str, left: Numbers, right: Numbers, delta: float) -> tuple[float, Event] | None:
+def _best_event(name: str, left: Floats, right: Floats, delta: float) -> tuple[float, Event] | None:
     pooled = np.concatenate([left, right])
     values, frequency = np.unique(pooled, return_counts=True)
     if values.size < 2:
@@ -396,7 +394,7 @@ def _best_event(name: str, left: Numbers, right: Numbers, delta: float) -> tuple
     below = [side.searchsorted(thresholds, "left") for side in (left, right)]
     up_to = [side.searchsorted(thresholds, "right") for side in (left, right)]
     at_atom = [side.searchsorted(atoms, "right") - side.searchsorted(atoms, "left") for side in (left, right)]
-    counted: list[tuple[Relation, Numbers, NDArray[np.intp], NDArray[np.intp]]] = [
+    counted: list[tuple[Relation, Floats, NDArray[np.intp], NDArray[np.intp]]] = [
         (">=", thresholds, left.size - below[0], right.size - below[1]),
         ("<=", thresholds, up_to[0], up_to[1]),
         ("==", atoms, at_atom[0], at_atom[1]),
@@ -412,12 +410,12 @@ def _best_event(name: str, left: Numbers, right: Numbers, delta: float) -> tuple
     return best
 
 
-def _cautious_log_ratio(here: NDArray[np.intp], there: NDArray[np.intp], allowed: float) -> Numbers:
+def _cautious_log_ratio(here: NDArray[np.intp], there: NDArray[np.intp], allowed: float) -> Floats:
     """A quick stand-in for the exact bound, by square roots of counts: both sides have equally many runs."""
     low = np.maximum(np.sqrt(here) - _CAUTION / 2, 0.01)
     low = np.sqrt(np.maximum(low**2 - allowed, 0.0001))
     high = np.sqrt(there + 1) + _CAUTION / 2
-    ratio: Numbers = 2 * np.log(low / high)
+    ratio: Floats = 2 * np.log(low / high)
     return ratio
 
 
@@ -426,12 +424,12 @@ def _of_both(left: Computed, right: Computed) -> list[str]:
     return [name for name in left if name in right]
 
 
-def _defined(numbers: Numbers) -> Numbers:
+def _defined(numbers: Floats) -> Floats:
     """A row that does not exist is below every value."""
     return np.where(np.isnan(numbers), -np.inf, numbers)
 
 
-def _finite(numbers: Numbers) -> Numbers:
+def _finite(numbers: Floats) -> Floats:
     return np.nan_to_num(numbers, nan=0.0, posinf=0.0, neginf=0.0)
 
 

@@ -21,6 +21,7 @@ from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms import Method, Rebuilt
 from shoal.noise import Source
+from shoal.numbers import Floats
 from shoal.partition import Partition
 from shoal.privacy import Accountant, Plan
 from shoal.progress import silent
@@ -28,7 +29,6 @@ from shoal.release import published_columns
 from shoal.text import Message
 
 Columns = Mapping[str, NDArray[Any]]
-Matrix = NDArray[np.float64]
 Point = tuple[float, ...]
 
 # Distances to all clusters are computed only up to this many numbers.
@@ -54,8 +54,8 @@ class Outputs:
         statistics: name -> values of shape (runs, clusters), in the published order of clusters.
     """
 
-    tables: Matrix
-    statistics: Mapping[str, Matrix]
+    tables: Floats
+    statistics: Mapping[str, Floats]
 
 
 @internal()
@@ -96,7 +96,7 @@ class World:
         return Outputs(stacked, {name: np.stack([one.statistics[name] for one in made]) for name in names})
 
 
-def _as_numbers(described: Described, columns: Columns) -> Matrix:
+def _as_numbers(described: Described, columns: Columns) -> Floats:
     """A released table as numbers: an ordered value by its place, a day by its number, a missing one as NaN."""
     found = []
     for name, values in columns.items():
@@ -147,11 +147,11 @@ class AuditSetup:
 
     method: Method
     described: Described
-    records: Matrix
+    records: Floats
     frozen: Any
     run: Callable[[World, Source], Released]
 
-    def world(self, records: Matrix) -> World:
+    def world(self, records: Floats) -> World:
         """The world in which these are the records."""
         described = with_records(self.described, records)
         return World(self.method, described, self.method.plan(described), self.frozen, self.run)
@@ -175,7 +175,7 @@ def make_stage(
     return AuditSetup(method, settled, records, frozen, run)
 
 
-def with_records(described: Described, records: Matrix) -> PositionedTable:
+def with_records(described: Described, records: Floats) -> PositionedTable:
     """The same description of other records, stored in the columns' own types."""
     import pyarrow as pa
 
@@ -206,7 +206,7 @@ class Domain:
     step: Point
     whole: tuple[bool, ...]
 
-    def fit(self, values: Sequence[float] | Matrix) -> Point:
+    def fit(self, values: Sequence[float] | Floats) -> Point:
         """The nearest point that a record can be."""
         inside = np.clip(np.asarray(values, dtype=np.float64), self.lo, self.hi)
         rounded = np.clip(np.rint(inside), np.ceil(self.lo), np.floor(self.hi))
@@ -223,7 +223,7 @@ class NeighbourPair:
     right: Point | None
     why: Message
 
-    def sides(self, records: Matrix) -> tuple[Matrix, Matrix]:
+    def sides(self, records: Floats) -> tuple[Floats, Floats]:
         return _with(records, self.record, self.left), _with(records, self.record, self.right)
 
     def words(self, *, individual: bool = False) -> str:
@@ -235,7 +235,7 @@ class NeighbourPair:
 
 
 def find_pairs(
-    records: Matrix,
+    records: Floats,
     domain: Domain,
     partitions: Sequence[Partition],
     *,
@@ -263,7 +263,7 @@ def find_pairs(
     return list(chosen.values())[:limit]
 
 
-def _suspects(records: Matrix, partitions: Sequence[Partition], domain: Domain) -> dict[int, Message]:
+def _suspects(records: Floats, partitions: Sequence[Partition], domain: Domain) -> dict[int, Message]:
     """Records worth replacing, with the reason."""
     width = np.asarray(domain.hi) - np.asarray(domain.lo)
     scaled = (records - np.asarray(domain.lo)) / width
@@ -292,7 +292,7 @@ def _and_also(first: Message, second: Message) -> Message:
     return Message.of("and-also", first=first, second=second)
 
 
-def _border_record(scaled: Matrix, partition: Partition) -> int | None:
+def _border_record(scaled: Floats, partition: Partition) -> int | None:
     if len(partition) < 2 or scaled.shape[0] * len(partition) * scaled.shape[1] > _BORDER_LIMIT:
         return None
     centroids = partition.centroids(scaled)
@@ -303,7 +303,7 @@ def _border_record(scaled: Matrix, partition: Partition) -> int | None:
 
 
 def _pairs_of(
-    record: int, why: Message, records: Matrix, domain: Domain, *, individual: bool, removal: bool
+    record: int, why: Message, records: Floats, domain: Domain, *, individual: bool, removal: bool
 ) -> Iterator[NeighbourPair]:
     actual: Point = tuple(float(v) for v in records[record])
     places = _places(record, records, domain)
@@ -327,7 +327,7 @@ def _pairs_of(
         yield NeighbourPair(record, one, other, moved("between-two-places"))
 
 
-def _places(record: int, records: Matrix, domain: Domain) -> list[tuple[str, Point]]:
+def _places(record: int, records: Floats, domain: Domain) -> list[tuple[str, Point]]:
     """Where a record may be moved to, worst places first."""
     lo, hi, step = (np.asarray(side) for side in (domain.lo, domain.hi, domain.step))
     actual = records[record]
@@ -360,7 +360,7 @@ def _places(record: int, records: Matrix, domain: Domain) -> list[tuple[str, Poi
     return places
 
 
-def _with(records: Matrix, record: int, point: Point | None) -> Matrix:
+def _with(records: Floats, record: int, point: Point | None) -> Floats:
     if point is None:
         return np.delete(records, record, axis=0)
     changed = records.copy()

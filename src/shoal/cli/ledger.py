@@ -82,8 +82,8 @@ def open_budget(
 
       shoal ledger open ledger.sqlite people --epsilon 2 --delta 1e-6 --neighbours add-remove
     """
-    from shoal.decimals import decimal_text
     from shoal.ledger import SYMBOLS, open_ledger, opened_budget
+    from shoal.numbers import decimal_text
 
     wanted = opened_budget(dataset, neighbours, epsilon, delta, rho, unit, max_rows)
     opened = open_ledger(address)
@@ -212,8 +212,8 @@ def export(
 
 def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
     """The private choices that were charged, in words."""
-    from shoal.decimals import decimal_text
     from shoal.ledger import SYMBOLS, choice_words
+    from shoal.numbers import decimal_text
 
     for charge, answer in opened.answers(dataset, ""):
         words = choice_words(charge.content, None if answer is None else answer.content)
@@ -223,8 +223,8 @@ def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
 
 
 def _say(standing: Standing, noted: list[LedgerEntry], choices: list[str]) -> None:
-    from shoal.decimals import decimal_text
     from shoal.ledger import SYMBOLS
+    from shoal.numbers import decimal_text
 
     console, terms = results(), standing.terms
     symbol = SYMBOLS[terms.currency]
@@ -444,7 +444,7 @@ def _short(text: str | None) -> str:
     """An exact fraction as a reader wants it."""
     from fractions import Fraction
 
-    from shoal.decimals import decimal_text
+    from shoal.numbers import decimal_text
 
     return "unlimited" if text is None else decimal_text(Fraction(text))
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.cli.command import METHOD as NAMED
 from shoal.cli.command import Flag, MethodFlags
-from shoal.decimals import exact
 from shoal.errors import OptionError, ShoalError
+from shoal.numbers import exact
 from shoal.text import Message, capital
 
 if TYPE_CHECKING:

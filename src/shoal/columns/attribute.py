@@ -26,10 +26,10 @@ from shoal.columns.kinds import (
     day_number,
     kind_of_type,
 )
-from shoal.decimals import decimal_text, decimals_of, exact, written_decimals
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError, Problems, closest
 from shoal.io import DAY_TYPES, ColumnType, DateFormat, known_type
+from shoal.numbers import decimal_text, decimals_of, exact, written_decimals
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.kinds import MAX_STEPS, Lattice, day_text, is_day
-from shoal.decimals import decimal_text
 from shoal.errors import InputError, closest
 from shoal.io import FORMATS, Table, type_of
+from shoal.numbers import decimal_text
 from shoal.taxonomy import distinct, label, loose
 from shoal.text import Message
 

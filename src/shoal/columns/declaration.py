@@ -13,10 +13,10 @@ from shoal.columns.attribute import POLICIES, Attribute, range_of, spells_number
 from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.kinds import OUTSIDE
 from shoal.columns.schema import Schema
-from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import ColumnType, Conventions, Table, known_type, read
+from shoal.numbers import exact
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -28,14 +28,12 @@ from shoal.columns.provenance import (
     without_guessed_type,
 )
 from shoal.columns.schema import Schema, weight_words
-from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems
 from shoal.io import Table, check_doubts, first_row
+from shoal.numbers import Integers, exact
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
-
-Rows = NDArray[np.int64]
 
 
 @internal()
@@ -126,20 +124,20 @@ class InMemory:
         self._absent[attribute.name] = gaps
         return Absent(int(gaps.sum()), int(np.argmax(gaps)) if gaps.size else 0, gaps)
 
-    def kept(self, dropping: Iterable[str]) -> Rows | None:
+    def kept(self, dropping: Iterable[str]) -> Integers | None:
         dropped = np.zeros(self.n, dtype=np.bool_)
         for name in dropping:
             dropped |= self._absent[name]
         return np.flatnonzero(~dropped) if dropped.any() else None
 
-    def ends(self, attribute: Attribute, kept: Rows | None) -> tuple[float, float]:
+    def ends(self, attribute: Attribute, kept: Integers | None) -> tuple[float, float]:
         values = numbers(self._table, attribute)
         values = values if kept is None else values[kept]
         if not values.size:
             return np.inf, -np.inf
         return float(np.nanmin(values)), float(np.nanmax(values))
 
-    def unit(self, name: str, kept: Rows | None) -> tuple[bool, int]:
+    def unit(self, name: str, kept: Integers | None) -> tuple[bool, int]:
         column: Any = self._table.series(name)
         if column.null_count():
             return True, 0
@@ -147,7 +145,7 @@ class InMemory:
         _, counts = np.unique(values if kept is None else values[kept], return_counts=True)
         return False, int(counts.max(initial=0))
 
-    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Rows | None) -> int:
+    def outside(self, attribute: Attribute, lo: float, hi: float, kept: Integers | None) -> int:
         values = numbers(self._table, attribute)
         values = values if kept is None else values[kept]
         # a missing value is nowhere

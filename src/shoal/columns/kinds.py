@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.decimals import decimal_text, exact, named
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.numbers import decimal_text, exact, named
 from shoal.text import Message
 
 if TYPE_CHECKING:

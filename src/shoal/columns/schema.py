@@ -21,10 +21,10 @@ from shoal.columns.column import labels_of, numbers
 from shoal.columns.draft import drafted, guess, is_prose
 from shoal.columns.kinds import KIND_FACTS, day_number, day_text, is_day, outside
 from shoal.columns.steps import Step
-from shoal.decimals import exact
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import ColumnType, Conventions, Table, dumps, first_formula, load, read
+from shoal.numbers import exact
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

@@ -25,9 +25,9 @@ from shoal import display
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
 from shoal.columns.column import texts
 from shoal.columns.kinds import ISO_DAY, day_number
-from shoal.decimals import decimal_text, exact
 from shoal.display import displayed, shortened
 from shoal.errors import OptionError, closest
+from shoal.numbers import decimal_text, exact
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -29,14 +29,13 @@ from shoal.engines.runner import (
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import ROW, Table
 from shoal.mechanisms import Histogram
+from shoal.numbers import Integers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from shoal.columns import Schema
 
-
-Integers = NDArray[np.int64]
 
 # Up to so many positions all of them are counted, seen or not.
 _DENSE = 1 << 21

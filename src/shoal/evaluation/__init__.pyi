@@ -18,9 +18,7 @@ from shoal.evaluation.disclosure.result import Risk as Risk
 from shoal.evaluation.disclosure.result import RiskFigures as RiskFigures
 from shoal.evaluation.disclosure.suda import Points as Points
 from shoal.evaluation.in_parts.counts import BatchReading as BatchReading
-from shoal.evaluation.in_parts.counts import Floats as Floats
 from shoal.evaluation.in_parts.counts import Grouping as Grouping
-from shoal.evaluation.in_parts.counts import Integers as Integers
 from shoal.evaluation.in_parts.counts import Side as Side
 from shoal.evaluation.in_parts.counts import count_groups as count_groups
 from shoal.evaluation.in_parts.evaluate import check_in_parts as check_in_parts
@@ -51,7 +49,6 @@ from shoal.evaluation.measures import ranked_by as ranked_by
 from shoal.evaluation.measures import register_measure as register_measure
 from shoal.evaluation.pair import MOST_ROWS as MOST_ROWS
 from shoal.evaluation.pair import SAMPLE as SAMPLE
-from shoal.evaluation.pair import Rows as Rows
 from shoal.evaluation.pair import excerpt as excerpt
 from shoal.evaluation.pair import released_rows as released_rows
 from shoal.evaluation.pair import some_rows as some_rows

@@ -6,8 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.numbers import Floats, Integers
 
 # records that stay in the cache while all rows are compared with them
 BLOCK = 256

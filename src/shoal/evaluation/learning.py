@@ -19,12 +19,12 @@ from shoal.evaluation.pair import Features, TablePair, make_features, make_pair
 from shoal.evaluation.result import plain
 from shoal.io import Table
 from shoal.noise import source
+from shoal.numbers import Integers
 from shoal.progress import Progress, silent
 from shoal.text import Message
 
 Interval = tuple[float, float]
 CONFIDENCE = 0.95
-Codes = NDArray[np.int64]
 MOST_CLASSES = 50
 NO_CLASS = -1
 _OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
@@ -79,7 +79,7 @@ class Target:
     values: NDArray[np.float64] | None = None
     bound: tuple[str, float] | None = None
 
-    def codes(self, table: Table, attribute: Attribute | None = None) -> Codes:
+    def codes(self, table: Table, attribute: Attribute | None = None) -> Integers:
         """The class of every row of a table; `NO_CLASS` where it has none, or one the original does not know.
 
         Numbers that are no class of the original, as noise produces them, belong to the nearest one.
@@ -97,7 +97,7 @@ class Target:
         codes[~np.isfinite(numbers)] = NO_CLASS
         return codes
 
-    def _of_numbers(self, numbers: NDArray[np.float64]) -> Codes:
+    def _of_numbers(self, numbers: NDArray[np.float64]) -> Integers:
         if self.bound is not None:
             sign, bound = self.bound
             above = numbers > bound if sign in (">", "<=") else numbers >= bound
@@ -106,7 +106,7 @@ class Target:
         middles = (self.values[1:] + self.values[:-1]) / 2
         return np.searchsorted(middles, numbers).astype(np.int64)
 
-    def _of_labels(self, labels: list[str | None]) -> Codes:
+    def _of_labels(self, labels: list[str | None]) -> Integers:
         place: dict[str | None, int] = {name: code for code, name in enumerate(self.classes)}
         return np.array([place.get(label, NO_CLASS) for label in labels], dtype=np.int64)
 
@@ -227,8 +227,8 @@ class _Task:
     """
 
     features: Features
-    truth: Codes
-    taught: Codes
+    truth: Integers
+    taught: Integers
     matched: bool
     classes: int
 
@@ -242,7 +242,7 @@ class _Scores:
     f: NDArray[np.float64]
 
 
-_Learner = Callable[[NDArray[np.float64], Codes, NDArray[np.float64], int], Codes]
+_Learner = Callable[[NDArray[np.float64], Integers, NDArray[np.float64], int], Integers]
 
 
 def learn(
@@ -328,7 +328,7 @@ def learn_pairs(
     forests = (1 + bounds) * settings.runs * (settings.folds if settings.protocol == "k-fold" else 1)
     grown = 0
 
-    def forest(X: NDArray[np.float64], y: Codes, asked: NDArray[np.float64], seed: int) -> Codes:
+    def forest(X: NDArray[np.float64], y: Integers, asked: NDArray[np.float64], seed: int) -> Integers:
         nonlocal grown
         progress("learning the target", grown, forests)
         grown += 1
@@ -374,7 +374,7 @@ def _task(pair: TablePair, aim: Target, columns: Sequence[str] | None) -> _Task:
     return _Task(make_features(pair, aim.column, columns), truth, taught, pair.matched, len(aim.classes))
 
 
-def _check_split(settings: LearningSettings, truth: Codes, aim: Target) -> None:
+def _check_split(settings: LearningSettings, truth: Integers, aim: Target) -> None:
     known = truth[truth != NO_CLASS]
     if settings.protocol == "k-fold" and known.size < settings.folds:
         raise OptionError(
@@ -433,7 +433,7 @@ def _from_original(task: _Task, settings: LearningSettings, run: int, learner: _
     return _scores(task, settings, run, predicted)
 
 
-def _splits(settings: LearningSettings, truth: Codes, run: int) -> Iterator[tuple[Codes, Codes]]:
+def _splits(settings: LearningSettings, truth: Integers, run: int) -> Iterator[tuple[Integers, Integers]]:
     """Rows to train with and rows to test, once for each fold."""
     if settings.protocol == "first-66%":
         yield _first(truth.size)
@@ -447,12 +447,12 @@ def _splits(settings: LearningSettings, truth: Codes, run: int) -> Iterator[tupl
         yield np.flatnonzero(fold != number), np.flatnonzero(fold == number)
 
 
-def _first(rows: int) -> tuple[Codes, Codes]:
+def _first(rows: int) -> tuple[Integers, Integers]:
     cut = rows * _FIRST_PERCENT // 100
     return np.arange(cut), np.arange(cut, rows)
 
 
-def _scores(task: _Task, settings: LearningSettings, run: int, predicted: Codes) -> _Scores:
+def _scores(task: _Task, settings: LearningSettings, run: int, predicted: Integers) -> _Scores:
     test = np.concatenate([test for _, test in _splits(settings, task.truth, run)])
     truth, found = task.truth[test], predicted[test]
     f = np.full(task.classes, math.nan)
@@ -467,14 +467,14 @@ def _forest(trees: int) -> _Learner:
     check_learner()
     from sklearn.ensemble import RandomForestClassifier
 
-    def learner(X: NDArray[np.float64], y: Codes, asked: NDArray[np.float64], seed: int) -> Codes:
+    def learner(X: NDArray[np.float64], y: Integers, asked: NDArray[np.float64], seed: int) -> Integers:
         forest = RandomForestClassifier(n_estimators=trees, random_state=seed, n_jobs=1)
         return np.asarray(forest.fit(X, y).predict(asked), dtype=np.int64)
 
     return learner
 
 
-def _majority(X: NDArray[np.float64], y: Codes, asked: NDArray[np.float64], seed: int) -> Codes:
+def _majority(X: NDArray[np.float64], y: Integers, asked: NDArray[np.float64], seed: int) -> Integers:
     return np.full(len(asked), int(np.bincount(y).argmax()))
 
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.evaluation.learning import Interval, wilson
-from shoal.evaluation.pair import Codes, Column, Nominal, Ordered
+from shoal.evaluation.pair import Column, Nominal, Ordered
+from shoal.numbers import Integers
 from shoal.partition import row_groups
 
 if TYPE_CHECKING:
@@ -225,10 +226,10 @@ class _Records:
     """
 
     codes: NDArray[np.int32]
-    values: list[Codes]
+    values: list[Integers]
     numbers: NDArray[np.float64]
-    weights: Codes
-    of_row: Codes
+    weights: Integers
+    of_row: Integers
 
 
 def mixed_linkage(columns: Sequence[Column], comparisons: int = MOST_COMPARISONS) -> Linkage | None:
@@ -274,7 +275,7 @@ def mixed_linkage(columns: Sequence[Column], comparisons: int = MOST_COMPARISONS
     return Linkage(100.0 * mean, (100.0 * low, 100.0 * high), 100.0 / rows.size, rows.size, credits.size)
 
 
-def _records(nominal: Sequence[Nominal], ordered: Sequence[Ordered], rows: Codes) -> _Records:
+def _records(nominal: Sequence[Nominal], ordered: Sequence[Ordered], rows: Integers) -> _Records:
     coded = [np.unique(column.before[rows], return_inverse=True) for column in nominal]
     numbers = [column.before[rows] for column in ordered]
     groups = row_groups([*(codes.astype(np.int64) for _, codes in coded), *numbers])
@@ -295,7 +296,7 @@ def _records(nominal: Sequence[Nominal], ordered: Sequence[Ordered], rows: Codes
     )
 
 
-def _sample(rows: int, records: int, comparisons: int) -> Codes:
+def _sample(rows: int, records: int, comparisons: int) -> Integers:
     """All rows, or as many of them, chosen at random, as the comparisons allow."""
     most = max(LEAST_ROWS, comparisons // records)
     if rows <= most:
@@ -304,7 +305,11 @@ def _sample(rows: int, records: int, comparisons: int) -> Codes:
 
 
 def _credits(
-    nominal: Sequence[Nominal], ordered: Sequence[Ordered], rows: Codes, picked: Codes, records: _Records
+    nominal: Sequence[Nominal],
+    ordered: Sequence[Ordered],
+    rows: Integers,
+    picked: Integers,
+    records: _Records,
 ) -> NDArray[np.float64]:
     from shoal.evaluation._linkage_kernel import scan
 
@@ -317,7 +322,7 @@ def _credits(
     parts: list[NDArray[np.float64]] = []
     for start in range(0, chosen.size, at_once):
         block = slice(start, start + at_once)
-        lines: list[Codes] = []
+        lines: list[Integers] = []
         tables: list[NDArray[np.float64]] = []
         begin = 0
         for column, values in zip(nominal, records.values, strict=True):

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from shoal.columns import KIND_FACTS
 from shoal.errors import OptionError
 from shoal.evaluation.pair import Column, Nominal, Ordered
-
-Matrix = NDArray[np.float64]
+from shoal.numbers import Floats
 
 # half the width of the interval of dRisk, in standard deviations
 INTERVAL = 0.05
@@ -36,7 +35,7 @@ Metric = Literal["corrected", "paper"]
 _POWERS = {"corrected": 1, "paper": 2}
 
 
-def interval_disclosure(x: Matrix, y: Matrix, width: float = INTERVAL) -> float | None:
+def interval_disclosure(x: Floats, y: Floats, width: float = INTERVAL) -> float | None:
     """dRisk: share of the records that lie within `width` standard deviations of y around their masked values.
 
     A record counts if it does so in all columns; a comparison with a missing value counts as inside.
@@ -55,7 +54,7 @@ def interval_disclosure(x: Matrix, y: Matrix, width: float = INTERVAL) -> float 
     return float(1.0 - outside.any(axis=1).mean())
 
 
-def il1s(x: Matrix, y: Matrix) -> float | None:
+def il1s(x: Floats, y: Floats) -> float | None:
     """Sum over all cells of |x - y| / (√2 sd(x)); cells with a missing value are left out.
 
     >>> round(il1s(np.array([[0.0], [2.0]]), np.array([[1.0], [2.0]])), 6)
@@ -67,7 +66,7 @@ def il1s(x: Matrix, y: Matrix) -> float | None:
     return float(np.nansum(np.abs(x - y) / (math.sqrt(2.0) * spread)))
 
 
-def il1(x: Matrix, y: Matrix) -> float | None:
+def il1(x: Floats, y: Floats) -> float | None:
     """Sum over all cells of 100 |x - y| / |x|; cells with a missing value, or where x is 0, are left out."""
     if x.size == 0:
         return None
@@ -75,7 +74,7 @@ def il1(x: Matrix, y: Matrix) -> float | None:
     return float(100.0 * np.nansum(np.abs(x[there] - y[there]) / np.abs(x[there])))
 
 
-def eigenvalue_change(x: Matrix, y: Matrix) -> float | None:
+def eigenvalue_change(x: Floats, y: Floats) -> float | None:
     """Σ |e - e'| / e over the eigenvalues of the correlation matrices, both in descending order.
 
     With gaps, columns are standardised by all their values, and their products averaged over the rows that both have.
@@ -83,7 +82,7 @@ def eigenvalue_change(x: Matrix, y: Matrix) -> float | None:
     return eigenvalues_moved(_correlations(x), _correlations(y))
 
 
-def eigenvalues_moved(before: Matrix | None, after: Matrix | None) -> float | None:
+def eigenvalues_moved(before: Floats | None, after: Floats | None) -> float | None:
     """The same from the correlation matrices; None where one does not exist."""
     if before is None or after is None:
         return None
@@ -92,7 +91,7 @@ def eigenvalues_moved(before: Matrix | None, after: Matrix | None) -> float | No
     return float((np.abs(e - changed) / e).sum()) if e[-1] > _COLLINEAR else None
 
 
-def correlation_loss(x: Matrix, y: Matrix) -> float | None:
+def correlation_loss(x: Floats, y: Floats) -> float | None:
     """IL_correl: distance of the diagonals of the inverse correlation matrices, 0 to 1, on rows without a gap.
 
     Both diagonals are scaled to length 1, and their distance is divided by √2.
@@ -103,7 +102,7 @@ def correlation_loss(x: Matrix, y: Matrix) -> float | None:
     return inverses_moved(*(_correlations(values[~np.isnan(values).any(axis=1)]) for values in (x, y)))
 
 
-def inverses_moved(before: Matrix | None, after: Matrix | None) -> float | None:
+def inverses_moved(before: Floats | None, after: Floats | None) -> float | None:
     """The same from the correlation matrices of rows without a gap; None where one does not exist."""
     directions = []
     for matrix in (before, after):
@@ -114,7 +113,7 @@ def inverses_moved(before: Matrix | None, after: Matrix | None) -> float | None:
     return float(np.linalg.norm(directions[0] - directions[1]) / math.sqrt(2.0))
 
 
-def _deviations(values: Matrix) -> NDArray[np.float64]:
+def _deviations(values: Floats) -> NDArray[np.float64]:
     return np.array([_deviation(column[~np.isnan(column)]) for column in values.T])
 
 
@@ -122,7 +121,7 @@ def _deviation(values: NDArray[np.float64]) -> float:
     return float(values.std(ddof=1)) if values.size > 1 else math.nan
 
 
-def _correlations(values: Matrix) -> Matrix | None:
+def _correlations(values: Floats) -> Floats | None:
     """Correlations of the columns; None where one of them is constant or two share fewer than two rows."""
     spread = _deviations(values)
     if values.size == 0 or not (spread > 0).all():
@@ -169,7 +168,7 @@ def variable_loss(columns: Sequence[Column]) -> float | None:
     return float(np.mean([cell_loss(column).mean() for column in columns]))
 
 
-def numbers(columns: Sequence[Column]) -> tuple[Matrix, Matrix]:
+def numbers(columns: Sequence[Column]) -> tuple[Floats, Floats]:
     """The columns of quantities, before and after."""
     found = [one for one in columns if isinstance(one, Ordered) and KIND_FACTS[one.kind].measured]
     if not found:
@@ -204,7 +203,7 @@ class Measure:
     compute: Compute | None = None
 
 
-def _of_numbers(compute: Callable[[Matrix, Matrix], float | None]) -> Compute:
+def _of_numbers(compute: Callable[[Floats, Floats], float | None]) -> Compute:
     return lambda columns, matched: compute(*numbers(columns))
 
 

@@ -28,6 +28,7 @@ from shoal.columns import (
 from shoal.display import internal
 from shoal.errors import InputError, OptionError
 from shoal.io import Table, read
+from shoal.numbers import Floats, Integers
 from shoal.partition import as_arrow
 from shoal.privacy import MODELS
 from shoal.taxonomy import Taxonomy
@@ -36,9 +37,6 @@ from shoal.text import Message
 if TYPE_CHECKING:
     from shoal.release import Release
 
-
-Numbers = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 MISSING = -1
 # the distance (Eq. 6.6) of two values that have only the root in common
@@ -151,9 +149,9 @@ class Ordered:
 
     name: str
     kind: Kind
-    before: Numbers
-    after: Numbers
-    published: Numbers
+    before: Floats
+    after: Floats
+    published: Floats
     domain: tuple[float, float]
 
     @property
@@ -176,9 +174,9 @@ class Nominal:
     """
 
     name: str
-    before: Codes
-    after: Codes
-    published: Codes
+    before: Integers
+    after: Integers
+    published: Integers
     size: int
     taxonomy: Taxonomy | None = None
     gone: int = MISSING
@@ -191,7 +189,7 @@ class Nominal:
             return self.taxonomy.width
         return FLAT_DISTANCE if self.size > 1 else 0.0
 
-    def distances(self, a: Codes, b: Codes) -> Numbers:
+    def distances(self, a: Integers, b: Integers) -> Floats:
         """Semantic distances of codes, broadcast; a missing value without a concept is a width from any other."""
         if self.taxonomy is None:
             return np.where(a == b, 0.0, FLAT_DISTANCE)
@@ -203,7 +201,7 @@ class Nominal:
 Column = Ordered | Nominal
 
 
-def missing_count(values: Numbers | Codes, column: Column) -> int:
+def missing_count(values: Floats | Integers, column: Column) -> int:
     """Number of missing values among those of a column."""
     return int((values == column.gone if isinstance(column, Nominal) else np.isnan(values)).sum())
 
@@ -246,7 +244,7 @@ def _ordered(pair: TablePair, name: str) -> Ordered:
     return Ordered(name, kind, before, after, published, (float(lo), float(hi)))
 
 
-def numbers_of(table: Table, name: str, attribute: Attribute | None) -> Numbers:
+def numbers_of(table: Table, name: str, attribute: Attribute | None) -> Floats:
     """A column with an order as numbers; missing and infinite values are NaN."""
     if attribute is not None:
         return _finite(numbers(table, attribute))
@@ -256,7 +254,7 @@ def numbers_of(table: Table, name: str, attribute: Attribute | None) -> Numbers:
     return np.asarray(moments.to_numpy(), dtype=np.float64) / _DAY_MILLISECONDS
 
 
-def _finite(values: Numbers) -> Numbers:
+def _finite(values: Floats) -> Floats:
     """Infinite values count as missing."""
     return np.where(np.isfinite(values), values, np.nan)
 
@@ -302,7 +300,7 @@ def texts_of(table: Table, name: str) -> Any:
     return compute.if_else(compute.equal(texts, ""), None, texts)
 
 
-def _common_codes(texts: dict[str, Any]) -> tuple[dict[str, Codes], int]:
+def _common_codes(texts: dict[str, Any]) -> tuple[dict[str, Integers], int]:
     """Codes of the texts of several tables, equal where the texts are."""
     import pyarrow as pa
 
@@ -385,13 +383,11 @@ def _moments(table: Table, name: str) -> NDArray[np.float64]:
     return np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
 
 
-Rows = NDArray[np.int64]
-
 # which rows are looked at is no secret, and the same tables should give the same page
 _SEED = 1
 
 
-def some_rows(n: int | Rows, most: int) -> Rows:
+def some_rows(n: int | Integers, most: int) -> Integers:
     """At most so many row numbers, all of them if they are no more, in order.
 
     >>> some_rows(3, 5).tolist(), len(some_rows(100, 5))
@@ -403,7 +399,7 @@ def some_rows(n: int | Rows, most: int) -> Rows:
     return np.sort(np.random.default_rng(_SEED).choice(n, most, replace=False))
 
 
-def excerpt(table: Table, rows: Rows, columns: Sequence[str]) -> Table:
+def excerpt(table: Table, rows: Integers, columns: Sequence[str]) -> Table:
     """These rows of these columns; a table on disk is read one column at a time."""
     if table.path is None:
         return replace(table, frame=table.frame.select(columns)).rows(rows)
@@ -417,7 +413,7 @@ def excerpt(table: Table, rows: Rows, columns: Sequence[str]) -> Table:
     return Table(nw.from_native(pa.table(parts), eager_only=True), table.format)
 
 
-def released_rows(release: Release, rows: Rows) -> Table:
+def released_rows(release: Release, rows: Integers) -> Table:
     """The released rows of these records, which a published table does not tell, as it stores them."""
     published = read(release.data)
     aligned = read(release.aligned).rows(rows)

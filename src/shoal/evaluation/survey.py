@@ -19,9 +19,9 @@ from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.pair import TablePair
 from shoal.io import Table, first_row, read
+from shoal.numbers import Floats
 from shoal.text import Message
 
-Values = NDArray[np.float64]
 # the normal quantile of a 95% interval
 _Z = 1.959963984540054
 QUANTILES = (0.25, 0.5, 0.75)
@@ -53,7 +53,7 @@ class Design:
         finite: variances are smaller by the share of the population that was sampled, in each stratum.
     """
 
-    weights: Values
+    weights: Floats
     strata: NDArray[np.int64]
     finite: bool = False
 
@@ -65,7 +65,7 @@ class Design:
     def population(self) -> float:
         return math.fsum(self.weights)
 
-    def error(self, scores: Values) -> float:
+    def error(self, scores: Floats) -> float:
         """The standard error of a sum of independent scores, one for each record.
 
         The variance is the sum over strata of n/(n-1) times the squared deviations of the scores from their mean, times
@@ -89,7 +89,7 @@ class Design:
         return math.sqrt(float(variance.sum()))
 
 
-def total(design: Design, values: Values) -> Estimate:
+def total(design: Design, values: Floats) -> Estimate:
     """The sum over the population; missing values count as nothing.
 
     >>> design = Design(np.array([10.0, 10, 10, 10]), np.zeros(4, dtype=np.int64))
@@ -102,7 +102,7 @@ def total(design: Design, values: Values) -> Estimate:
     return Estimate(math.fsum(scores), design.error(scores), int(there.sum()))
 
 
-def mean(design: Design, values: Values) -> Estimate:
+def mean(design: Design, values: Floats) -> Estimate:
     """The mean of those that have a value: a ratio of two totals, whose error is linearised."""
     return _ratio(design, values, np.isfinite(values))
 
@@ -112,7 +112,7 @@ def share(design: Design, chosen: NDArray[np.bool_], among: NDArray[np.bool_]) -
     return _ratio(design, chosen.astype(np.float64), among)
 
 
-def _ratio(design: Design, values: Values, among: NDArray[np.bool_]) -> Estimate:
+def _ratio(design: Design, values: Floats, among: NDArray[np.bool_]) -> Estimate:
     weights = np.where(among, design.weights, 0.0)
     whole = math.fsum(weights)
     if whole <= 0:
@@ -123,7 +123,7 @@ def _ratio(design: Design, values: Values, among: NDArray[np.bool_]) -> Estimate
     return Estimate(middle, design.error(scores), int(among.sum()))
 
 
-def quantile(design: Design, values: Values, p: float) -> Estimate:
+def quantile(design: Design, values: Floats, p: float) -> Estimate:
     """The least value that at least the share p of the population does not exceed.
 
     Its error is Woodruff's: the interval of the share below it is turned back into an interval of values, whose half
@@ -253,7 +253,7 @@ def estimates(
     )
 
 
-def _of_numbers(design: Design, values: Values, quantiles: Sequence[float]) -> dict[str, Estimate]:
+def _of_numbers(design: Design, values: Floats, quantiles: Sequence[float]) -> dict[str, Estimate]:
     return {
         "total": total(design, values),
         "mean": mean(design, values),
@@ -289,7 +289,7 @@ def _groups(table: Table, name: str) -> dict[str, NDArray[np.bool_]]:
     }
 
 
-def _weights(table: Table, weight: str | Sequence[float] | None) -> Values:
+def _weights(table: Table, weight: str | Sequence[float] | None) -> Floats:
     if weight is None:
         return np.ones(table.n)
     named = isinstance(weight, str)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from shoal.columns import KIND_FACTS, Kind
 from shoal.display import internal
-from shoal.evaluation.pair import Codes, Column, Nominal, Numbers
+from shoal.evaluation.pair import Column, Nominal
+from shoal.numbers import Floats, Integers
 
 # Of standardised columns: less spread than this within a pair's common rows is rounding, not information.
 NO_SPREAD = 1e-12
@@ -331,7 +332,7 @@ def scaled_sse(column: Column) -> float:
     return float(np.nansum(gaps * gaps))
 
 
-def categories(column: Column) -> tuple[Codes, Codes, int]:
+def categories(column: Column) -> tuple[Integers, Integers, int]:
     """Category of each original and of each published row, and their number; missing values have their own.
 
     Names are categories by themselves, numbers and dates fall into equal parts of the public domain, places in
@@ -363,7 +364,7 @@ class DomainParts:
     def size(self) -> int:
         return self.parts + 1
 
-    def __call__(self, values: Numbers) -> Codes:
+    def __call__(self, values: Floats) -> Integers:
         """The part of each value; those outside of the domain are in the first or the last one."""
         missing = np.isnan(values)
         width = (self.hi - self.lo) / self.parts
@@ -373,7 +374,7 @@ class DomainParts:
         return np.where(missing, self.parts, np.clip(place, 0, self.parts - 1)).astype(np.int64)
 
 
-def total_variation(before: Codes, after: Codes, size: int) -> float:
+def total_variation(before: Integers, after: Integers, size: int) -> float:
     """Half the sum of |p' - p| over the categories: the share of rows that would have to change theirs.
 
     >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]), 2)
@@ -437,7 +438,7 @@ def contingency_of(found: Mapping[tuple[str, str], float]) -> Contingency:
     return Contingency(math.fsum(found.values()) / len(found), found[worst], worst, len(found))
 
 
-Counted = tuple[Codes, Codes]
+Counted = tuple[Integers, Integers]
 
 
 def counted_variation(before: Counted, after: Counted) -> float:

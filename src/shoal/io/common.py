@@ -21,8 +21,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
-from shoal.decimals import decimal_text
 from shoal.errors import InputError, OptionError
+from shoal.numbers import decimal_text
 from shoal.taxonomy import check_xml
 from shoal.text import Message
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from shoal.decimals import decimal_text
 from shoal.errors import ClaimError
 from shoal.ledger.entry import (
     ORIGIN,
@@ -30,6 +29,7 @@ from shoal.ledger.entry import (
     rounded_up,
 )
 from shoal.noise import epsilon_from, pure_rho
+from shoal.numbers import decimal_text
 from shoal.text import Message
 
 # Requests priced together; one more opens a new family, so that a price is found in bounded time.

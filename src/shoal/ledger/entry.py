@@ -10,8 +10,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from shoal.columns import ROW
-from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
+from shoal.numbers import decimal_text
 
 # What a budget is counted in: ε of pure differential privacy, or ρ of zero-concentrated differential privacy.
 Currency = Literal["epsilon", "rho"]

@@ -10,7 +10,6 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from shoal.columns import ROW, unit_words
-from shoal.decimals import decimal_text, exact
 from shoal.errors import ClaimError, OptionError, ShoalError
 from shoal.ledger.account import Standing, Terms
 from shoal.ledger.entry import (
@@ -26,6 +25,7 @@ from shoal.ledger.entry import (
 )
 from shoal.ledger.ledger import Ledger, open_ledger
 from shoal.noise import parse_delta, parse_epsilon, rho_from
+from shoal.numbers import decimal_text, exact
 from shoal.privacy import MODELS, Adjacency, PrivacyStatement
 from shoal.text import Message
 

@@ -12,9 +12,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from shoal.decimals import What, exact, named
 from shoal.errors import OptionError
 from shoal.noise import parse_delta, parse_epsilon
+from shoal.numbers import What, exact, named
 from shoal.text import Message
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from functools import cache
 from typing import Any, Literal
 
 from shoal.columns import KINDS, MOST_EPSILON, ORDERED_KINDS, OUTSIDE, POLICIES
-from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
 from shoal.mechanisms import forms
 from shoal.mechanisms.forms import Form
 from shoal.noise import LARGEST, NOISES, OPTIMISE, SMALLEST
+from shoal.numbers import decimal_text
 from shoal.privacy import SPLITS
 
 # an exact number: whatever a form reads (a decimal text, a whole number, a fraction) comes in, a Fraction is kept

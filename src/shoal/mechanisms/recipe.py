@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
 from shoal.columns import MOST_EPSILON, Declaration, Schema
-from shoal.decimals import decimal_text
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS
 from shoal.mechanisms.registry import parameters
 from shoal.noise import parse_epsilon
+from shoal.numbers import decimal_text
 from shoal.privacy import SPLITS, PrivacyStatement
 from shoal.text import Message, listed
 

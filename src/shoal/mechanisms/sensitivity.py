@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise import laplace_scale, round_up_scale
+from shoal.numbers import Integers
 from shoal.partition import Partition
-
-Whole = NDArray[np.int64]
 
 # Sums of shares are taken in floating point; this much is added, far more than its rounding errors.
 _ROUNDING = Fraction(1, 2**40)
@@ -32,12 +31,12 @@ class Edges:
         high: largest, second and third largest value of each cluster.
     """
 
-    rank: Whole
-    low: Whole
-    high: Whole
+    rank: Integers
+    low: Integers
+    high: Integers
 
 
-def edges(positions: Whole, partition: Partition) -> Edges:
+def edges(positions: Integers, partition: Partition) -> Edges:
     """Sort every cluster of at least three records; ties keep the input order."""
     if int(partition.sizes.min()) < 3:
         raise OptionError("a-cluster-has-records", found=int(partition.sizes.min()))
@@ -54,23 +53,23 @@ def edges(positions: Whole, partition: Partition) -> Edges:
     )
 
 
-def plain_sums(positions: Whole, partition: Partition) -> Whole:
+def plain_sums(positions: Integers, partition: Partition) -> Integers:
     """Exact cluster sums."""
     return partition.sums(positions)
 
 
-def inner_sums(positions: Whole, partition: Partition) -> Whole:
+def inner_sums(positions: Integers, partition: Partition) -> Integers:
     """Cluster sums after one smallest value became the second smallest, and one largest the second largest.
 
     >>> inner_sums(np.array([0, 4, 5, 9]), Partition.from_labels([0, 0, 0, 0])).tolist()
     [18]
     """
     found = edges(positions, partition)
-    inner: Whole = partition.sums(positions) - found.low[0] + found.low[1] - found.high[0] + found.high[1]
+    inner: Integers = partition.sums(positions) - found.low[0] + found.low[1] - found.high[0] + found.high[1]
     return inner
 
 
-def changes_of_sums(positions: Whole, steps: int, partition: Partition) -> Whole:
+def changes_of_sums(positions: Integers, steps: int, partition: Partition) -> Integers:
     """For each record, the most that its cluster's sum moves when it alone is replaced by any value of the domain.
 
     Reference:
@@ -82,7 +81,7 @@ def changes_of_sums(positions: Whole, steps: int, partition: Partition) -> Whole
     return np.maximum(steps - positions, positions)
 
 
-def changes_of_inner_sums(positions: Whole, steps: int, partition: Partition) -> Whole:
+def changes_of_inner_sums(positions: Integers, steps: int, partition: Partition) -> Integers:
     """The same for sums without their extremes, where a replaced record can only reach its neighbours' values.
 
     With the record taken out, t the others in ascending order: the farthest values it can take are beyond both ends,
@@ -105,7 +104,7 @@ def changes_of_inner_sums(positions: Whole, steps: int, partition: Partition) ->
     inner = low[1] - low[0] + high[1] - high[0]
     up = others_high - others_low + others_second_low - positions - inner
     down = inner + positions - (others_low - others_high + others_second_high)
-    most: Whole = np.maximum(up, down)
+    most: Integers = np.maximum(up, down)
     return most
 
 
@@ -122,8 +121,8 @@ class Calibration:
         smallest: the least size of a cluster that has what is summed.
     """
 
-    sums: Callable[[Whole, Partition], Whole]
-    changes: Callable[[Whole, int, Partition], Whole] | None
+    sums: Callable[[Integers, Partition], Integers]
+    changes: Callable[[Integers, int, Partition], Integers] | None
     additive: bool = True
     public: bool = False
     can_vanish: bool = False
@@ -139,12 +138,12 @@ CALIBRATIONS: Mapping[str, Calibration] = {
 
 
 def cluster_scales(
-    changes: Sequence[Whole],
+    changes: Sequence[Integers],
     steps: Sequence[int],
     shares: Sequence[Fraction],
     partition: Partition,
     floors: Sequence[Fraction],
-    sizes: Whole | None = None,
+    sizes: Integers | None = None,
 ) -> list[NDArray[np.object_]]:
     """Noise scales of the sums of every cluster, one array of exact fractions per attribute, in lattice steps.
 
@@ -199,7 +198,7 @@ def _fractions(
     return scales[places]
 
 
-def _at_least(scales: NDArray[np.object_], floor: Fraction, sizes: Whole) -> NDArray[np.object_]:
+def _at_least(scales: NDArray[np.object_], floor: Fraction, sizes: Integers) -> NDArray[np.object_]:
     """Scales of sums that never go below a floor, in lattice steps, for the mean."""
     if not floor:
         return scales

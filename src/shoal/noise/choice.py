@@ -26,8 +26,8 @@ from shoal.errors import InputError, OptionError, closest
 from shoal.noise.entropy import Source
 from shoal.noise.exact import bernoulli_exp, exp_fixed, settle
 from shoal.noise.scale import LARGEST_NUMERATOR, round_up_scale, shown
+from shoal.numbers import Integers
 from shoal.taxonomy import (
-    Codes,
     Taxonomy,
     histogram_blocks,
     marginality_sums,
@@ -80,8 +80,8 @@ def categorical_centroids(
     generalise: bool = True,
     neighbours: Neighbours = "replace-one",
     rule: Rule = "permute-and-flip",
-    counts: Codes | None = None,
-) -> Codes:
+    counts: Integers | None = None,
+) -> Integers:
     """One concept for each cluster, the less marginal the likelier.
 
     Args:
@@ -169,7 +169,9 @@ def _bits(epsilon: Fraction) -> int:
     return min(_FINEST_BITS, (largest.numerator // largest.denominator).bit_length() - 1)
 
 
-def _checked(labels: ArrayLike, codes: ArrayLike, clusters: int, taxonomy: Taxonomy) -> tuple[Codes, Codes]:
+def _checked(
+    labels: ArrayLike, codes: ArrayLike, clusters: int, taxonomy: Taxonomy
+) -> tuple[Integers, Integers]:
     which, values = np.asarray(labels, dtype=np.int64), np.asarray(codes, dtype=np.int64)
     if which.ndim != 1 or which.shape != values.shape:
         raise InputError("there-label-code-per-record", found=which.size, codes=values.size)
@@ -187,7 +189,7 @@ def _checked(labels: ArrayLike, codes: ArrayLike, clusters: int, taxonomy: Taxon
     return which, values
 
 
-def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: Source) -> Codes:
+def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: Source) -> Integers:
     """The place of one score in each row, exactly as permute-and-flip chooses it: the lower the likelier.
 
     In a random order every candidate flips a coin of probability exp(-(score - lowest) / scale), and the first to
@@ -206,11 +208,11 @@ def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: Source)
     """
     heads = _coins(scores - scores.min(axis=1, keepdims=True), scale, source)
     rank = source.below(heads.sum(axis=1))
-    found: Codes = np.argmax(np.cumsum(heads, axis=1) > rank[:, np.newaxis], axis=1).astype(np.int64)
+    found: Integers = np.argmax(np.cumsum(heads, axis=1) > rank[:, np.newaxis], axis=1).astype(np.int64)
     return found
 
 
-def exponential_places(scores: NDArray[np.int64], scale: Fraction, source: Source) -> Codes:
+def exponential_places(scores: NDArray[np.int64], scale: Fraction, source: Source) -> Integers:
     """The place of one score in each row, with probability exactly proportional to exp(-score / scale).
 
     A uniform candidate is kept with probability exp(-(score - lowest) / scale), otherwise another is drawn.
@@ -234,7 +236,7 @@ def exponential_places(scores: NDArray[np.int64], scale: Fraction, source: Sourc
     return chosen
 
 
-_RULES: dict[str, Callable[[NDArray[np.int64], Fraction, Source], Codes]] = {
+_RULES: dict[str, Callable[[NDArray[np.int64], Fraction, Source], Integers]] = {
     "permute-and-flip": permute_and_flip,
     "exponential": exponential_places,
 }

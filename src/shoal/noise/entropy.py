@@ -24,7 +24,7 @@ from shoal.errors import OptionError
 
 Shape = int | tuple[int, ...]
 Picked = TypeVar("Picked", NDArray[np.uint64], NDArray[np.int64])
-Integers = int | np.integer[Any] | NDArray[np.integer[Any]] | Sequence[int]
+IntegersLike = int | np.integer[Any] | NDArray[np.integer[Any]] | Sequence[int]
 
 # A rational coin is decided digit by digit; numerator << digit bits must stay below 2^64.
 LARGEST_DENOMINATOR = 1 << 56
@@ -71,7 +71,7 @@ class Source(ABC):
             return np.unpackbits(little.view(np.uint8), count=n, bitorder="little")
         return little.view(f"<u{bits // 8}")[:n]
 
-    def below(self, bound: Integers, size: Shape | None = None) -> NDArray[np.int64]:
+    def below(self, bound: IntegersLike, size: Shape | None = None) -> NDArray[np.int64]:
         """Exactly uniform integers in [0, bound), without modulo bias.
 
         Args:
@@ -104,7 +104,7 @@ class Source(ABC):
         return drawn.reshape(shape)
 
     def bernoulli(
-        self, numerator: Integers, denominator: Integers, size: Shape | None = None
+        self, numerator: IntegersLike, denominator: IntegersLike, size: Shape | None = None
     ) -> NDArray[np.bool_]:
         """Coin flips that are True with probability exactly numerator / denominator.
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.noise.entropy import LARGEST_DENOMINATOR, Integers, Source, pick
+from shoal.noise.entropy import LARGEST_DENOMINATOR, IntegersLike, Source, pick
 
 _ONE = np.asarray(1, dtype=np.uint64)
 # for a number of bits: whole numbers below and above 2^something times every cumulative weight
@@ -32,7 +32,7 @@ _NEXT_BITS = 64
 WORD = 64
 
 
-def bernoulli_exp(numerator: Integers, denominator: Integers, source: Source) -> NDArray[np.bool_]:
+def bernoulli_exp(numerator: IntegersLike, denominator: IntegersLike, source: Source) -> NDArray[np.bool_]:
     """True with probability exactly exp(-numerator / denominator), for any ratio of at least 0.
 
     Args:

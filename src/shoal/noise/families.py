@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError, closest
@@ -20,12 +19,12 @@ from shoal.noise.entropy import Source
 from shoal.noise.laplace import discrete_laplace
 from shoal.noise.scale import round_up_scale
 from shoal.noise.staircase import LatticeStaircase, check_staircase, discrete_staircase
+from shoal.numbers import Integers
 from shoal.origin import Outside
 
-Draws = NDArray[np.int64]
-Draw = Callable[[tuple[int, ...], Fraction, int, str, Source], Draws]
-DrawNumbers = Callable[[int, Fraction, tuple[int, ...], str, Source], Draws]
-DrawColumns = Callable[[tuple[int, ...], tuple[Fraction, ...], int, Source], Draws]
+Draw = Callable[[tuple[int, ...], Fraction, int, str, Source], Integers]
+DrawNumbers = Callable[[int, Fraction, tuple[int, ...], str, Source], Integers]
+DrawColumns = Callable[[tuple[int, ...], tuple[Fraction, ...], int, Source], Integers]
 
 
 @internal()
@@ -64,7 +63,7 @@ class NoiseFamily:
 
     def columns(
         self, steps: tuple[int, ...], shares: tuple[Fraction, ...], n: int, optimise: str, source: Source
-    ) -> Draws:
+    ) -> Integers:
         """Noise for n clusters, one column for each sensitivity and its own ε."""
         if self.draw_columns is not None:
             return self.draw_columns(steps, shares, n, source)
@@ -76,25 +75,27 @@ class NoiseFamily:
 
     def numbers(
         self, steps: int, share: Fraction, shape: tuple[int, ...], optimise: str, source: Source
-    ) -> Draws:
+    ) -> Integers:
         """Noise for an array of numbers, each of which moves by at most so many steps and costs `share`."""
         if self.draw_numbers is not None:
             return self.draw_numbers(steps, share, shape, optimise, source)
         return self.draw((steps,), share, math.prod(shape), optimise, source).reshape(shape)
 
 
-def _laplace(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Draws:
+def _laplace(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Integers:
     return discrete_laplace(laplace_scale(sum(steps), epsilon), (n, len(steps)), source)
 
 
-def _laplace_columns(steps: tuple[int, ...], shares: tuple[Fraction, ...], n: int, source: Source) -> Draws:
+def _laplace_columns(
+    steps: tuple[int, ...], shares: tuple[Fraction, ...], n: int, source: Source
+) -> Integers:
     scales = [laplace_scale(width, share) for width, share in zip(steps, shares, strict=True)]
     return discrete_laplace(scales, (n, len(steps)), source)
 
 
 def _laplace_numbers(
     steps: int, share: Fraction, shape: tuple[int, ...], optimise: str, source: Source
-) -> Draws:
+) -> Integers:
     return discrete_laplace(laplace_scale(steps, share), shape, source)
 
 
@@ -107,18 +108,18 @@ def _check_laplace(steps: tuple[int, ...], epsilon: Fraction) -> None:
     laplace_scale(sum(steps), epsilon)
 
 
-def _staircase(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Draws:
+def _staircase(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Integers:
     (width,) = steps
     return discrete_staircase(width, epsilon, (n, 1), source, optimise=optimise)
 
 
 def _staircase_numbers(
     steps: int, share: Fraction, shape: tuple[int, ...], optimise: str, source: Source
-) -> Draws:
+) -> Integers:
     return discrete_staircase(steps, share, shape, source, optimise=optimise)
 
 
-def _box(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Draws:
+def _box(steps: tuple[int, ...], epsilon: Fraction, n: int, optimise: str, source: Source) -> Integers:
     return discrete_box(steps, epsilon, n, source, optimise=optimise)
 
 

@@ -40,8 +40,6 @@ from shoal.partition.multivariate import prepares_kernels as prepares_kernels
 from shoal.partition.multivariate import vmdav as vmdav
 from shoal.partition.row_patterns import MISSING as MISSING
 from shoal.partition.row_patterns import Coded as Coded
-from shoal.partition.row_patterns import Codes as Codes
-from shoal.partition.row_patterns import Floats as Floats
 from shoal.partition.row_patterns import Patterns as Patterns
 from shoal.partition.row_patterns import coded as coded
 from shoal.partition.row_patterns import patterns as patterns

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
+from shoal.numbers import Floats, Integers
 from shoal.partition._kernels_vector import cached
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Distances of one block stay in the first-level cache between being computed and being looked at.
 BLOCK = 512

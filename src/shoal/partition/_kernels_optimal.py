@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.numbers import Floats, Integers
 
 # As in `shoal.partition.optimal`.
 ROUGH = 2.0**-47

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from shoal.partition.row_patterns import MISSING, Codes, Floats
+from shoal.numbers import Floats, Integers
+from shoal.partition.row_patterns import MISSING
 
 
 @njit(cache=True, nogil=True)
 def people_who_fit(
-    codes: Codes, starts: Codes, members: Codes, weights: Floats, alpha: float
+    codes: Integers, starts: Integers, members: Integers, weights: Floats, alpha: float
 ) -> tuple[Floats, Floats]:
     """fk and Fk of each pattern in persons; `frequencies.as_wildcard` says what counts how much."""
     keys, size = codes.shape

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from shoal.display import internal
+from shoal.numbers import Floats, Integers
 from shoal.partition._kernels_brute import NO_INDEX, offer
 from shoal.partition._kernels_vector import (
     FAN,
@@ -30,8 +30,6 @@ from shoal.partition._kernels_vector import (
     near_bounds,
 )
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 # Rows looked at to choose the attribute a large node is split on.
 SAMPLE = 256
 # The shell is sorted down to runs of this many records.

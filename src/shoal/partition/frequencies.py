@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.numbers import Floats
 from shoal.partition.groups import row_groups
-from shoal.partition.row_patterns import MISSING, Floats, Patterns
+from shoal.partition.row_patterns import MISSING, Patterns
 
 Form = Literal["approximate", "exact"]
 

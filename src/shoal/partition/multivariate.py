@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
+from shoal.numbers import Floats, Integers
 from shoal.partition.base import Partition, as_matrix, check_k, rows_stood_for
 from shoal.partition.reference import Progress, cutters, mdav_numpy, pieces_sum, rounded, squared_distances
 
@@ -33,8 +34,6 @@ _NUMPY_SECONDS = 1.0
 _NUMPY_SECONDS_ONCE_COMPILED = 0.02
 # Beyond this many attributes boxes hardly ever exclude anything; below it the tree itself finds out.
 _TREE_ATTRIBUTES = 40
-Matrix = NDArray[np.float64]
-Codes = NDArray[np.int64]
 # Squared distances are whole multiples of a small unit; their sums stay below 2^60, so that the sum for a record that
 # is gone can be marked by something larger that still fits.
 _LARGEST_BITS = 60
@@ -139,9 +138,9 @@ class _Concepts:
     """
 
     tree: Taxonomy
-    known: dict[int, Matrix] = field(default_factory=dict)
+    known: dict[int, Floats] = field(default_factory=dict)
 
-    def squared_to(self, code: int) -> Matrix:
+    def squared_to(self, code: int) -> Floats:
         if code not in self.known:
             self.known[code] = (self.tree.distances_to(code) / (self.tree.width or 1.0)) ** 2
         return self.known[code]
@@ -149,7 +148,7 @@ class _Concepts:
 
 def mdav_mixed(
     numbers: ArrayLike | None,
-    codes: Sequence[Codes],
+    codes: Sequence[Integers],
     trees: Sequence[Taxonomy],
     k: int,
     progress: Callable[[int, int], None] | None = None,
@@ -206,7 +205,7 @@ class _RemainingMixed:
     """The records without a cluster yet, held together so that every pass is over contiguous numbers."""
 
     def __init__(
-        self, members: Codes, numbers: Matrix, codes: list[Codes], concepts: list[_Concepts]
+        self, members: Integers, numbers: Floats, codes: list[Integers], concepts: list[_Concepts]
     ) -> None:
         self.members, self.numbers, self.codes, self.concepts = members, numbers, codes, concepts
         self.counts = [
@@ -218,10 +217,10 @@ class _RemainingMixed:
     def size(self) -> int:
         return int(self.members.size)
 
-    def record(self, place: int) -> tuple[Matrix, list[int]]:
+    def record(self, place: int) -> tuple[Floats, list[int]]:
         return self.numbers[:, place].copy(), [int(column[place]) for column in self.codes]
 
-    def distances(self, numbers: Matrix, codes: list[int]) -> Matrix:
+    def distances(self, numbers: Floats, codes: list[int]) -> Floats:
         """Squared distances of all remaining records to one."""
         total = np.zeros(self.size)
         for column, value in zip(self.numbers, numbers, strict=True):
@@ -230,7 +229,7 @@ class _RemainingMixed:
             total += known.squared_to(code)[column]
         return total
 
-    def distances_to_average(self) -> Matrix:
+    def distances_to_average(self) -> Floats:
         middles = []
         for known, counts in zip(self.concepts, self.counts, strict=True):
             candidates = known.tree.candidates(generalise=False)
@@ -247,7 +246,7 @@ class _RemainingMixed:
         self.members, self.numbers = self.members[keep], self.numbers[:, keep]
 
 
-def _take(work: _RemainingMixed, distances: Matrix, k: int, labels: Codes, cluster: int) -> int:
+def _take(work: _RemainingMixed, distances: Floats, k: int, labels: Integers, cluster: int) -> int:
     """Give the k nearest records the next cluster; ties go to the lowest record."""
     # records stand in input order, so that a stable choice among the nearest is a choice by index
     bound = np.partition(distances, k - 1)[k - 1]

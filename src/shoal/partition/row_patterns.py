@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.io import Table
+from shoal.numbers import Floats, Integers
 from shoal.partition.groups import as_arrow, row_groups
 
-Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
 MISSING = -1
 
 
@@ -32,7 +31,7 @@ class Coded:
         levels: the different values in ascending order.
     """
 
-    codes: Codes
+    codes: Integers
     levels: tuple[Any, ...]
 
 
@@ -48,10 +47,10 @@ class People:
         members: the different persons of each pattern, pattern by pattern.
     """
 
-    units: Codes
+    units: Integers
     weights: Floats
-    starts: Codes
-    members: Codes
+    starts: Integers
+    members: Integers
 
 
 @internal()
@@ -67,9 +66,9 @@ class Patterns:
         people: who has which pattern, where persons are counted.
     """
 
-    codes: Codes
-    labels: Codes
-    counts: Codes
+    codes: Integers
+    labels: Integers
+    counts: Integers
     weights: Floats
     people: People | None = None
 
@@ -111,7 +110,9 @@ def coded(table: Table, name: str) -> Coded:
     return Coded(place[codes], tuple(encoded.dictionary.take(pa.array(order)).to_pylist()))
 
 
-def patterns(keys: Sequence[Codes], weights: Floats | None = None, units: Codes | None = None) -> Patterns:
+def patterns(
+    keys: Sequence[Integers], weights: Floats | None = None, units: Integers | None = None
+) -> Patterns:
     """The different combinations of some columns of codes.
 
     Args:
@@ -129,7 +130,7 @@ def patterns(keys: Sequence[Codes], weights: Floats | None = None, units: Codes 
     return Patterns(np.array([key[groups.first] for key in keys]), groups.labels, groups.sizes, total)
 
 
-def _of_people(codes: Codes, labels: Codes, weights: Floats | None, units: Codes) -> Patterns:
+def _of_people(codes: Integers, labels: Integers, weights: Floats | None, units: Integers) -> Patterns:
     own = np.full(int(units.max()) + 1, np.inf)
     np.minimum.at(own, units, 1.0 if weights is None else weights)
     pairs = row_groups([labels, units]).first

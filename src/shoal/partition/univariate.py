@@ -12,16 +12,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
 from shoal.noise import parse_epsilon
+from shoal.numbers import Floats, exact
 from shoal.partition.base import Partition, check_k, rows_stood_for, stable_order
 
 Real = TypeVar("Real", float, NDArray[np.float64])
 
 _SPLITTER = 134217729.0  # 2^27 + 1
-Floats = NDArray[np.float64]
 Number = str | int | float | Decimal | Fraction
 
 # Squares of such values, and of their quotient with ε, are still finite.

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 
-from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.noise import Source
+from shoal.numbers import exact
 from shoal.text import Message
 
 

@@ -22,10 +22,10 @@ from shoal.columns import (
     Recorded,
     unit_words,
 )
-from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.noise import epsilon_from
+from shoal.numbers import decimal_text
 from shoal.privacy import Adjacency
 from shoal.privacy.accountant import Plan
 from shoal.privacy.claims import MODELS, MethodTerms, Model, ModelFacts, Promise, StatementTerms

@@ -10,8 +10,8 @@ from functools import cache
 from typing import Any
 
 from shoal.columns import MOST_EPSILON, Declared, Recorded
-from shoal.decimals import exact
 from shoal.errors import InputError
+from shoal.numbers import exact
 from shoal.privacy import Adjacency
 from shoal.privacy.claims import MODELS, StatementTerms
 from shoal.privacy.verdict import DATA_DEPENDENT, Reason, too_much

@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns import Attribute, Lattice
-from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
 from shoal.noise import (
     LatticeStaircase,
@@ -28,6 +27,7 @@ from shoal.noise import (
     round_up_scale,
     single_laplace,
 )
+from shoal.numbers import decimal_text
 from shoal.privacy import Accountant
 from shoal.query.facts import MISSING, DatasetFacts, QueryTable
 from shoal.query.where import EDGE, Offer, Where, as_list, as_text, matching, place

@@ -13,8 +13,8 @@ from fractions import Fraction
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from shoal.decimals import decimal_text
 from shoal.errors import InputError, OptionError, ShoalError, needs_extra
+from shoal.numbers import decimal_text
 from shoal.text import Flag, Message, capital
 
 if TYPE_CHECKING:

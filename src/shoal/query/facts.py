@@ -28,13 +28,12 @@ from shoal.columns import (
     unit_words,
     without_guessed_type,
 )
-from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, closest
 from shoal.io import Table, check_doubts
+from shoal.numbers import Integers, decimal_text
 from shoal.privacy import Adjacency
 
-Whole = NDArray[np.int64]
 Neighbours = Literal["replace-one", "add-remove"]
 # the place of a missing value among positions and codes
 MISSING = -1
@@ -60,11 +59,11 @@ class RowOrder:
     """
 
     rows: NDArray[np.intp]
-    values: Whole
-    ranks: Whole | None = None
+    values: Integers
+    ranks: Integers | None = None
 
     @classmethod
-    def of(cls, positions: Whole, points: int = 0, mixed: NDArray[np.intp] | None = None) -> RowOrder:
+    def of(cls, positions: Integers, points: int = 0, mixed: NDArray[np.intp] | None = None) -> RowOrder:
         """The order of these positions.
 
         Args:
@@ -78,19 +77,19 @@ class RowOrder:
         ranks = np.searchsorted(values, np.arange(points + 1)).astype(np.int64) if points else None
         return cls(rows, values, ranks)
 
-    def upto(self, chosen: NDArray[np.bool_]) -> Whole:
+    def upto(self, chosen: NDArray[np.bool_]) -> Integers:
         """How many of the chosen rows with a value are among the first rows, for every number of rows: private."""
         counted = np.cumsum(chosen[self.rows] & (self.values >= 0), dtype=np.int64)
         return np.concatenate((np.zeros(1, dtype=np.int64), counted))
 
-    def rank(self, points: Whole) -> Whole:
+    def rank(self, points: Integers) -> Integers:
         """How many rows have a position below each of these public points: private.
 
         Looked up, or a search of as many steps as the number of rows has bits, the same for every point.
         """
         if self.ranks is not None:
             # an empty interval may begin behind the last point
-            found: Whole = self.ranks[np.minimum(points, self.ranks.size - 1)]
+            found: Integers = self.ranks[np.minimum(points, self.ranks.size - 1)]
             return found
         found = np.zeros(points.size, dtype=np.int64)
         for step in reversed([1 << bit for bit in range(self.values.size.bit_length())]):
@@ -99,13 +98,13 @@ class RowOrder:
             found += step * below
         return found
 
-    def between(self, chosen: NDArray[np.bool_], lows: Whole, highs: Whole) -> Whole:
+    def between(self, chosen: NDArray[np.bool_], lows: Integers, highs: Integers) -> Integers:
         """How many of the chosen rows lie in each interval, both ends included: private."""
         upto = self.upto(chosen)
-        found: Whole = upto[self.rank(highs + 1)] - upto[self.rank(lows)]
+        found: Integers = upto[self.rank(highs + 1)] - upto[self.rank(lows)]
         return found
 
-    def inside(self, lows: Whole, highs: Whole) -> NDArray[np.bool_]:
+    def inside(self, lows: Integers, highs: Integers) -> NDArray[np.bool_]:
         """Which rows lie in any of some intervals that have no position in common: private.
 
         However many intervals there are, every row is passed over once.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from shoal.columns import Attribute, Lattice
-from shoal.decimals import decimal_text
 from shoal.errors import OptionError
+from shoal.numbers import decimal_text
 from shoal.privacy import Accountant, Adjacency
 from shoal.query.answers import add_up, numeric_lattice, present_values
 from shoal.query.facts import MISSING, DatasetFacts, QueryTable

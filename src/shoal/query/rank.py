@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns import Attribute, Lattice, day_text, is_day
-from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.noise import exponential_choice
+from shoal.numbers import decimal_text
 from shoal.privacy import Accountant
 from shoal.query.answers import CONFIDENCE, Blur, error_of, numeric_lattice
 from shoal.query.facts import MISSING, DatasetFacts, QueryTable, RowOrder

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from shoal.decimals import decimal_text
 from shoal.errors import OptionError, closest
 from shoal.noise import LARGEST, Source, shown
 from shoal.noise import source as source_for
+from shoal.numbers import decimal_text
 from shoal.privacy import Reason
 from shoal.query.answers import cells_of, count, histogram, mean, total
 from shoal.query.facts import DatasetFacts, QueryTable

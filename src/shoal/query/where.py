@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns import Attribute, Lattice, day_number
-from shoal.decimals import What, exact
 from shoal.errors import OptionError, closest
 from shoal.noise import LARGEST_NUMERATOR, Source, parse_epsilon, shown
+from shoal.numbers import What, exact
 from shoal.privacy import Accountant, Adjacency
 from shoal.query.facts import MISSING, NOBODY, DatasetFacts, QueryTable
 from shoal.text import Message

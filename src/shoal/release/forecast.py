@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from shoal import display
 from shoal.columns import TAKEN_FROM_DATA, Attribute, Circumstances, Described, Schema, releasable
-from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
 from shoal.io import first_formula, read
 from shoal.mechanisms import DEFAULT_METHOD, Method, ShareNoise, configured
+from shoal.numbers import decimal_text
 from shoal.partition import check_k
 from shoal.privacy import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE, Plan
 from shoal.text import Message

@@ -25,9 +25,7 @@ from shoal.evaluation import (
     Cut,
     DomainParts,
     Evaluation,
-    Floats,
     Grouping,
-    Integers,
     Numbers,
     RiskFigures,
     Side,
@@ -43,6 +41,7 @@ from shoal.evaluation import (
     unmatched,
 )
 from shoal.io import ROW, Table, frozen
+from shoal.numbers import Floats, Integers
 from shoal.progress import Progress, silent
 from shoal.release.measure import evaluated
 from shoal.report import (

@@ -16,16 +16,15 @@ from shoal.columns import MISSING_VALUE, Attribute, Kind, day_text, labels_of, n
 from shoal.display import internal
 from shoal.evaluation import Distribution, Moments, correlations, excerpt
 from shoal.io import Table
+from shoal.numbers import Floats, Integers
 from shoal.partition import actual_k
 from shoal.report.findings import Subject
-
-Rows = NDArray[np.int64]
 
 # two-way tables of larger tables are counted on a sample
 MOST_ROWS = 100_000
 
 
-def sampled(n: int) -> Rows:
+def sampled(n: int) -> Integers:
     """The rows of a table that are looked at together: the same ones every time."""
     if n <= MOST_ROWS:
         return np.arange(n)
@@ -199,8 +198,6 @@ def source_of(table: Table) -> TableAnswers:
     return table.records if isinstance(table.records, CountedTable) else OfTable(table)
 
 
-Floats = NDArray[np.float64]
-
 BINS = 48
 MOST_LABELS = 20
 OTHER = "(other values)"
@@ -208,7 +205,6 @@ _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _POINTS = np.linspace(0.0, 1.0, 101)
 # places among the points of the quantiles that are put into words
 _NAMED = (5, 25, 50, 75, 95)
-Codes = NDArray[np.int64]
 
 # a matrix with more columns than this cannot be read
 MOST_COLUMNS = 24
@@ -536,7 +532,7 @@ class Axis:
     attribute: Attribute
     labels: tuple[str, ...]
     edges: Floats | None
-    codes: tuple[Codes, ...]
+    codes: tuple[Integers, ...]
 
     @property
     def size(self) -> int:
@@ -704,7 +700,7 @@ def _axis(subject: Subject, name: str, tables: Sequence[Table], samples: Sequenc
     return Axis(name, attribute, labels_in_order, None if labels_in_order else edges, codes)
 
 
-def _cells(values: Floats, edges: Floats) -> Codes:
+def _cells(values: Floats, edges: Floats) -> Integers:
     present = np.isfinite(values)
     found = np.searchsorted(edges, np.where(present, values, edges[0]), side="right") - 1
     return np.where(present, np.clip(found, 0, edges.size - 2), _LEFT_OUT).astype(np.int64)

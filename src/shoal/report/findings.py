@@ -27,7 +27,6 @@ from shoal.evaluation import (
     AttackReport,
     RiskFigures,
     RiskLine,
-    Rows,
     excerpt,
     linkage_line,
     released_rows,
@@ -36,6 +35,7 @@ from shoal.evaluation import (
 )
 from shoal.io import Table, parquet_files, read, read_columnwise, table_name
 from shoal.mechanisms import LOG, done_in, load_recipe, log_entries, recipe_text
+from shoal.numbers import Integers
 from shoal.privacy import PrivacyStatement
 from shoal.progress import Progress, silent
 from shoal.text import Message
@@ -337,7 +337,7 @@ def attacked(
     original: Table,
     released: Table,
     columns: Sequence[str],
-    released_rows: Callable[[Rows], Table] | None = None,
+    released_rows: Callable[[Integers], Table] | None = None,
     progress: Progress = silent,
     of: tuple[int, int] | None = None,
 ) -> Risks:

@@ -20,10 +20,10 @@ from shoal.columns import (
     common_range,
     day_text,
 )
-from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 from shoal.io import ColumnType
 from shoal.mechanisms import method_class, names
+from shoal.numbers import decimal_text
 from shoal.studio.guarantee import BY_NAME, Recipe, offered, typed
 from shoal.taxonomy import Taxonomy
 
@@ -191,7 +191,7 @@ def _missing(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribut
 
 
 def _step(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
-    from shoal.decimals import exact
+    from shoal.numbers import exact
 
     text = str(value).strip()
     step = exact(text, f"column '{attribute.name}': step") if text else None

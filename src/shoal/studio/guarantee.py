@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import Any
 
 from shoal.columns import Attribute, Schema, day_text
-from shoal.decimals import decimal_text
 from shoal.mechanisms import DEFAULT_METHOD, Method, Parameter, method_class, names
+from shoal.numbers import decimal_text
 from shoal.privacy import MODELS, Model
 
 # how a switch is written in a form
@@ -364,7 +364,7 @@ def typed(value: Any) -> str:
     """A value as a form shows it; the reverse of `value_of` for values that one field can hold."""
     from fractions import Fraction
 
-    from shoal.decimals import decimal_text
+    from shoal.numbers import decimal_text
 
     if isinstance(value, bool):
         return ON if value else OFF
@@ -377,7 +377,7 @@ def plain(value: Any) -> Any:
     """Fractions as decimal text, so that JSON can hold a schema and nothing is lost."""
     from fractions import Fraction
 
-    from shoal.decimals import decimal_text
+    from shoal.numbers import decimal_text
 
     if isinstance(value, Fraction):
         return decimal_text(value)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from shoal.decimals import decimal_text, exact
 from shoal.errors import OptionError
 from shoal.mechanisms import method_class
+from shoal.numbers import decimal_text, exact
 from shoal.privacy import MODELS
 from shoal.studio import runs
 from shoal.studio.runs import StudioRun

@@ -21,9 +21,9 @@ from shoal.columns import (
     read_declared,
     weight_words,
 )
-from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 from shoal.io import private_text
+from shoal.numbers import decimal_text
 from shoal.studio.edit import Draft, changed, range_words, short_problem, step_of
 from shoal.studio.guarantee import RAKED, Recipe, with_attribute
 from shoal.studio.session import Desk, named

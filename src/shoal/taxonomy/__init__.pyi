@@ -1,5 +1,4 @@
 from shoal.taxonomy.documents import check_xml as check_xml
-from shoal.taxonomy.marginality import Codes as Codes
 from shoal.taxonomy.marginality import histogram_blocks as histogram_blocks
 from shoal.taxonomy.marginality import marginality_sums as marginality_sums
 from shoal.taxonomy.marginality import nearest_and_farthest as nearest_and_farthest

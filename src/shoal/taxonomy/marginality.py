@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.display import internal
+from shoal.numbers import Integers
 
-Codes = NDArray[np.int64]
 Table = TypeVar("Table", NDArray[np.float64], NDArray[np.int64])
 
 # Counts held at a time, clusters · concepts · levels.
@@ -37,14 +37,14 @@ class TreeShape:
         parents: code of each concept's parent, smaller than its own; -1 for the root, which is concept 0.
     """
 
-    parents: Codes
+    parents: Integers
 
     @property
     def size(self) -> int:
         return int(self.parents.size)
 
     @cached_property
-    def depths(self) -> Codes:
+    def depths(self) -> Integers:
         """Number of steps up to the root."""
         found = [0] * self.size
         for code, parent in enumerate(self.parents[1:].tolist(), start=1):
@@ -56,7 +56,7 @@ class TreeShape:
         return int(self.depths.max()) + 1
 
     @cached_property
-    def ends(self) -> Codes:
+    def ends(self) -> Integers:
         """One past the last code of each concept's subtree."""
         ends = list(range(1, self.size + 1))
         parents = self.parents.tolist()
@@ -65,11 +65,11 @@ class TreeShape:
         return np.array(ends, dtype=np.int64)
 
     @cached_property
-    def leaves(self) -> Codes:
+    def leaves(self) -> Integers:
         return np.flatnonzero(self.ends == np.arange(1, self.size + 1))
 
     @cached_property
-    def by_depth(self) -> tuple[Codes, ...]:
+    def by_depth(self) -> tuple[Integers, ...]:
         """The codes of each level, ascending."""
         return tuple(np.flatnonzero(self.depths == depth) for depth in range(self.levels))
 
@@ -100,7 +100,7 @@ class TreeShape:
             powers[1 << power :] = power
         return powers
 
-    def common(self, a: Codes, b: Codes) -> Codes:
+    def common(self, a: Integers, b: Integers) -> Integers:
         """Number of common ancestors, a concept counting among its own, of pairs in two equally long arrays."""
         low, high = np.minimum(a, b), np.maximum(a, b)
         power = self._powers[high - low]
@@ -199,7 +199,7 @@ def _add_marginalities(
             sums[:, concepts] += parts[:, above, depth - ancestor]
 
 
-def nearest_and_farthest(shape: TreeShape, domain: Codes, table: Table) -> tuple[Table, Table]:
+def nearest_and_farthest(shape: TreeShape, domain: Integers, table: Table) -> tuple[Table, Table]:
     """For every concept the smallest and the largest entry of the table that a value of the domain gives it.
 
     Cost:
@@ -227,7 +227,7 @@ def nearest_and_farthest(shape: TreeShape, domain: Codes, table: Table) -> tuple
 
 
 def histogram_blocks(
-    shape: TreeShape, labels: Codes, codes: Codes, clusters: int, counts: Codes | None = None
+    shape: TreeShape, labels: Integers, codes: Integers, clusters: int, counts: Integers | None = None
 ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
     """Counts per concept of one run of clusters after the other: which clusters, and entry (cluster, concept).
 

@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from shoal import display
 from shoal.display import displayed, internal
 from shoal.errors import InputError, MissingExtraError, OptionError, OutputError, closest, needs_extra
+from shoal.numbers import Integers
 from shoal.taxonomy.marginality import (
-    Codes,
     TreeShape,
     histogram_blocks,
     marginality_sums,
@@ -433,7 +433,7 @@ class Taxonomy:
         return TreeShape(np.array(self.parents, dtype=np.int64))
 
     @property
-    def depths(self) -> Codes:
+    def depths(self) -> Integers:
         """Steps from each concept up to the root."""
         return self.shape.depths
 
@@ -442,7 +442,7 @@ class Taxonomy:
         return self.shape.levels
 
     @property
-    def leaves(self) -> Codes:
+    def leaves(self) -> Integers:
         return self.shape.leaves
 
     @cached_property
@@ -498,7 +498,7 @@ class Taxonomy:
         concepts: bool = False,
         missing: int | None = None,
         listed_values: bool = False,
-    ) -> Codes:
+    ) -> Integers:
         """Codes of a column of labels; only its different values are looked up one by one.
 
         Args:
@@ -614,7 +614,7 @@ class Taxonomy:
 
     def centroids(
         self, labels: ArrayLike, codes: ArrayLike, clusters: int, *, generalise: bool = True
-    ) -> Codes:
+    ) -> Integers:
         """The least marginal concept of each cluster. No privacy by itself: see `categorical_centroids`.
 
         Args:
@@ -645,12 +645,12 @@ class Taxonomy:
         values = np.asarray(codes, dtype=np.int64)
         return int(self.centroids(np.zeros(values.size, np.int64), values, 1, generalise=generalise)[0])
 
-    def candidates(self, *, generalise: bool) -> Codes:
+    def candidates(self, *, generalise: bool) -> Integers:
         """Codes that can stand for a cluster: all concepts, or the values only."""
         return np.arange(self.size) if generalise else self._domain
 
     @cached_property
-    def _domain(self) -> Codes:
+    def _domain(self) -> Integers:
         return np.array(self.domain, dtype=np.int64)
 
     @staticmethod

@@ -24,11 +24,10 @@ from shoal.errors import InputError, ShoalError
 from shoal.evaluation import LearningSettings, evaluate, kept, learn
 from shoal.mechanisms import ClusterMethod, Clusters, cluster_sum_scale
 from shoal.noise import NOISES, Seeded
+from shoal.numbers import Floats
 from shoal.progress import silent
 from shoal.release import Preparation, Release, carry_out
 from shoal.text import Message
-
-Floats = NDArray[np.float64]
 
 # From this scale on the noise is taken as continuous: the relative error is 1/(12 b²), below 1e-7.
 _CONTINUOUS = 1024.0

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import ClaimError, InputError, OptionError, ShoalError, closest
 from shoal.evaluation import most, needs_rows, ranked_by
 from shoal.io import Table
 from shoal.mechanisms import Tuned, method_class, settled_text, together, tuned_settings
 from shoal.noise import parse_delta
+from shoal.numbers import decimal_text
 from shoal.partition import check_k
 from shoal.privacy import Model
 from shoal.release import Preparation, prepare, public_schema

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal import display
-from shoal.decimals import decimal_text
 from shoal.display import displayed
 from shoal.errors import OutputError
 from shoal.evaluation import needs_rows, plain, ranked_by
 from shoal.io import private_folder, private_text
 from shoal.mechanisms import Tuned, method_class
+from shoal.numbers import decimal_text
 from shoal.privacy import MODELS
 from shoal.text import Message
 from shoal.tuning.grid import Row, chance

@@ -6,7 +6,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from shoal.numbers import Floats
+
 # The rough distance sums products in another order: it is off by some 1e-15 of the coordinates, far less than this.
 ROUNDING = 1e-9
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-Codes = NDArray[np.int64]
+from shoal.numbers import Integers
 
 
 @njit(cache=True, nogil=True)
-def minimal_uniques(codes: Codes, levels: Codes, person: Codes) -> tuple[Codes, Codes]:
+def minimal_uniques(codes: Integers, levels: Integers, person: Integers) -> tuple[Integers, Integers]:
     """The pattern and the set of keys, one bit each, of every minimal sample unique.
 
     Sets of keys are visited in the order of their bits as numbers, so every subset of a set comes before it. A set is

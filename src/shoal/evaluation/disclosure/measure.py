@@ -25,7 +25,8 @@ from shoal.evaluation.disclosure.record_risk import (
 from shoal.evaluation.disclosure.result import TOLERATED, Risk, RiskFigures
 from shoal.evaluation.disclosure.suda import MOST_KEYS, Points, suda
 from shoal.io import Table, read
-from shoal.partition import RULES, Codes, Floats, Form, MissingRule, coded, patterns
+from shoal.numbers import Floats, Integers
+from shoal.partition import RULES, Form, MissingRule, coded, patterns
 from shoal.progress import Progress, silent
 
 # with more keys than this special uniques are searched only on request, with more than the smaller number only where
@@ -140,7 +141,7 @@ def _weights(table: Table, name: str) -> Floats:
     return weights
 
 
-def units_of(table: Table, name: str) -> Codes:
+def units_of(table: Table, name: str) -> Integers:
     """Whose record each one is: persons by number, from 0.
 
     Raises:
@@ -153,7 +154,7 @@ def units_of(table: Table, name: str) -> Codes:
     return column.codes
 
 
-def _households(table: Table, name: str) -> Codes:
+def _households(table: Table, name: str) -> Integers:
     """Households by number; who has none is one of their own."""
     column = coded(table, name)
     alone = column.codes < 0
@@ -193,8 +194,8 @@ def _check_options(
 
 def figures_of_sizes(
     keys: Sequence[str],
-    sizes: Codes,
-    groups: Codes,
+    sizes: Integers,
+    groups: Integers,
     diversity: Mapping[str, Mapping[str, float]],
     form: Form = "approximate",
     tolerated: float = TOLERATED,

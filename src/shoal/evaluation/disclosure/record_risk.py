@@ -26,11 +26,10 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.numbers import Floats, Integers
 from shoal.partition import (
     MISSING,
-    Codes,
     Counts,
-    Floats,
     Patterns,
     approximate,
     count_groups,
@@ -50,7 +49,7 @@ _ROUNDS, _CLOSE = 200, 1e-10
 FORMS: Mapping[str, Callable[[Floats, Floats], Floats]] = {"approximate": approximate, "exact": exact}
 
 
-def household_risks(risks: Floats, households: Codes, units: Codes | None = None) -> Floats:
+def household_risks(risks: Floats, households: Integers, units: Integers | None = None) -> Floats:
     """The chance that at least one member of a record's household is found: 1 - Π (1 - r).
 
     Args:
@@ -71,7 +70,7 @@ def household_risks(risks: Floats, households: Codes, units: Codes | None = None
     return np.asarray(-np.expm1(safe)[households])
 
 
-def risks_of_units(risks: Floats, units: Codes) -> Floats:
+def risks_of_units(risks: Floats, units: Integers) -> Floats:
     """The risk of each person: that of the record by which they are found most easily.
 
     >>> risks_of_units(np.array([0.5, 0.1, 0.2]), np.array([0, 0, 1])).tolist()
@@ -82,7 +81,7 @@ def risks_of_units(risks: Floats, units: Codes) -> Floats:
     return found
 
 
-def risk_threshold(risks: Floats, tolerated: float, counts: Codes | None = None) -> float | None:
+def risk_threshold(risks: Floats, tolerated: float, counts: Integers | None = None) -> float | None:
     """The risk above which records have to be protected for a global risk of less than `tolerated`.
 
     If the risks of all records above it were lowered to the threshold, their mean would be below what is tolerated.
@@ -119,7 +118,7 @@ def risk_threshold(risks: Floats, tolerated: float, counts: Codes | None = None)
     return float(descending[enough[0]]) if enough.size else 0.0
 
 
-def endangered(risks: Floats, counts: Codes | None = None) -> int:
+def endangered(risks: Floats, counts: Integers | None = None) -> int:
     """How many records have a risk above 0.1 that also stands out: above the median by 3 scaled deviations.
 
     >>> endangered(np.array([0.01] * 8 + [0.5])), endangered(np.array([0.5, 0.01]), np.array([1, 8]))
@@ -131,7 +130,7 @@ def endangered(risks: Floats, counts: Codes | None = None) -> int:
     return int(many[(risks > middle + 3.0 * spread) & (risks > HIGH_RISK)].sum())
 
 
-def _median(values: Floats, counts: Codes) -> float:
+def _median(values: Floats, counts: Integers) -> float:
     order = np.argsort(values, kind="stable")
     running = np.cumsum(counts[order])
     n = int(running[-1])
@@ -246,7 +245,7 @@ class Diversity:
     recursive: NDArray[np.int64]
 
 
-def diversity(labels: Codes, values: Codes, c: float = 2.0, units: Codes | None = None) -> Diversity:
+def diversity(labels: Integers, values: Integers, c: float = 2.0, units: Integers | None = None) -> Diversity:
     """Distinct, entropy and recursive (c, l)-diversity of each record's group.
 
     Args:
@@ -278,7 +277,7 @@ def diversity(labels: Codes, values: Codes, c: float = 2.0, units: Codes | None 
     return Diversity(found.distinct[labels], found.entropy[labels], found.recursive[labels])
 
 
-def _distinct(labels: Codes, values: Codes, units: Codes) -> NDArray[np.int64]:
+def _distinct(labels: Integers, values: Integers, units: Integers) -> NDArray[np.int64]:
     """For each group; persons without a value add none, and a group without any has one all the same."""
     known = values >= 0
     found = np.zeros(int(labels.max()) + 1, dtype=np.int64)
@@ -287,7 +286,7 @@ def _distinct(labels: Codes, values: Codes, units: Codes) -> NDArray[np.int64]:
     return np.maximum(found, 1)
 
 
-def by_group(group: Codes, value: Codes, count: Counts, groups: int, c: float = 2.0) -> Diversity:
+def by_group(group: Integers, value: Integers, count: Counts, groups: int, c: float = 2.0) -> Diversity:
     """The same for each group, from how often each value occurs in it.
 
     Args:
@@ -319,7 +318,7 @@ def by_group(group: Codes, value: Codes, count: Counts, groups: int, c: float = 
     )
 
 
-def _recursive(group: Codes, count: NDArray[Any], groups: int, c: float) -> NDArray[np.int64]:
+def _recursive(group: Integers, count: NDArray[Any], groups: int, c: float) -> NDArray[np.int64]:
     """The largest l of each group for which the commonest value is less than c times the l-th and rarer ones."""
     order = np.lexsort((-count, group))
     group, count = group[order], count[order]

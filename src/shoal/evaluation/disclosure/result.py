@@ -22,7 +22,8 @@ from shoal.evaluation.disclosure.record_risk import (
 )
 from shoal.evaluation.disclosure.suda import Suda
 from shoal.evaluation.result import plain
-from shoal.partition import Coded, Codes, Floats
+from shoal.numbers import Floats, Integers
+from shoal.partition import Coded
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ class Risk:
     tolerated: float
     levels: tuple[Coded, ...]
     unit: str | None = None
-    units: Codes | None = None
+    units: Integers | None = None
 
     @property
     def persons(self) -> int | None:

@@ -16,7 +16,8 @@ from typing import Literal
 import numpy as np
 
 from shoal.display import internal
-from shoal.partition import MISSING, Codes, Floats, Patterns
+from shoal.numbers import Floats, Integers
+from shoal.partition import MISSING, Patterns
 
 Points = Literal["original", "ihsn"]
 # sets of keys are bits of one word, and all of them may have to be visited
@@ -54,7 +55,7 @@ class Suda:
             100.0 * self.points.sum(axis=0) / total if total else np.zeros(self.points.shape[1])
         )
 
-    def level_contributions(self, codes: Codes, key: int, levels: int) -> Floats:
+    def level_contributions(self, codes: Integers, key: int, levels: int) -> Floats:
         """Share of a key's points that records with each of its levels have, in percent; they sum to 100."""
         # a record that misses the key has no points of it
         by_level = np.bincount(codes + 1, self.points[:, key], minlength=levels + 1)[1:]
@@ -86,7 +87,7 @@ def suda(found: Patterns, levels: Sequence[int], fraction: float = 0.01, points:
     return scored(found, owner, sets, fraction, points)
 
 
-def only_person(found: Patterns) -> Codes:
+def only_person(found: Patterns) -> Integers:
     """The one who has each pattern: a person, or a record where those are counted; -1 where several have it."""
     alone = found.counts == 1
     if found.people is None:
@@ -94,7 +95,7 @@ def only_person(found: Patterns) -> Codes:
     return np.where(alone, found.people.members[found.people.starts[:-1]], -1)
 
 
-def scored(found: Patterns, owner: Codes, sets: Codes, fraction: float, points: Points) -> Suda:
+def scored(found: Patterns, owner: Integers, sets: Integers, fraction: float, points: Points) -> Suda:
     """Scores from the minimal sample uniques: the pattern that each belongs to, and its keys as bits."""
     keys, size = found.codes.shape
     inside = (sets[:, None] >> np.arange(keys)) & 1
@@ -144,7 +145,7 @@ def dis_scores(scores: Floats, pairs: int, keys: int, fraction: float) -> Floats
     return np.where(special, 1.0 / (1.0 + others / (raised * total if special.any() else 1.0)), 0.0)
 
 
-def minimal_uniques_one_by_one(found: Patterns) -> tuple[Codes, Codes]:
+def minimal_uniques_one_by_one(found: Patterns) -> tuple[Integers, Integers]:
     """The slow reference of the kernel: every set of keys is tried on every pattern."""
     keys, size = found.codes.shape
     whose = only_person(found).tolist()

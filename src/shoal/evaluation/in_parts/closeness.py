@@ -27,7 +27,6 @@ from shoal.evaluation.in_parts.counts import (
     BatchReading,
     Grouping,
     Hash,
-    Integers,
     Side,
     Tally,
     added,
@@ -42,6 +41,7 @@ from shoal.evaluation.in_parts.counts import (
 from shoal.evaluation.in_parts.summaries import MOST_VALUES, ordered_keys
 from shoal.evaluation.measured import Closeness
 from shoal.io import Table
+from shoal.numbers import Integers
 from shoal.partition import EMD, GroupCounts, as_arrow, ratio_distances
 from shoal.progress import Progress
 

@@ -29,6 +29,7 @@ from shoal.engines import (
     unpacked,
 )
 from shoal.io import ROW, Conventions, Table, scratch
+from shoal.numbers import Integers
 from shoal.partition import ActualK, as_arrow
 from shoal.progress import Progress
 
@@ -107,8 +108,6 @@ class Side:
         return self.runner.collect(what, Over(self.reading.columns(names, self.runner.schema.names)), *stages)
 
 
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Counted = tuple[Integers, Integers]
 
 # what a blob is about; counts have their own number, from 0, labels theirs from LABELS, too many of them from OVER down

@@ -23,8 +23,6 @@ from shoal.evaluation.in_parts.counts import (
     Aggregates,
     BatchReading,
     Counted,
-    Floats,
-    Integers,
     Side,
     Tally,
     added,
@@ -35,6 +33,7 @@ from shoal.evaluation.in_parts.counts import (
 from shoal.evaluation.pair import numbers_of, texts_of
 from shoal.evaluation.utility import Distribution, DomainParts, Moments, Products
 from shoal.io import Table
+from shoal.numbers import Floats, Integers
 from shoal.progress import Progress
 
 if TYPE_CHECKING:

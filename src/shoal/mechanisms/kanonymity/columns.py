@@ -17,6 +17,7 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import lacks_persons
 from shoal.mechanisms.kanonymity.methods import GroupMethod
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.strata import Stratum, units_of
+from shoal.numbers import Floats
 from shoal.partition import (
     Partition,
     count_groups,
@@ -91,9 +92,6 @@ def place_in_tree(tree: Taxonomy) -> NDArray[np.float64]:
     return places
 
 
-Values = NDArray[np.float64]
-
-
 @dataclass(frozen=True, slots=True)
 class ColumnRole:
     """What a kind of column means to the family.
@@ -107,28 +105,28 @@ class ColumnRole:
         ordered: values next to each other are similar.
     """
 
-    values: Callable[[Described, str], tuple[Values, int]]
-    coordinates: Callable[[Described, str, Values, str], Values]
-    centre: Callable[[Described, str, Values, Partition, bool, Values | None], Values]
+    values: Callable[[Described, str], tuple[Floats, int]]
+    coordinates: Callable[[Described, str, Floats, str], Floats]
+    centre: Callable[[Described, str, Floats, Partition, bool, Floats | None], Floats]
     ordered: bool = True
 
 
-def _plain(described: Described, name: str) -> tuple[Values, int]:
+def _plain(described: Described, name: str) -> tuple[Floats, int]:
     """The column's own values inside its domain; only those that had to be clipped are changed."""
     clipped = described.positions(name)[1]
     lattice = described.lattices[name]
     return np.clip(described.original(name), float(lattice.lo), float(lattice.hi)), clipped
 
 
-def _codes(described: Described, name: str) -> tuple[Values, int]:
+def _codes(described: Described, name: str) -> tuple[Floats, int]:
     return described.codes(name).astype(np.float64), 0
 
 
-def _scaled(described: Described, name: str, values: Values, how: str) -> Values:
+def _scaled(described: Described, name: str, values: Floats, how: str) -> Floats:
     return normalise(values, how, [float(described.lattices[name].width)])
 
 
-def _semantic(described: Described, name: str, values: Values, how: str) -> Values:
+def _semantic(described: Described, name: str, values: Floats, how: str) -> Floats:
     tree = described.attribute(name).tree
     assert tree is not None
     return coordinates_of_values(tree, values.astype(np.int64))
@@ -137,11 +135,11 @@ def _semantic(described: Described, name: str, values: Values, how: str) -> Valu
 def _mean(
     described: Described,
     name: str,
-    values: Values,
+    values: Floats,
     partition: Partition,
     generalise: bool,
-    weights: Values | None,
-) -> Values:
+    weights: Floats | None,
+) -> Floats:
     if weights is None:
         return partition.centroids(values)
     totals = np.bincount(partition.labels, weights, minlength=len(partition))
@@ -156,11 +154,11 @@ def _mean(
 def _median(
     described: Described,
     name: str,
-    values: Values,
+    values: Floats,
     partition: Partition,
     generalise: bool,
-    weights: Values | None,
-) -> Values:
+    weights: Floats | None,
+) -> Floats:
     """The lower median: one of the values that are there."""
     order = np.lexsort((values, partition.labels))
     starts = np.cumsum(partition.sizes) - partition.sizes
@@ -176,11 +174,11 @@ def _median(
 def _least_marginal(
     described: Described,
     name: str,
-    values: Values,
+    values: Floats,
     partition: Partition,
     generalise: bool,
-    weights: Values | None,
-) -> Values:
+    weights: Floats | None,
+) -> Floats:
     # names have no middle between them that weights could move
     tree = described.attribute(name).tree
     assert tree is not None
@@ -211,11 +209,11 @@ class Columns:
     """
 
     described: Described
-    values: Mapping[str, Values]
+    values: Mapping[str, Floats]
     clipped: Mapping[str, int]
     normalise: str = "domain"
     generalise: bool = False
-    weights: Values | None = None
+    weights: Floats | None = None
     units: NDArray[np.int64] | None = None
 
     @property
@@ -234,11 +232,11 @@ class Columns:
     def kind(self, name: str) -> ColumnRole:
         return KINDS[self.described.attribute(name).kind_facts.middle]
 
-    def coordinates(self, name: str) -> Values:
+    def coordinates(self, name: str) -> Floats:
         """A column as points, shape (n, d), on a scale that all columns share."""
         return self.kind(name).coordinates(self.described, name, self.values[name], self.normalise)
 
-    def points(self, names: Sequence[str]) -> Values:
+    def points(self, names: Sequence[str]) -> Floats:
         """Several columns as points; one column of zeros where there are none, so that all records are alike."""
         if not names:
             return np.zeros((self.n, 1))
@@ -265,7 +263,7 @@ class Columns:
         trees = [tree for name in nominal if (tree := self.described.attribute(name).tree) is not None]
         return mdav_mixed(np.hstack(points) if points else None, codes, trees, k, progress)
 
-    def ranks(self, name: str) -> Values:
+    def ranks(self, name: str) -> Floats:
         """A column as numbers in an order where similar values are close: its own, or that of its taxonomy."""
         if self.kind(name).ordered:
             return self.values[name]
@@ -273,7 +271,7 @@ class Columns:
         assert tree is not None
         return place_in_tree(tree)[self.values[name].astype(np.int64)]
 
-    def centres(self, name: str, partition: Partition) -> Values:
+    def centres(self, name: str, partition: Partition) -> Floats:
         """The column with every value replaced by the middle of its cluster."""
         middle = self.kind(name).centre(
             self.described, name, self.values[name], partition, self.generalise, self.weights
@@ -281,7 +279,7 @@ class Columns:
         return np.asarray(middle[partition.labels])
 
 
-def _in_order(values: Values, order: NDArray[np.int64] | None) -> Values:
+def _in_order(values: Floats, order: NDArray[np.int64] | None) -> Floats:
     return values if order is None else values[order]
 
 
@@ -335,7 +333,7 @@ def refuse_masked_weight(method: Method, described: Described) -> None:
         )
 
 
-def survey_weights(described: Described) -> Values | None:
+def survey_weights(described: Described) -> Floats | None:
     """The survey weights of the records that take part, None without any.
 
     Raises:

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.display import internal
 from shoal.errors import InputError, OptionError
+from shoal.numbers import Integers
 from shoal.partition import (
     EMD,
     Partition,
@@ -25,8 +26,6 @@ from shoal.partition import (
     within,
 )
 
-Counts = NDArray[np.int64]
-
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,15 +37,15 @@ class Allotment:
         emphasis: the bucket that each group holds as much of as it may.
     """
 
-    counts: Counts
-    emphasis: Counts
+    counts: Integers
+    emphasis: Integers
 
     @property
-    def sizes(self) -> Counts:
+    def sizes(self) -> Integers:
         return np.asarray(self.counts.sum(axis=1))
 
 
-def allot(bucket_sizes: Counts, t: int, k: int) -> Allotment:
+def allot(bucket_sizes: Integers, t: int, k: int) -> Allotment:
     """As many groups as possible of at least k records, each within a factor t of the table in every bucket.
 
     Group i of k_i records takes n_ij records of bucket j, ⌈k_i p_j / t⌉ ≤ n_ij ≤ ⌊k_i p_j t⌋ with p_j the bucket's
@@ -82,7 +81,7 @@ def allot(bucket_sizes: Counts, t: int, k: int) -> Allotment:
     return Allotment(bucket_sizes[np.newaxis, :].copy(), np.array([int(np.argmax(bucket_sizes))]))
 
 
-def group_sizes(total: int, groups: int) -> Counts:
+def group_sizes(total: int, groups: int) -> Integers:
     """Sizes that differ by one at most.
 
     >>> group_sizes(11, 3).tolist()
@@ -92,14 +91,14 @@ def group_sizes(total: int, groups: int) -> Counts:
     return np.diff(ends)
 
 
-def bounds(sizes: Counts, bucket_sizes: Counts, t: int) -> tuple[Counts, Counts]:
+def bounds(sizes: Integers, bucket_sizes: Integers, t: int) -> tuple[Integers, Integers]:
     """Fewest and most records of each bucket (columns) in groups of these sizes (rows)."""
     total = int(bucket_sizes.sum())
     product = sizes[:, np.newaxis] * bucket_sizes[np.newaxis, :]
     return -(-product // (t * total)), np.minimum(product * t // total, sizes[:, np.newaxis])
 
 
-def _possible(bucket_sizes: Counts, t: int, groups: int) -> bool:
+def _possible(bucket_sizes: Integers, t: int, groups: int) -> bool:
     """Whether the bounds leave room for the row and column sums: quick to ask, and necessary."""
     smaller, larger = divmod(int(bucket_sizes.sum()), groups)
     sizes = np.array([smaller, smaller + 1]) if larger else np.array([smaller])
@@ -110,7 +109,7 @@ def _possible(bucket_sizes: Counts, t: int, groups: int) -> bool:
     return bool(rows and (taken <= bucket_sizes).all() and (room >= bucket_sizes).all())
 
 
-def _allotted(bucket_sizes: Counts, t: int, groups: int) -> Allotment | None:
+def _allotted(bucket_sizes: Integers, t: int, groups: int) -> Allotment | None:
     """The counts for this many groups, or None where there are none."""
     sizes = group_sizes(int(bucket_sizes.sum()), groups)
     emphasis = _emphasis(bucket_sizes, groups)
@@ -129,7 +128,7 @@ def _allotted(bucket_sizes: Counts, t: int, groups: int) -> Allotment | None:
     return Allotment(counts, emphasis)
 
 
-def _emphasis(bucket_sizes: Counts, groups: int) -> Counts:
+def _emphasis(bucket_sizes: Integers, groups: int) -> Integers:
     """Buckets in turn, each as often as its share asks for."""
     ends = np.cumsum(bucket_sizes) * groups
     middle = (2 * np.arange(groups, dtype=np.int64) + 1) * int(bucket_sizes.sum())
@@ -140,7 +139,9 @@ def _emphasis(bucket_sizes: Counts, groups: int) -> Counts:
     return in_order[np.lexsort((in_order, (2 * rank + 1) / often))].astype(np.int64)
 
 
-def _transport(rows: Counts, columns: Counts, low: Counts, high: Counts, emphasis: Counts) -> Counts | None:
+def _transport(
+    rows: Integers, columns: Integers, low: Integers, high: Integers, emphasis: Integers
+) -> Integers | None:
     """Whole numbers between the bounds with these row and column sums, most where a row has its emphasis."""
     from scipy.optimize import linprog
 
@@ -157,7 +158,7 @@ def _transport(rows: Counts, columns: Counts, low: Counts, high: Counts, emphasi
     )
     if solution.x is None or not solution.success:
         return None
-    found: Counts = np.rint(solution.x).astype(np.int64).reshape(r, c)
+    found: Integers = np.rint(solution.x).astype(np.int64).reshape(r, c)
     exact = (found.sum(axis=1) == rows).all() and (found.sum(axis=0) == columns).all()
     if not exact or (found < low).any() or (found > high).any():
         raise AssertionError(
@@ -166,7 +167,7 @@ def _transport(rows: Counts, columns: Counts, low: Counts, high: Counts, emphasi
     return found
 
 
-def _spread(totals: Counts, groups: int) -> Counts:
+def _spread(totals: Integers, groups: int) -> Integers:
     """The same totals over equal groups: every group gets the even share of a bucket, rounded down or up."""
     counts = np.tile(totals // groups, (groups, 1))
     # a bucket has fewer left over than there are groups, so dealt in turn none gets two of it
@@ -257,10 +258,7 @@ def _joined(
     return target
 
 
-Numbers = NDArray[np.int64]
-
-
-def lacks_persons(units: Numbers, k: int, *, even: bool) -> Lacking:
+def lacks_persons(units: Integers, k: int, *, even: bool) -> Lacking:
     """Which groups hold fewer than k persons; if `even`, in which one somebody has more than one row in k.
 
     A value that is swapped inside a group is a person's with the probability of that person's share of its rows. Where
@@ -275,10 +273,10 @@ def lacks_persons(units: Numbers, k: int, *, even: bool) -> Lacking:
     return lacking
 
 
-def lacks_values(coded: Sequence[Numbers], l: int, units: Numbers | None = None) -> Lacking:  # noqa: E741
+def lacks_values(coded: Sequence[Integers], l: int, units: Integers | None = None) -> Lacking:  # noqa: E741
     """Which groups have fewer than l different values of an attribute, each of another person where those count."""
 
-    def distinct(labels: Numbers, values: Numbers) -> Numbers:
+    def distinct(labels: Integers, values: Integers) -> Integers:
         if units is None:
             return distinct_values(count_groups(labels, values))
         return distinct_for_units(labels, values, units)
@@ -289,7 +287,9 @@ def lacks_values(coded: Sequence[Numbers], l: int, units: Numbers | None = None)
     return lacking
 
 
-def lacks_closeness(coded: Sequence[Numbers], t: float, ground: str, units: Numbers | None = None) -> Lacking:
+def lacks_closeness(
+    coded: Sequence[Integers], t: float, ground: str, units: Integers | None = None
+) -> Lacking:
     """Which groups are farther than t from the table in an attribute: in earth mover's distance, or in the ratio of
     shares for the ground `ratio`."""
     distances = ratio_distances if ground == "ratio" else EMD[ground]

@@ -49,11 +49,10 @@ from shoal.mechanisms.moments.statistics import Centred, MomentSummary, cluster_
 from shoal.mechanisms.partition_stage import Group, check_group, partition_group
 from shoal.mechanisms.strata import check_strata
 from shoal.noise import NOISES, Source, discrete_laplace
+from shoal.numbers import Floats, Integers
 from shoal.partition import Partition, check_k
 from shoal.privacy import Accountant, Plan, Spend
 from shoal.progress import Progress
-
-Whole = NDArray[np.int64]
 
 # The noise is about this many lattice steps wide, so that rounding to the lattice adds nothing that one could see.
 _WIDE = 1 << 20
@@ -187,7 +186,7 @@ def _masked_sums(
     account: Accountant,
     together: tuple[Fraction, Source] | None,
     method: CrossMoment,
-) -> Whole:
+) -> Integers:
     """Noisy sums, from which means follow: noise of scale W/ε on a sum is noise of scale W/(|C|·ε) on the mean."""
     exact = np.stack(centred.totals, axis=1)
     if budget is None:
@@ -207,7 +206,7 @@ def _masked_sums(
     return exact + _sum_noise(steps, spends, len(fixed.partition), method)
 
 
-def _sum_noise(steps: Sequence[int], spends: Sequence[Spend], clusters: int, method: CrossMoment) -> Whole:
+def _sum_noise(steps: Sequence[int], spends: Sequence[Spend], clusters: int, method: CrossMoment) -> Integers:
     """Noise of each column's own ε, in one draw."""
     taken = [spend.take() for spend in spends]
     shares = tuple(share for share, _ in taken)
@@ -249,7 +248,7 @@ def _entries(account: Accountant, purpose: str, part: Fraction, entries: int) ->
     return account.spend(purpose, part / entries, over="entries of clusters", touched=entries)
 
 
-def _noisy(steps: Whole, fine: int, spend: Spend, method: CrossMoment) -> Whole:
+def _noisy(steps: Integers, fine: int, spend: Spend, method: CrossMoment) -> Integers:
     """Whole numbers that one record moves by at most `fine` + 1 each, with noise that is paid for each."""
     family, best = NOISES[method.noise], method.optimise or "variance"
     share, source = spend.take()
@@ -294,9 +293,6 @@ def joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
         name: np.concatenate([part.get(name, np.full(part["size"].size, np.nan)) for part in parts])
         for name in names
     }
-
-
-Floats = NDArray[np.float64]
 
 
 @internal()

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.mechanisms.moments.statistics import MomentSummary, cluster_order
 from shoal.noise import Source
+from shoal.numbers import Floats, Integers
 from shoal.partition import Partition
 
 # Eigenvalues above this are zero up to rounding.
@@ -19,7 +20,7 @@ _MOST_ROUNDS = 60
 _LINE_SEARCH = 12
 
 
-def variance_caps(sizes: Whole) -> Floats:
+def variance_caps(sizes: Integers) -> Floats:
     """The largest unbiased variance that values in an interval of length 1 can have, for each cluster size.
 
     Half of the values sit at each end: |C|/(4·(|C|-1)) for an even number of them, (|C|+1)/(4·|C|) for an odd one.
@@ -30,7 +31,7 @@ def variance_caps(sizes: Whole) -> Floats:
     return np.where(sizes % 2 == 0, sizes / (4.0 * np.maximum(sizes - 1, 1)), (sizes + 1) / (4.0 * sizes))
 
 
-def skewness_caps(sizes: Whole) -> Floats:
+def skewness_caps(sizes: Integers) -> Floats:
     """The largest skewness that so many records can have: Fisher's third moment over the cube of the deviation is √|C|.
 
     Attained by one record apart from all others. In terms of moments with divisor |C| the bound is the well-known
@@ -168,9 +169,6 @@ def _unit_diagonal(values: Floats, vectors: Floats) -> Floats:
     return np.asarray((scaled + scaled.transpose(0, 2, 1)) / 2)
 
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-
 # A skew-normal variable has |skewness| below (4-π)/2 · (2/(π-2))^1.5 = 0.99527.
 LARGEST_SKEWNESS = 0.995
 # Ranks of one attribute whose rows are drawn from a stream of their own.
@@ -202,7 +200,7 @@ def standard_normal(count: int, source: Source) -> Floats:
     return np.asarray(ndtri(uniform))
 
 
-def draw_rows(means: Floats, shape: ClusterShape, labels: Whole, source: Source) -> tuple[Floats, int]:
+def draw_rows(means: Floats, shape: ClusterShape, labels: Integers, source: Source) -> tuple[Floats, int]:
     """One row for every record, from the distribution of its cluster, and how many clusters needed a milder skewness.
 
     Without skewness rows are multivariate normal, with it multivariate skew-normal; means and variances are kept.
@@ -223,7 +221,7 @@ def draw_ranks(
     means: Floats,
     deviations: Floats,
     skewness: Floats | None,
-    sizes: Whole,
+    sizes: Integers,
     first: int,
     source: Source,
 ) -> Floats:
@@ -274,7 +272,7 @@ def skewness_parameter(skewness: Floats) -> Floats:
     return np.asarray(root / np.sqrt(1 + root**2) / _HALF_NORMAL_MEAN)
 
 
-def _skewed_apart(skewness: Floats, labels: Whole, source: Source) -> Floats:
+def _skewed_apart(skewness: Floats, labels: Integers, source: Source) -> Floats:
     """Independent skew-normal attributes of mean 0 and variance 1: δ|U| + √(1-δ²)·V, standardised."""
     delta = skewness_parameter(skewness)
     shape = (labels.size, skewness.shape[1])
@@ -289,7 +287,7 @@ def _skewed(delta: Floats, half: Floats, other: Floats) -> Floats:
 
 
 def _skewed_together(
-    correlation: Floats, skewness: Floats, labels: Whole, source: Source
+    correlation: Floats, skewness: Floats, labels: Integers, source: Source
 ) -> tuple[Floats, int]:
     """Skew-normal rows: normal ones with one more component, and the sign of that one on all of them.
 
@@ -318,7 +316,7 @@ def _standardised(drawn: Floats, delta: Floats) -> Floats:
     return np.asarray((drawn - centre) / np.sqrt(1 - centre**2))
 
 
-def _correlated(correlation: Floats | None, number: int, labels: Whole, source: Source) -> Floats:
+def _correlated(correlation: Floats | None, number: int, labels: Integers, source: Source) -> Floats:
     """Normal rows of mean 0 with the correlation matrix of their cluster."""
     normal = standard_normal(labels.size * number, source).reshape(labels.size, number)
     if correlation is None:
@@ -366,7 +364,9 @@ class Possible:
     repairs: dict[str, int] = field(default_factory=dict)
 
 
-def make_possible(noisy: ClusterStatistics, sizes: Whole, summary: MomentSummary, *, clip: bool) -> Possible:
+def make_possible(
+    noisy: ClusterStatistics, sizes: Integers, summary: MomentSummary, *, clip: bool
+) -> Possible:
     """Means into the domain, variances between 0 and the largest possible one, correlations to the nearest valid ones.
 
     Variances are kept as they are when correlations are repaired. Matrices put together from noisy eigenvalues are

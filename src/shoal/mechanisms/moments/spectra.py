@@ -33,6 +33,7 @@ from shoal.noise import (
     discrete_laplace,
     round_up_scale,
 )
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Plan, Spend, split_budget
 from shoal.text import Message
 
@@ -255,9 +256,6 @@ def _weights(method: CrossMoment, summary: MomentSummary) -> tuple[Fraction, ...
     return method.weights
 
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-
 # Noise may be this many lattice steps wide, half of what the sampler takes.
 _WIDEST = LARGEST_NUMERATOR >> 1
 # Spectra are floating-point numbers: a finer lattice would hold no more of them.
@@ -284,7 +282,7 @@ class Spectra:
     components: int
 
     @classmethod
-    def of(cls, exact: ClusterStatistics, sizes: Whole, summary: MomentSummary) -> Spectra:
+    def of(cls, exact: ClusterStatistics, sizes: Integers, summary: MomentSummary) -> Spectra:
         assert exact.covariances is not None
         covariance = SpectralBounds.of(Spectrum.of(exact.covariances), 1.0 / sizes)
         total = summary.attributes / sizes + covariance.total
@@ -306,7 +304,7 @@ class Spectra:
         """Public: no cluster has a larger `total`. A component moves by √2 at most, and a mean by 1/2."""
         return _most(self.components)
 
-    def sum_scales(self, widths: Sequence[int], sizes: Whole, epsilon: Fraction) -> NDArray[Any]:
+    def sum_scales(self, widths: Sequence[int], sizes: Integers, epsilon: Fraction) -> NDArray[Any]:
         """Noise scales of the sums of attributes of so many lattice steps, masked jointly with the spectra.
 
         A mean moves by 1/|C| and has noise of scale total/ε, enlarged by what rounding costs the spectra; `epsilon`
@@ -358,7 +356,7 @@ def mask_spectra(
     columns: Sequence[str],
     exact: ClusterStatistics,
     spectra: Spectra,
-    sizes: Whole,
+    sizes: Integers,
     budget: GroupBudget,
     account: Accountant,
     together: tuple[Fraction, Source] | None,

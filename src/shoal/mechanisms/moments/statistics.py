@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.numbers import Floats, Integers
 from shoal.partition import Partition
-
-Floats = NDArray[np.float64]
 
 # Eigenvalues and eigenvectors that numpy finds are exact for a matrix this close to the given one, in spectral norm.
 # Entries are at most 1/2 in size here, so this is a thousand times what a stable algorithm needs for 100 attributes.
@@ -165,14 +164,16 @@ class Centred:
         counts: how many records each entry stands for, where equal ones are one entry.
     """
 
-    columns: tuple[Whole, ...]
-    starts: Whole
-    sizes: Whole
-    totals: tuple[Whole, ...]
-    counts: Whole | None = None
+    columns: tuple[Integers, ...]
+    starts: Integers
+    sizes: Integers
+    totals: tuple[Integers, ...]
+    counts: Integers | None = None
 
     @classmethod
-    def of_runs(cls, labels: Whole, positions: Whole, counts: Whole, totals: Whole, sizes: Whole) -> Centred:
+    def of_runs(
+        cls, labels: Integers, positions: Integers, counts: Integers, totals: Integers, sizes: Integers
+    ) -> Centred:
         """One attribute, equal positions of a cluster as one entry with their number; labels ascend.
 
         >>> made = Centred.of_runs(*map(np.array, ([0, 0, 1], [4, 6, 9], [2, 1, 5], [14, 45], [3, 5])))
@@ -183,7 +184,7 @@ class Centred:
         return cls((positions - (totals // sizes)[labels],), starts, sizes, (totals,), counts)
 
     @classmethod
-    def of(cls, positions: Sequence[Whole], partition: Partition) -> Centred:
+    def of(cls, positions: Sequence[Integers], partition: Partition) -> Centred:
         order = cluster_order(partition.labels)
         starts = np.cumsum(partition.sizes) - partition.sizes
         columns, totals = [], []
@@ -206,7 +207,7 @@ class Centred:
         return _product_sums(factors, self.starts, self.sizes)
 
 
-def cluster_order(labels: Whole) -> NDArray[np.intp]:
+def cluster_order(labels: Integers) -> NDArray[np.intp]:
     """Records cluster by cluster, in input order inside each.
 
     >>> cluster_order(np.array([1, 0, 1, 0])).tolist()
@@ -217,7 +218,7 @@ def cluster_order(labels: Whole) -> NDArray[np.intp]:
     return np.argsort(short, kind="stable")
 
 
-def _product_sums(factors: Sequence[Whole], starts: Whole, sizes: Whole) -> Objects:
+def _product_sums(factors: Sequence[Integers], starts: Integers, sizes: Integers) -> Objects:
     """Every factor is cut into digits so short that a cluster of products of digits fits into a word."""
     room = _WORD - int(sizes.max()).bit_length()
     widths = [int(np.abs(factor).max()).bit_length() + 1 for factor in factors]
@@ -232,7 +233,7 @@ def _product_sums(factors: Sequence[Whole], starts: Whole, sizes: Whole) -> Obje
     return total
 
 
-def _digits(values: Whole, width: int, bits: int) -> list[Whole]:
+def _digits(values: Integers, width: int, bits: int) -> list[Integers]:
     """values = Σ digit · 2^(bits · place), the last digit signed; every digit is below 2^bits in size."""
     parts = []
     while width > bits:
@@ -331,9 +332,6 @@ class MomentSummary:
         return self.order > 0 and self.covariance == "all" and self.attributes > 1
 
 
-Whole = NDArray[np.int64]
-
-
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ratios:
@@ -347,7 +345,7 @@ class Ratios:
     above: Objects
     under: Objects
 
-    def rounded(self, times: Objects | int) -> Whole:
+    def rounded(self, times: Objects | int) -> Integers:
         """The nearest whole numbers to `times` the fractions, halves upwards."""
         doubled = 2 * self.under
         return np.asarray((2 * self.above * times + self.under) // doubled, dtype=np.int64)
@@ -387,17 +385,17 @@ def coskewness_ratios(centred: Centred, widths: Sequence[int], entries: Sequence
     return Ratios(np.stack(above, axis=1), np.stack(under, axis=1))
 
 
-def covariance_step(sizes: Whole, fineness: int) -> Floats:
+def covariance_step(sizes: Integers, fineness: int) -> Floats:
     """The lattice step of a cluster's covariances: the change one record can make, cut into `fineness` parts."""
     return np.asarray(1.0 / (sizes * float(fineness)), dtype=np.float64)
 
 
-def coskewness_step(sizes: Whole, fineness: int) -> Floats:
+def coskewness_step(sizes: Integers, fineness: int) -> Floats:
     """The same for coskewnesses."""
     return np.asarray(coskewness_factors(sizes) / (sizes * float(fineness)), dtype=np.float64)
 
 
-def covariance_steps(ratios: Ratios, sizes: Whole, fineness: int) -> Whole:
+def covariance_steps(ratios: Ratios, sizes: Integers, fineness: int) -> Integers:
     """Covariances as numbers of steps.
 
     Guarantee:
@@ -409,7 +407,7 @@ def covariance_steps(ratios: Ratios, sizes: Whole, fineness: int) -> Whole:
     return ratios.rounded((sizes.astype(object) * fineness)[:, np.newaxis])
 
 
-def coskewness_steps(ratios: Ratios, sizes: Whole, fineness: int) -> Whole:
+def coskewness_steps(ratios: Ratios, sizes: Integers, fineness: int) -> Integers:
     """Coskewnesses as numbers of steps.
 
     Guarantee:

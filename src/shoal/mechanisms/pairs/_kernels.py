@@ -12,8 +12,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.numbers import Floats, Integers
+
 Codes = NDArray[np.uint8]
 
 _STEP = np.uint64(0x9E3779B97F4A7C15)

@@ -10,7 +10,6 @@ from functools import cache
 from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.noise import (
     block_noise,
@@ -20,10 +19,8 @@ from shoal.noise import (
     elliptope_noise,
     round_up_scale,
 )
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Spend
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Shares are rounded down to this many parts of the budget, and the first takes the rest, so that they add up to it.
 _PARTS = 1 << 40

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.pairs.budget import AttributeFacts
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from shoal.numbers import Floats, Integers
 
 # An exponential density this steep over its interval is a point for all purposes.
 _STEEPEST = 500.0

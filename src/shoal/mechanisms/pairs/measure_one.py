@@ -23,6 +23,7 @@ from shoal.mechanisms.pairs.budget import (
 from shoal.mechanisms.pairs.marginal import Fine, Marginal, constant, flags_of, points, slopes_for
 from shoal.mechanisms.tree.intervals import draw_edges, ends_of, nearest_counts, steadied
 from shoal.mechanisms.tree.mechanism import halved
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant
 from shoal.taxonomy import Taxonomy
 
@@ -297,9 +298,6 @@ class Histogram:
         running = np.concatenate(([0], np.cumsum(self.counts)))
         return np.diff(running[places])
 
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # A cut drawn near the median leaves about half on either side, but for ties: this is how often and how far.
 _TIED, _NEAR = 0.2, 0.02

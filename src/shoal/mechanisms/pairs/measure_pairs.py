@@ -17,10 +17,8 @@ from shoal.mechanisms.pairs._kernels import exchange
 from shoal.mechanisms.pairs.budget import OF_THREE, OF_TWO, ContrastGroup, Currency, MeasurementShape
 from shoal.mechanisms.pairs.marginal import ABSENT, Marginal
 from shoal.noise import Source, exponential_choice
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # What it gets of the budget of pairs, where a column is heavy.
 SHARE = Fraction(1, 5)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
@@ -53,6 +53,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
 from shoal.mechanisms.pairs.model import MeasuredMarginals, PairsModel, counted, measure_pairs
 from shoal.mechanisms.pairs.sample import block_sizes, draw_pair_values, fitted, with_triples
 from shoal.noise import Source
+from shoal.numbers import Integers
 from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress, silent
 from shoal.text import Message
@@ -308,8 +309,6 @@ def _part(group: ContrastGroup) -> float:
 def _bounded(noise: float) -> float:
     return noise * _AT_WORST / math.hypot(noise, _AT_WORST)
 
-
-Integers = NDArray[np.int64]
 
 # More noise on the number of rows than this, and a table could come out that fills the memory.
 _MOST_ROWS_NOISE = 100_000

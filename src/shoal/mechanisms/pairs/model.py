@@ -31,6 +31,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
     measure_tails,
     sign_products,
 )
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant
 from shoal.text import Message
 
@@ -327,10 +328,6 @@ def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float |
         spread = _STRENGTHS * typical + least
         score -= _PSEUDO * 0.5 * (np.log(spread) + (usual * typical + least) / spread)
     return float(_STRENGTHS[int(np.argmax(score))])
-
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,9 +26,9 @@ from shoal.mechanisms.pairs.measure_pairs import (
 from shoal.mechanisms.pairs.model import MeasuredMarginals, PairsModel, RecordSums
 from shoal.mechanisms.tree.intervals import whole_counts
 from shoal.noise import Source
+from shoal.numbers import Floats
 from shoal.privacy import Accountant
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.uint8]
 Pair = tuple[int, int]
 

@@ -14,9 +14,8 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix
 
 from shoal.display import internal
-from shoal.mechanisms.suppression.keys import Integers, Keys
-
-Floats = NDArray[np.float64]
+from shoal.mechanisms.suppression.keys import Keys
+from shoal.numbers import Floats, Integers
 
 # programs of this size are solved to the end, or nearly so
 FEW_PAIRS = 2_500

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-
-Integers = NDArray[np.int64]
+from shoal.numbers import Integers
 
 # so many sets of blanked columns are tried at most, small ones first
 MOST_MASKS = 1023

@@ -33,10 +33,11 @@ from shoal.mechanisms.strata import (
     strata_of,
     strata_terms,
 )
-from shoal.mechanisms.suppression.keys import Integers, Keys
+from shoal.mechanisms.suppression.keys import Keys
 from shoal.mechanisms.suppression.method import Suppress
 from shoal.mechanisms.suppression.search import fewest, lower_bound
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
+from shoal.numbers import Integers
 from shoal.partition import coded, places, row_groups, units_of_groups
 from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.mechanisms.suppression import bound as programs
 from shoal.mechanisms.suppression.bound import Program, best_masks, pairs_of, priced_bound
-from shoal.mechanisms.suppression.keys import Integers, Keys
+from shoal.mechanisms.suppression.keys import Keys
+from shoal.numbers import Integers
 
 _ROUNDS = 8
 # rows times masks that other groups are looked for: there is little to find after the first choice

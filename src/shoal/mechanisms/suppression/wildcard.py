@@ -16,11 +16,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from shoal.display import internal
+from shoal.numbers import Floats, Integers
 from shoal.partition import approximate, as_wildcard, patterns, places
 
-Integers = NDArray[np.int64]
 Codes = NDArray[np.int32]
-Floats = NDArray[np.float64]
 
 _SLACK = 1e-9
 # how often the frequencies are counted anew to give cells back

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.mechanisms.tree.layout import Layout, Purse, noisy
 from shoal.noise import Source, exponential_choice
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Spend
 
 
@@ -207,9 +208,6 @@ def draw_edges(
         edges = refined
     return edges
 
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 # Squares are measured in this many parts of the largest possible one, so that their sums fit into 64 bits.
 _SQUARE_PARTS = 1 << 20

@@ -14,8 +14,6 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.base import Rebuilt, gap_terms
 from shoal.mechanisms.tree.intervals import (
-    Floats,
-    Integers,
     Intervals,
     Level,
     codes_of,
@@ -49,6 +47,7 @@ from shoal.mechanisms.tree.sample import (
     sort_into,
 )
 from shoal.noise import Source
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress
 from shoal.text import Message

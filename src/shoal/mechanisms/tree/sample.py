@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.mechanisms.tree.intervals import Intervals
 from shoal.noise import Source
+from shoal.numbers import Floats, Integers
 from shoal.taxonomy import Taxonomy
 
 
@@ -114,9 +115,6 @@ def _left_shares(counts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
         found.append(np.divide(below[::2], above, out=np.full(above.size, 0.5), where=above > 1e-9))
     return np.concatenate([*found, np.full(counts[-1].size, 0.5)])
 
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 REBUILDS = ("uniform", "centroid", "normal")
 # Rows that are drawn together; a larger leaf is drawn as several even samples of its rows.

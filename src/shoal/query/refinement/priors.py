@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns import Lattice
-from shoal.decimals import exact
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.numbers import exact
 from shoal.text import Message
 
 # a query sorts all answers by their distance from the truth, so there must not be too many of them

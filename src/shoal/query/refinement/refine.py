@@ -21,16 +21,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shoal.decimals import decimal_text
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise import Source, enclose_exp
+from shoal.numbers import Bools, decimal_text
 from shoal.query.refinement.priors import Grid, Prior, Support
 
 _BITS = 80
 # from here on the factors stop growing: smaller factors are always allowed, and these are beyond any use
 _LARGEST_EXPONENT = 40
-Mask = NDArray[np.bool_]
 Distance = Callable[[Support, int], NDArray[Any]]
 
 
@@ -218,7 +217,7 @@ def refine(
     raised = factors.mass_up * total
     least = -(-raised.numerator // raised.denominator)
 
-    def within(mask: Mask) -> int:
+    def within(mask: Bools) -> int:
         return int(np.multiply(prior.weights, mask).sum())
 
     border = _first(keys, lambda key: within(keys <= key) >= least)
@@ -249,7 +248,7 @@ def _moved(
     nearest = keys == np.maximum(keys, (prior.weights == 0) * np.iinfo(np.int64).max).min()
     weights = [np.multiply(prior.weights, (groups == number) & ~nearest) for number in range(3)]
 
-    def chance(mask: Mask) -> int:
+    def chance(mask: Bools) -> int:
         """The probability of these answers but the nearest; the middle group is at one distance, so all or none."""
         inner, middle, outer = (int(np.multiply(one, mask).sum()) for one in weights)
         return rates[0] * inner + chances[1] * (middle > 0) + rates[2] * outer

@@ -37,7 +37,6 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Generic, TypeVar
 
-from shoal.decimals import decimal_text
 from shoal.errors import OptionError, ShoalError
 from shoal.ledger import (
     Charge,
@@ -54,6 +53,7 @@ from shoal.ledger import (
     rounded_up,
 )
 from shoal.noise import shown
+from shoal.numbers import decimal_text
 from shoal.query.price import charge as price
 from shoal.query.price import effort, protocol_1_total
 from shoal.query.server.folder import Served

@@ -67,6 +67,7 @@ from shoal.mechanisms import (
 )
 from shoal.mechanisms import TreeModel as TreeModel
 from shoal.noise import NOISES, Source, categorical_centroids
+from shoal.numbers import Floats, Integers
 from shoal.partition import Partition, group_sizes, optimal
 from shoal.privacy import Accountant
 from shoal.release.in_parts.ranks import (
@@ -391,9 +392,6 @@ def moment_rows(
 
 
 __all__ = ["Made", "Work", "by_moments", "by_pairs", "by_rank", "by_record", "by_swap", "by_tree"]
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def by_record(work: Work) -> Made:

@@ -13,6 +13,7 @@ from shoal.columns import Described
 from shoal.display import internal
 from shoal.engines import Blob, Reading, batch_of, packed, scattered
 from shoal.mechanisms import CALIBRATIONS, Histogram
+from shoal.numbers import Floats, Integers
 from shoal.partition import Partition, stable_order
 from shoal.release.in_parts.tasks import Route, given_values
 from shoal.release.in_parts.work import RUN
@@ -20,9 +21,6 @@ from shoal.release.in_parts.work import RUN
 if TYPE_CHECKING:
     import pyarrow as pa
 
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 # Records of a range, about, and of a position that is cut by its rows.
 RANGE = 1 << 20

@@ -15,6 +15,7 @@ from shoal.display import internal
 from shoal.engines import Blob, Reading, batch_of, by_bucket, packed, scattered
 from shoal.mechanisms import Method
 from shoal.noise import Source
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Parallel, Plan
 from shoal.progress import silent
 
@@ -84,9 +85,6 @@ class Permutation:
                 low ^= table[high]
         return (high.astype(np.int64) << self.low_bits) | low.astype(np.int64)
 
-
-Integers = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 # Released rows in a bucket: one file, or one row group.
 OUT = 1 << 19

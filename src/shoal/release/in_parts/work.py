@@ -8,19 +8,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.columns import Described
 from shoal.display import internal
 from shoal.engines import Elsewhere, Over, Runner, TaskStage, blobs_in, check_positions, unpacked
 from shoal.mechanisms import Histogram
 from shoal.noise import Source, fresh_key
+from shoal.numbers import Integers
 from shoal.progress import Progress
 from shoal.release.in_parts.tasks import Outgoing, Permutation, counted, heavy_rows, summed
 from shoal.release.protection import Preparation
 from shoal.text import Message
-
-Integers = NDArray[np.int64]
 
 # rows of a run in which heavy positions are counted
 RUN = 1 << 20

@@ -1,14 +1,36 @@
-"""Decimal numbers, exactly: a number or its text comes in, the fraction that it means leaves, and back."""
+"""Exact decimal numbers, and the names of arrays of numbers."""
 
 from __future__ import annotations
 
 import sys
 from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from shoal.errors import OptionError
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+    Bools = NDArray[np.bool_]
+
+_ARRAYS = {"Floats": "float64", "Integers": "int64", "Bools": "bool_"}
+
+
+def __getattr__(name: str) -> Any:
+    # the command line reads numbers without loading numpy
+    if name not in _ARRAYS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import numpy as np
+    from numpy.typing import NDArray
+
+    element: Any = getattr(np, _ARRAYS[name])
+    return NDArray[element]
+
 
 # Bounds, widths and steps, and ratios of any two of them, must be ordinary float64 numbers.
 _LARGEST_EXPONENT = 150
