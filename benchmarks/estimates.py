@@ -31,7 +31,7 @@ from shoal.release.estimate import estimate, estimate_in_parts
 from shoal.release.in_parts.run import carry_out_on_engine
 from shoal.release.protection import Preparation, carry_out, prepare
 from shoal.release.publication import Delivery, opened
-from shoal.release.reports import Look
+from shoal.release.reports import ReleaseReview
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
 
@@ -154,7 +154,7 @@ def measure_in_parts(method: str, settings: dict[str, Any], rows: int) -> dict[s
         started = time.process_time()
         expected = estimate_in_parts(of, source.runner)
         probing = time.process_time() - started
-        look = Look(source.runner, False, False, silent)
+        look = ReleaseReview(source.runner, False, False, silent)
         started = time.process_time()
         carry_out_on_engine(of, source.runner, Path(folder) / "out", None, silent, look)
         return {

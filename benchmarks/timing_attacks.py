@@ -41,7 +41,7 @@ from shoal.noise import source
 from shoal.numbers import exact
 from shoal.query import protocols, rank
 from shoal.query.facts import QueryTable, RowOrder, prepare
-from shoal.query.price import effort
+from shoal.query.price import computing_cost
 from shoal.query.refinement import Factors, Prior, Refined, refine
 from shoal.query.refinement.refine import _keys
 from shoal.query.server.answers import Departure, Schedule, WorkQueue
@@ -404,7 +404,7 @@ def timed(query: Query, table: QueryTable) -> float:
 
 def allowed(query: Query, rows: int) -> dict[bool, float]:
     """The seconds that a question is given, by whether effort bounds all work."""
-    return {True: effort(query, rows), False: usual_effort(query, rows)}
+    return {True: computing_cost(query, rows), False: usual_effort(query, rows)}
 
 
 def trial(attack: Attack, inside: bool, questions: int, even: bool = True) -> list[Asked]:

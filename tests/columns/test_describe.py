@@ -144,13 +144,13 @@ def test_domain_from_the_data_is_exact_and_marked_private() -> None:
     )
     assert found.lattices["age"].hi == 120
     assert found.lattices["income"].hi == Fraction("90.75")
-    assert found.circumstances.private_domains == ("income",)
-    assert len(found.circumstances.data_dependent) == 3
+    assert found.provenance.private_domains == ("income",)
+    assert len(found.provenance.data_dependent) == 3
 
 
 def test_domain_from_the_data_that_nobody_needs_taints_nothing() -> None:
     found = described(columns=["age"], domains={"age": (0, 120)}, domain_from_data=2)
-    assert found.circumstances.data_dependent == ()
+    assert found.provenance.data_dependent == ()
 
 
 def test_sums_that_would_not_fit_are_refused_before_any_is_made() -> None:
@@ -172,8 +172,8 @@ def unit_schema(**facts: Any) -> Schema:
 
 
 def test_repeated_units_are_noticed() -> None:
-    assert described(schema=unit_schema()).circumstances.unit_repeats
-    declared = described(schema=unit_schema(max_rows=3)).circumstances
+    assert described(schema=unit_schema()).provenance.unit_repeats
+    declared = described(schema=unit_schema(max_rows=3)).provenance
     assert (declared.unit_repeats, declared.rows_per_unit) == (False, 3)
     with pytest.raises(InputError, match="somebody has more rows than the declared max_rows = 1"):
         described(schema=unit_schema(max_rows=1))

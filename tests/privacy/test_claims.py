@@ -65,7 +65,7 @@ def test_what_a_replaced_record_does_to_clusters_settles_the_claim(
     method = MdavDP(epsilon=1, partition=partition, k=5)
     assert method.stability == stability
     assert method.model(2 if linked else 1, 1 if nominal else 0) == model
-    assert method.promise(2 if linked else 1, 1 if nominal else 0).model == model
+    assert method.applied_claim(2 if linked else 1, 1 if nominal else 0).model == model
     monkeypatch.setattr(IdpLS, "partitions", (partition,))
     assert IdpLS(epsilon=1, partition=partition, k=5).model(1) == "idp-given-partition"
 

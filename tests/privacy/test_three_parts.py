@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
-from shoal.columns.circumstances import Recorded
+from shoal.columns.provenance import Recorded
 from shoal.columns.schema import Publication
 from shoal.io import read
 from shoal.mechanisms.registry import method_class, names
@@ -217,8 +217,8 @@ def recorded(*facts: Recorded) -> shoal.PrivacyStatement:
     table, domains = wide(4000, 3)
     prepared = prepare(read(table), method="pairs-dp", epsilon="1", domains=domains, rows=4000)
     assert prepared.statement.verdict.level == "green"
-    told = replace(prepared.described.circumstances, recorded=facts)
-    return prepared.stated(replace(prepared.described, circumstances=told)).statement
+    told = replace(prepared.described.provenance, recorded=facts)
+    return prepared.stated(replace(prepared.described, provenance=told)).statement
 
 
 @pytest.mark.parametrize("fact", JOURNAL, ids=lambda fact: fact.code)

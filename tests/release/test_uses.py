@@ -48,7 +48,7 @@ def recorded(data: Any = "survey.csv", dataset: str | None = "people", **options
         dataset=dataset,
     )
     planned = plan(Path(data), delivery, schema=survey_schema(), **{**SETTINGS, **options})
-    found = planned.prepared.described.circumstances.recorded
+    found = planned.prepared.described.provenance.recorded
     assert json.loads(json.dumps([fact.facts for fact in found])) == [fact.facts for fact in found]
     return {fact.code: fact.facts for fact in found}
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.columns.circumstances import MOST_EPSILON
+from shoal.columns.provenance import MOST_EPSILON
 from shoal.evaluation.assessment import MATTERS, MOST_LINKED, RiskLine, verdict
 from shoal.evaluation.learning import wilson
 from shoal.privacy.claims import MODELS

@@ -14,12 +14,6 @@ from shoal.columns.attribute import Role as Role
 from shoal.columns.attribute import patterns as patterns
 from shoal.columns.attribute import target_column as target_column
 from shoal.columns.attribute import with_gaps as with_gaps
-from shoal.columns.circumstances import MOST_DELTA as MOST_DELTA
-from shoal.columns.circumstances import MOST_EPSILON as MOST_EPSILON
-from shoal.columns.circumstances import TAKEN_FROM_DATA as TAKEN_FROM_DATA
-from shoal.columns.circumstances import Circumstances as Circumstances
-from shoal.columns.circumstances import Declared as Declared
-from shoal.columns.circumstances import Recorded as Recorded
 from shoal.columns.column import check_storable as check_storable
 from shoal.columns.column import labels_of as labels_of
 from shoal.columns.column import numbers as numbers
@@ -53,6 +47,12 @@ from shoal.columns.kinds import Lattice as Lattice
 from shoal.columns.kinds import day_number as day_number
 from shoal.columns.kinds import day_text as day_text
 from shoal.columns.kinds import is_day as is_day
+from shoal.columns.provenance import MOST_DELTA as MOST_DELTA
+from shoal.columns.provenance import MOST_EPSILON as MOST_EPSILON
+from shoal.columns.provenance import TAKEN_FROM_DATA as TAKEN_FROM_DATA
+from shoal.columns.provenance import Declared as Declared
+from shoal.columns.provenance import Provenance as Provenance
+from shoal.columns.provenance import Recorded as Recorded
 from shoal.columns.provenance import as_declared as as_declared
 from shoal.columns.provenance import public_attribute as public_attribute
 from shoal.columns.provenance import without_guessed_type as without_guessed_type

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.columns.apply_steps import with_steps
 from shoal.columns.attribute import POLICIES, Attribute, range_of, spells_numbers
-from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.kinds import OUTSIDE
+from shoal.columns.provenance import MOST_EPSILON
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest

@@ -22,7 +22,17 @@ from shoal.mechanisms.partition_stage import PARTITIONS, PartitionStage, Stabili
 from shoal.noise import parse_delta, rho_from
 from shoal.origin import Outside
 from shoal.partition import check_k
-from shoal.privacy import NO_NOISE, Accountant, Adjacency, Case, Claim, Currency, MethodTerms, Model, Promise
+from shoal.privacy import (
+    NO_NOISE,
+    Accountant,
+    Adjacency,
+    AppliedClaim,
+    Case,
+    Claim,
+    Currency,
+    MethodTerms,
+    Model,
+)
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -206,7 +216,7 @@ class Method:
         found = {name: known.plain(getattr(self, name)) for name, known in self.parameters().items()}
         return {name: value for name, value in found.items() if value is not None}
 
-    # --- what it promises
+    # --- its claim
 
     @property
     def budget(self) -> Fraction:
@@ -249,7 +259,7 @@ class Method:
             return "none"
         return self.case(attributes, nominal).model
 
-    def promise(self, attributes: int, nominal: int = 0) -> Promise:
+    def applied_claim(self, attributes: int, nominal: int = 0) -> AppliedClaim:
         """What the statement of a release is computed from."""
         outside = list(self.stages_from_outside())
         conditions = tuple(
@@ -257,7 +267,7 @@ class Method:
             for what, stage in outside
             if stage.accounted
         )
-        return Promise(self.model(attributes, nominal), self.claims.shows_gaps, conditions, not outside)
+        return AppliedClaim(self.model(attributes, nominal), self.claims.shows_gaps, conditions, not outside)
 
     def stages_from_outside(self) -> Iterator[tuple[Message, Outside]]:
         """The parts of a method that are no part of the package."""

@@ -393,16 +393,16 @@ def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> De
     """A described table, with what was chosen on its records among the circumstances of its release."""
     if tuned is None:
         return described
-    before = described.circumstances
+    before = described.provenance
     # a bound that somebody read off the records is as private as one that Shoal took from them
     private = (*before.private_domains, *tuned.tuned_domains(described.columns))
-    circumstances = replace(
+    provenance = replace(
         before,
         data_dependent=before.data_dependent + tuned.taints(method),
         private_domains=tuple(dict.fromkeys(private)),
         bought=tuned.purchase(method),
     )
-    return replace(described, circumstances=circumstances)
+    return replace(described, provenance=provenance)
 
 
 def _merged(tuned: Tuned, epsilon: Any, choice: Iterable[Any] | None) -> Tuned:

@@ -51,7 +51,7 @@ class ModelFacts:
         """What is protected."""
         return str(Message(f"target-{self.model}"))
 
-    def promise(self, facts: Mapping[str, Any]) -> Message:
+    def claim_message(self, facts: Mapping[str, Any]) -> Message:
         """The claim in one phrase, with ε, δ, the unit, what is counted and the settings filled in."""
         return Message(f"promise-{self.model}", facts)
 
@@ -181,7 +181,7 @@ class MethodTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class AppliedClaim:
     """What a statement is computed from besides the method: the claim, settled for one release.
 
     Attributes:

@@ -296,7 +296,7 @@ def _parts(query: Query, facts: DatasetFacts) -> list[AnswerPart]:
             ]
 
 
-def effort(query: Query, rows: int) -> float:
+def computing_cost(query: Query, rows: int) -> float:
     """The CPU seconds that a question takes at most on a table of this size, whatever its records hold.
 
     Args:

@@ -215,7 +215,7 @@ def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bo
     from pyarrow import parquet
 
     from shoal.release.in_parts.run import carry_out_on_engine, table_elsewhere
-    from shoal.release.reports import Look
+    from shoal.release.reports import ReleaseReview
 
     attributes, bare = _bare(prepared.described)
     with tempfile.TemporaryDirectory() as place:
@@ -227,7 +227,7 @@ def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bo
         table.records.look(table, attributes, {}, ())
         small = _of(prepared, replace(bare, table=table))
         started = time.process_time()
-        look = Look(own, evaluate, internal, silent)
+        look = ReleaseReview(own, evaluate, internal, silent)
         carry_out_on_engine(
             small, own, out, Path(place) / "internal.html" if internal else None, silent, look
         )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import display
-from shoal.columns import TAKEN_FROM_DATA, Attribute, Circumstances, Described, Schema, releasable
+from shoal.columns import TAKEN_FROM_DATA, Attribute, Described, Provenance, Schema, releasable
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
 from shoal.io import first_formula, read
@@ -179,9 +179,9 @@ def expected_error(
 
 def _private(described: Described) -> bool:
     """Whether a domain or a step was taken from the records, and noise with it."""
-    circumstances = described.circumstances
-    taken = any(TAKEN_FROM_DATA in (facts["step"], facts["type"]) for facts in circumstances.domains.values())
-    return taken or bool(circumstances.private_domains)
+    provenance = described.provenance
+    taken = any(TAKEN_FROM_DATA in (facts["step"], facts["type"]) for facts in provenance.domains.values())
+    return taken or bool(provenance.private_domains)
 
 
 def _relations(noise: Sequence[ExpectedNoise]) -> dict[str, Any]:
@@ -301,7 +301,7 @@ def public_description(
     import pyarrow as pa
 
     one = read(pa.table({name: [0] for name in lattices}))
-    return Described(one, tuple(attributes), lattices, Circumstances(), _counted_rows(n), (), "error")
+    return Described(one, tuple(attributes), lattices, Provenance(), _counted_rows(n), (), "error")
 
 
 _FEW_ROWS = 10

@@ -101,8 +101,8 @@ class Uses:
         if not found:
             return prepared
         described = prepared.described
-        circumstances = replace(described.circumstances, recorded=found)
-        return prepared.stated(replace(described, circumstances=circumstances))
+        provenance = replace(described.provenance, recorded=found)
+        return prepared.stated(replace(described, provenance=provenance))
 
     def note_release(self, statement: PrivacyStatement, **facts: Any) -> str:
         """Note a release, and before it what is declared about other names; the id of the entry."""

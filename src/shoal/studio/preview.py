@@ -36,8 +36,8 @@ from shoal.release import (
     ExpectedNoise,
     Preparation,
     Uses,
+    describe_table,
     drowned,
-    look_at,
     noise_of,
     prepare,
     public_schema,
@@ -140,7 +140,7 @@ class Memory:
         if key not in self._seen:
             while len(self._seen) >= _KEPT:
                 del self._seen[next(iter(self._seen))]
-            self._seen[key] = look_at(table, declared, angle)
+            self._seen[key] = describe_table(table, declared, angle)
         return self._seen[key]
 
 

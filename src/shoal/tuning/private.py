@@ -322,7 +322,7 @@ def _paid(
         return choose_privately(candidates, _spend(prepared, epsilon))
     from shoal.ledger import charge_choice, keep_choice, open_ledger
 
-    rows = prepared.described.circumstances.rows_per_unit
+    rows = prepared.described.provenance.rows_per_unit
     among = {name: _values(candidates, name) for name in chosen_among}
     ledger = open_ledger(charged.address)
     try:

@@ -41,8 +41,8 @@ def test_the_interval_is_that_of_clopper_and_pearson() -> None:
     assert interval(0, 20, 0.05)[0] == 0.0
 
 
-def asked(cpu: float, effort: float, count: int = 5) -> list[Asked]:
-    return [Asked(0.0, "eve", {True: effort, False: effort / 20}, cpu) for _ in range(count)]
+def asked(cpu: float, computing_cost: float, count: int = 5) -> list[Asked]:
+    return [Asked(0.0, "eve", {True: computing_cost, False: computing_cost / 20}, cpu) for _ in range(count)]
 
 
 def left(asked: list[Asked], mends: Mends) -> tuple[list[float], float, int]:
