@@ -9,8 +9,8 @@ and in parts. Compared are the files of every bundle, what the terminal shows, e
 command, and errors with their codes and facts. Each call begins with an empty journal. Durations are left out.
 
 With `--words`, other words alone are no difference: every sentence of the catalogue is recorded as its code and facts.
-Compared are then data, statements, recipes, logs, errors, JSON and exit statuses; of what terminal and reports show, what
-is said by codes and the numbers in tables; of help, the options.
+Compared are then data, statements, recipes, logs, errors, JSON and exit statuses; of what terminal and reports show,
+what is said by codes and the numbers in tables; of help, the options.
 """
 
 from __future__ import annotations
@@ -396,6 +396,7 @@ def library_errors(folder: Path) -> dict[str, list[dict[str, Any]]]:
 _OPENS, _CLOSES = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}", "\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
 # facts that differ from run to run
 _TIMED = re.compile("(seconds|duration|elapsed|took|rate)$")
+_DURATIONS = ("time-second", "time-seconds", "time-minutes", "time-hours")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
@@ -422,7 +423,7 @@ def as_codes() -> Iterator[None]:
 
 
 def _coded(code: str, facts: Mapping[str, Any]) -> str:
-    if code.startswith("time-"):
+    if code in _DURATIONS:
         return "<duration>"
     said = "".join(f" {name}={_fact(name, value)}" for name, value in sorted(facts.items()))
     return f"{_OPENS}{code}{said}{_CLOSES}"
