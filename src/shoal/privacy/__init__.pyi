@@ -17,6 +17,7 @@ from shoal.privacy.claims import MethodTerms as MethodTerms
 from shoal.privacy.claims import Model as Model
 from shoal.privacy.claims import ModelFacts as ModelFacts
 from shoal.privacy.claims import StatementTerms as StatementTerms
+from shoal.privacy.claims import step_key as step_key
 from shoal.privacy.statement import CANNOT_CHECK as CANNOT_CHECK
 from shoal.privacy.statement import NOTHING_RECORDED as NOTHING_RECORDED
 from shoal.privacy.statement import PrivacyStatement as PrivacyStatement

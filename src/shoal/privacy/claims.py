@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from shoal.errors import plain_facts
-from shoal.text import Message
+from shoal.text import Message, capital, filled
 
 if TYPE_CHECKING:
     from shoal.mechanisms import Method
@@ -231,3 +234,30 @@ def _plain_message(said: Message | str) -> Message:
     if isinstance(said, str):
         return Message.of("unknown", text=said)
     return Message(said.code, plain_facts(said.facts))
+
+
+@cache
+def stored_sentences() -> Mapping[str, Mapping[str, str]]:
+    """What files of earlier versions hold in words.
+
+    Codes by sentence of the terms and reasons without facts, adjacencies by their words, and the templates of steps, by
+    which journals compare settings.
+    """
+    found: dict[str, dict[str, str]] = json.loads(
+        Path(__file__).with_name("sentences_v1.json").read_text("utf-8")
+    )
+    return found
+
+
+def step_key(said: Message) -> str:
+    """What a statement says of a step, in words that no version changes: journals compare it with earlier ones.
+
+    >>> step_key(Message.of("weight-dropped", column="w"))
+    'The survey weight w was not released.'
+    """
+    templates = stored_sentences()["steps"]
+    code = said.facts.get("step", said.code)
+    if code not in templates:
+        return str(said)
+    found = filled(templates[code], said.facts)
+    return found if code == said.code else f"{capital(found)}."

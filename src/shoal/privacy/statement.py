@@ -42,7 +42,7 @@ from shoal.privacy.verdict import (
     too_much,
     unknown_error,
 )
-from shoal.text import Message, capital, catalogue, percent
+from shoal.text import EDITION, Message, capital, catalogue, percent
 
 if TYPE_CHECKING:
     from shoal.mechanisms import Method
@@ -324,6 +324,19 @@ def _spread(least: float, most: float) -> Message | str:
 # of what `to_dict` writes; the first had no number
 FORMAT = 2
 
+# what follows from the rest: what is worded, and what is not
+_WORDED = (
+    "sentence",
+    "not_publishable_because",
+    "neighbours",
+    "verdict",
+    "conditions",
+    "data_dependent",
+    "not_promised",
+    "steps",
+)
+_CODED = ("computed", "recorded")
+
 # what a statement says of every release: tables are written at once, and nobody waits for an answer
 TIMING = "not-covered"
 
@@ -532,21 +545,11 @@ class PrivacyStatement:
         found = cls(**fields)
         if not isinstance(plain, Mapping) or found.publishable is not plain["publishable"]:
             raise InputError("contradicts-itself-publishable-does-not-follow", where=where)
-        # other versions may have other words
         if plain.get("format") == FORMAT and found.versions.get("shoal") == __version__:
             follows = found.to_dict()
-            for key in (
-                "sentence",
-                "not_publishable_because",
-                "neighbours",
-                "verdict",
-                "computed",
-                "recorded",
-                "conditions",
-                "data_dependent",
-                "not_promised",
-                "steps",
-            ):
+            # earlier editions have other words
+            same = found.versions.get("words", "1") == str(EDITION)
+            for key in (*_WORDED, *_CODED) if same else _CODED:
                 if plain.get(key) != follows.get(key):
                     raise InputError("contradicts-itself-does-not-follow-from", where=where, key=key)
         return found
@@ -688,7 +691,12 @@ def state(
             )
             for name, lattice in lattices.items()
         },
-        versions={"shoal": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        versions={
+            "shoal": __version__,
+            **({} if EDITION == 1 else {"words": str(EDITION)}),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
         delta=method.delta,
         rho=None if rho is None else rho * factor,
         most_epsilon=provenance.most_epsilon,

@@ -13,6 +13,7 @@ from shoal.engines import LocalRunner
 from shoal.errors import JournalWarning, OptionError
 from shoal.io import Frozen, Table, content_digest
 from shoal.journal import Journal, Kind, Match
+from shoal.privacy import step_key
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -158,7 +159,11 @@ def folder_of(released: Any) -> str | None:
 
 def settings_of(statement: PrivacyStatement) -> dict[str, Any]:
     """Method and settings as plain values: public facts, by which a later release is compared."""
-    return {"method": statement.method, **statement.settings, "steps": list(statement.steps)}
+    return {
+        "method": statement.method,
+        **statement.settings,
+        "steps": list(map(step_key, statement.terms.steps)),
+    }
 
 
 def domains_of(statement: PrivacyStatement) -> dict[str, dict[str, str]]:
