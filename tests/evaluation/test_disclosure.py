@@ -149,7 +149,7 @@ def test_columns_by_their_role_in_the_schema() -> None:
     roles = {"age": "quasi-identifier", "w": "weight", "home": "unit", "pay": "confidential"}
     schema = Schema.from_dict({"attribute": [{"name": name, "role": role} for name, role in roles.items()]})
     found = shoal.risk(table, schema=schema)
-    assert (found.keys, found.weight, found.unit) == (("age",), "w", "home")
+    assert (found.quasi_identifiers, found.weight, found.unit) == (("age",), "w", "home")
     assert (found.fk.tolist(), found.Fk.tolist()) == ([2, 2, 1], [15, 15, 5])
 
 
@@ -292,8 +292,8 @@ def test_an_empty_cell_of_a_text_file_is_missing_as_a_null_is(missing: str, tmp_
     frame = pa.table({"age": ages, "town": towns})
     coded_frame = frame.set_column(1, "town", frame["town"].dictionary_encode())
     keys = ["age", "town"]
-    of_file = shoal.risk(path, keys=keys, missing=missing).to_dict()
-    assert of_file["global_risk"] == shoal.risk(frame, keys=keys, missing=missing).to_dict()["global_risk"]
+    of_file = shoal.risk(path, quasi_identifiers=keys, missing=missing).to_dict()
+    assert of_file["global_risk"] == shoal.risk(frame, quasi_identifiers=keys, missing=missing).to_dict()["global_risk"]
     assert (
-        of_file["global_risk"] == shoal.risk(coded_frame, keys=keys, missing=missing).to_dict()["global_risk"]
+        of_file["global_risk"] == shoal.risk(coded_frame, quasi_identifiers=keys, missing=missing).to_dict()["global_risk"]
     )

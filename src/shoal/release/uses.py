@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.arguments import as_names
 from shoal.display import internal
 from shoal.engines import LocalRunner
 from shoal.errors import JournalWarning, OptionError
@@ -33,7 +34,7 @@ def declared_name(dataset: str | None, schema: Schema | None = None) -> str | No
 
 def names_of(answer: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
     """One name, or several."""
-    names = (answer,) if isinstance(answer, str) else tuple(answer or ())
+    names = as_names(answer or ())
     if not all(isinstance(name, str) and name for name in names):
         raise OptionError("option-names-data-sets", option=option, found=answer)
     return names

@@ -401,7 +401,7 @@ def attacked(
 
 def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) -> RiskLine:
     risk = found.risks[place]
-    inferred = risk.secret is not None
+    inferred = risk.sensitive is not None
     same = next((other for other in bare.risks if other.attack == risk.attack), None)
     return RiskLine(
         name=risk.attack,
