@@ -77,6 +77,12 @@ def _rename(
         warnings.warn(str(said), DeprecationWarning, stacklevel=3)
 
 
+def warn_of_renamed(cls: type, old: str, new: str, stacklevel: int) -> None:
+    """Warn that an attribute of a class has another name now."""
+    said = Message.of("attribute-renamed", of=cls.__name__, old=old, new=new)
+    warnings.warn(str(said), DeprecationWarning, stacklevel)
+
+
 class _RenamedAttribute:
     """Reads an attribute by its old name, with a DeprecationWarning that names the new one."""
 
@@ -87,8 +93,7 @@ class _RenamedAttribute:
         self._old = name
 
     def __get__(self, instance: object, owner: type) -> Any:
-        said = Message.of("attribute-renamed", of=owner.__name__, old=self._old, new=self._new)
-        warnings.warn(str(said), DeprecationWarning, stacklevel=2)
+        warn_of_renamed(owner, self._old, self._new, stacklevel=3)
         found: Any = owner if instance is None else instance
         for name in self._new.split("."):
             found = None if found is None else getattr(found, name)

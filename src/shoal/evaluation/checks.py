@@ -160,8 +160,9 @@ def asked_columns(
         else [a.name for a in schema.attributes if a.role == role and a.name in table.names]
         for role in ("quasi-identifier", "confidential")
     }
-    known = tuple(dict.fromkeys(by_role["quasi-identifier"] if quasi_identifiers is None else as_names(quasi_identifiers)))
-    secret = tuple(dict.fromkeys(by_role["confidential"] if sensitive is None else as_names(sensitive)))
+    quasi = by_role["quasi-identifier"] if quasi_identifiers is None else as_names(quasi_identifiers)
+    hidden = by_role["confidential"] if sensitive is None else as_names(sensitive)
+    known, secret = tuple(dict.fromkeys(quasi)), tuple(dict.fromkeys(hidden))
     if not known:
         raise OptionError("there-no-quasi-identifiers", option="quasi_identifiers")
     for name in (*known, *secret):

@@ -284,7 +284,9 @@ def learn(
     """
     releases = released if isinstance(released, list) else [released]
     pairs = [make_pair(original, item) for item in releases]
-    return learn_pairs(pairs, target, settings or LearningSettings(), columns=as_names(columns), bounds=bounds)
+    return learn_pairs(
+        pairs, target, settings or LearningSettings(), columns=as_names(columns), bounds=bounds
+    )
 
 
 def check_learner() -> None:

@@ -336,7 +336,8 @@ def risk(
             `unit` in the schema. Persons are counted then: fk is how many of them fit, Fk the sum of their weights, of
             each person the smallest one of their records; the risk of a person is that of their most exposed record.
         schema: roles of the columns, and steps that are run before anything is measured.
-        sensitive: columns whose l-diversity is measured, or a single one; a missing value is taken for the commonest of its group.
+        sensitive: columns whose l-diversity is measured, or a single one; a missing value is taken for the commonest
+            of its group.
         missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
         alpha: what a record that fits by a wildcard counts, 0 to 1.
         form: of the individual risk: closed forms (`approximate`) or the mean of 1/F itself (`exact`).
@@ -416,8 +417,8 @@ def attack(
         released: a `Release`, or a path or table from any tool. Of a `Release` with rows of known origin, record
             linkage is measured as well.
         control: records like the original ones that were NOT used for the release.
-        columns: attack only these, or a single one; by default all that both tables have. The first half of them is what one
-            source knows in the linkability attack, the second half what the other source knows.
+        columns: attack only these, or a single one; by default all that both tables have. The first half of them is
+            what one source knows in the linkability attack, the second half what the other source knows.
         sensitive: the column to infer from all others, or several; by default each in turn.
         attempts: number of targets, or of predicates, of each attack.
         tolerance: how far off a right guess of a number may be, as a share of its range in the original.

@@ -60,7 +60,9 @@ class Encoded:
     control: NDArray[np.float64] | None
 
 
-def encode(original: Table, released: Table, control: Table | None, columns: str | Sequence[str] | None) -> Encoded:
+def encode(
+    original: Table, released: Table, control: Table | None, columns: str | Sequence[str] | None
+) -> Encoded:
     """Bring the tables into one space.
 
     Numbers, dates and times are numeric; text and truth values are nominal.

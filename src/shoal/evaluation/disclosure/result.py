@@ -191,7 +191,9 @@ class RiskFigures:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        found = {"keys" if name == "quasi_identifiers" else name: value for name, value in asdict(self).items()}
+        found = {
+            "keys" if name == "quasi_identifiers" else name: value for name, value in asdict(self).items()
+        }
         if self.unit is None:
             del found["unit"], found["persons"]
         return dict(plain({**found, "missing_words": self.missing_words}))
