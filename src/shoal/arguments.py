@@ -117,7 +117,7 @@ def renamed_attributes(**words: str) -> Callable[[type[Value]], type[Value]]:
     """
 
     def decorate(cls: type[Value]) -> type[Value]:
-        cls.__init__ = renamed_arguments(**words)(cls.__init__)  # type: ignore[misc]
+        cls.__init__ = renamed_arguments(**words)(cls.__init__)  # type: ignore[method-assign]
         for old, new in words.items():
             attribute = _RenamedAttribute(new)
             attribute.__set_name__(cls, old)

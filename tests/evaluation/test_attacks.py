@@ -190,7 +190,7 @@ def test_one_column_is_attacked_as_far_as_possible() -> None:
     assert [line.attack for line in report.risks] == ["singling out, one column"]
     assert set(report.skipped) == {"linkability", "singling out, several columns", "inference"}
     assert "needs two columns" in rendered(report)
-    with pytest.raises(OptionError, match="secret 'pay' is the only attacked column"):
+    with pytest.raises(OptionError, match="sensitive 'pay' is the only attacked column"):
         shoal.attack(table, table, sensitive="pay")
 
 
@@ -255,7 +255,7 @@ def test_bad_tables_are_named(original: Any, released: Any, control: Any, messag
         ({"attempts": 0}, "attempts is 0"),
         ({"tolerance": 1.5}, "tolerance is 1.5"),
         ({"seed": -1}, "seed is -1"),
-        ({"secret": "bb"}, "secret 'bb' is not among the attacked columns. Did you mean 'b'?"),
+        ({"sensitive": "bb"}, "sensitive 'bb' is not among the attacked columns. Did you mean 'b'?"),
         ({"columns": []}, "columns is empty"),
         ({"columns": ["aa"]}, "no column 'aa' in the original table. Did you mean 'a'?"),
     ],

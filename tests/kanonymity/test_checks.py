@@ -173,14 +173,14 @@ def test_levels_asked_for_are_judged_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"quasi": []}, "no quasi-identifiers"),
-        ({"quasi": None}, "no quasi-identifiers"),
-        ({"quasi": ["q"], "confidential": ["q"]}, "'q' is both"),
-        ({"quasi": ["q"], "l": 2}, "l is about a confidential column"),
-        ({"quasi": ["q"], "k": 0}, "k must be at least 1, got 0"),
-        ({"quasi": ["q"], "confidential": ["c"], "t_emd": -1}, "t_emd must be at least 0"),
-        ({"quasi": ["q"], "confidential": ["c"], "t_ratio": 0.5}, "t_ratio must be at least 1"),
-        ({"quasi": ["q"], "confidential": ["c"], "t_emd": float("nan")}, "t_emd must be"),
+        ({"quasi_identifiers": []}, "no quasi-identifiers"),
+        ({"quasi_identifiers": None}, "no quasi-identifiers"),
+        ({"quasi_identifiers": ["q"], "sensitive": ["q"]}, "'q' is both"),
+        ({"quasi_identifiers": ["q"], "l": 2}, "l is about a confidential column"),
+        ({"quasi_identifiers": ["q"], "k": 0}, "k must be at least 1, got 0"),
+        ({"quasi_identifiers": ["q"], "sensitive": ["c"], "t_emd": -1}, "t_emd must be at least 0"),
+        ({"quasi_identifiers": ["q"], "sensitive": ["c"], "t_ratio": 0.5}, "t_ratio must be at least 1"),
+        ({"quasi_identifiers": ["q"], "sensitive": ["c"], "t_emd": float("nan")}, "t_emd must be"),
     ],
 )
 def test_unfitting_options_are_named(arguments: dict[str, object], words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -203,7 +204,7 @@ def note_use(
     **facts: Any,
 ) -> None:
     """Note what a function of the library is about to show of records; its caller is warned."""
-    warn(noted(kind, records, columns, by, dataset, **facts), stacklevel=4)
+    warn(noted(kind, records, columns, by, dataset, **facts))
 
 
 def shows_records(table: Any, dataset: str | None) -> bool:
@@ -212,8 +213,16 @@ def shows_records(table: Any, dataset: str | None) -> bool:
     return dataset is not None or not named
 
 
-def warn(messages: Iterable[Message | None], stacklevel: int = 3) -> None:
+def warn(messages: Iterable[Message | None]) -> None:
     """Tell a caller of the library of records under two names, and of a journal that cannot be written."""
     for message in messages:
         if message is not None:
-            warnings.warn(JournalWarning(message.code, **message.facts), stacklevel=stacklevel)
+            warnings.warn(JournalWarning(message.code, **message.facts), stacklevel=_level_of_caller())
+
+
+def _level_of_caller() -> int:
+    """How far above the function that asks the first code outside the package is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("shoal."):
+        frame, level = frame.f_back, level + 1
+    return level
