@@ -134,7 +134,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "evaluation": lambda: shoal.evaluate(marked(), release()),
     "attack": lambda: shoal.attack(marked().select(["income", "rent"]), release().data, seed=1),
     "risk": lambda: shoal.risk(marked(), ["town", "rent"], household="who", sensitive=["income"]),
-    "check": lambda: shoal.check(marked(), ["town"], confidential=["income"]),
+    "check": lambda: shoal.check(marked(), ["town"], sensitive=["income"]),
     "tuning": lambda: shoal.tune(marked(), **TUNING, methods=["ranking-dp"], fast=True),
     "private tuning": lambda: shoal.tune(marked(), **TUNING, link=False, private="1"),
     "audit": lambda: audit(columns=["income"], **AUDITED),

@@ -195,8 +195,8 @@ def _case(method: Method, attributes: int) -> str:
         extra.append("`link=False`")
     if not method.pure:
         extra.append("with `delta`")
-    if method.neighbours != "replace-one":
-        extra.append(f"`neighbours={method.neighbours}`")
+    if method.adjacency != "replace-one":
+        extra.append(f"`neighbours={method.adjacency}`")
     return ", ".join([f"`{method.name}`", *extra])
 
 
@@ -210,7 +210,7 @@ def _adversary(statement: PrivacyStatement) -> str:
 
 def _public(method: Method, statement: PrivacyStatement) -> str:
     facts = ["domains, steps and settings"]
-    if method.neighbours == "replace-one":
+    if method.adjacency == "replace-one":
         facts.append("the number of records")
     if MODELS[statement.model].given_partition:
         facts.append("the clusters (in truth computed from the records)")

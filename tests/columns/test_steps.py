@@ -355,7 +355,7 @@ def test_rehearsal_tuning_risk_and_queries_come_after_the_steps() -> None:
     assert on.release.domains["income"] == (0, 1000)
     tuned = shoal.tune(pa.table(people()), schema(*ALL), epsilon=2, methods=["laplace"], fast=True)
     assert [row.setting.method for row in tuned.rows] == ["laplace"]
-    banded = shoal.risk(pa.table(people()), keys=["age"], schema=schema(BANDS))
+    banded = shoal.risk(pa.table(people()), quasi_identifiers=["age"], schema=schema(BANDS))
     assert sorted(banded.fk.tolist()) == [2, 2, 2, 2, 4, 4, 4, 4]
     asked = query_table(pa.table(people()), schema(*ALL))
     assert asked.facts.attribute("age").ordered == ("(0,25]", "(25,65]", "(65,inf)")

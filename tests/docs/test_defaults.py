@@ -42,7 +42,7 @@ def test_the_default_method_is_the_stated_one() -> None:
 
 def test_adjacency_and_what_it_makes_of_the_number_of_records_are_the_stated_ones() -> None:
     told = stated()
-    chosen = {name: method_class(name).neighbours for name in budgeted()}
+    chosen = {name: method_class(name).adjacency for name in budgeted()}
     either = {name for name in chosen if "neighbours" in method_class(name).parameters()}
     assert {f"adjacency of `{name}`" for name in either} == {what for what in told if "of `" in what}
     for name in either:

@@ -149,15 +149,15 @@ def test_columns_by_their_role_in_the_schema() -> None:
     roles = {"age": "quasi-identifier", "w": "weight", "home": "unit", "pay": "confidential"}
     schema = Schema.from_dict({"attribute": [{"name": name, "role": role} for name, role in roles.items()]})
     found = shoal.risk(table, schema=schema)
-    assert (found.keys, found.weight, found.unit) == (("age",), "w", "home")
+    assert (found.quasi_identifiers, found.weight, found.unit) == (("age",), "w", "home")
     assert (found.fk.tolist(), found.Fk.tolist()) == ([2, 2, 1], [15, 15, 5])
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"keys": []}, "no keys"),
-        ({"keys": ["ag"]}, "no column 'ag'.*Did you mean 'age'"),
+        ({"quasi_identifiers": []}, "no keys"),
+        ({"quasi_identifiers": ["ag"]}, "no column 'ag'.*Did you mean 'age'"),
         ({"weight": "zero"}, "row 2 is 0, and a weight must be a number above 0"),
         ({"weight": "gap"}, "row 1 is missing"),
         ({"weight": "word"}, "'word' should hold numbers"),
@@ -174,7 +174,7 @@ def test_columns_by_their_role_in_the_schema() -> None:
 def test_bad_input_is_said_in_one_line(options: dict[str, Any], complaint: str) -> None:
     table = pa.table({"age": [1, 2], "zero": [1, 0], "gap": [None, 1.0], "word": ["a", "b"]})
     with pytest.raises((InputError, OptionError), match=complaint) as told:
-        shoal.risk(table, **{"keys": ["age"], **options})
+        shoal.risk(table, **{"quasi_identifiers": ["age"], **options})
     assert "\n" not in str(told.value)
 
 
@@ -292,8 +292,7 @@ def test_an_empty_cell_of_a_text_file_is_missing_as_a_null_is(missing: str, tmp_
     frame = pa.table({"age": ages, "town": towns})
     coded_frame = frame.set_column(1, "town", frame["town"].dictionary_encode())
     keys = ["age", "town"]
-    of_file = shoal.risk(path, keys=keys, missing=missing).to_dict()
-    assert of_file["global_risk"] == shoal.risk(frame, keys=keys, missing=missing).to_dict()["global_risk"]
-    assert (
-        of_file["global_risk"] == shoal.risk(coded_frame, keys=keys, missing=missing).to_dict()["global_risk"]
-    )
+    of_file = shoal.risk(path, quasi_identifiers=keys, missing=missing).to_dict()
+    for table in (frame, coded_frame):
+        found = shoal.risk(table, quasi_identifiers=keys, missing=missing).to_dict()
+        assert of_file["global_risk"] == found["global_risk"]

@@ -182,7 +182,7 @@ def test_risk_schema_tune_and_protect_take_a_folder(
     data = folder(tmp_path / "in", rows(0), rows(40))
     whole = pa.concat_tables([rows(0), rows(40)])
     parquet.write_table(whole, tmp_path / "whole.parquet")
-    ours, theirs = (shoal.risk(source, keys=["age"]) for source in (data, whole))
+    ours, theirs = (shoal.risk(source, quasi_identifiers="age") for source in (data, whole))
     assert ours.fk.tolist() == theirs.fk.tolist()
     assert shoal.Schema.infer(data) == shoal.Schema.infer(whole)
     one, other = (shoal.protect(source, seed=3, **{**ASKED, "method": "mdav-dp"}) for source in (data, whole))

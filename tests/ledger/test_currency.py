@@ -195,7 +195,7 @@ def test_a_budget_is_opened_in_either(
     epsilon: str | None, delta: str, rho: str | None, currency: str, ceiling: Fraction
 ) -> None:
     terms = opened_budget("d", "add-remove", epsilon, delta, rho, "who", 3)
-    assert (terms.currency, terms.ceiling, terms.neighbours) == (currency, ceiling, "add-remove")
+    assert (terms.currency, terms.ceiling, terms.adjacency) == (currency, ceiling, "add-remove")
     assert terms.unit == "value of 'who' (at most 3 rows)"
 
 

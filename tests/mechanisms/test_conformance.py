@@ -279,4 +279,4 @@ def test_fewer_than_two_k_records_are_one_cluster(name: str) -> None:
     if "k" in METHODS[name].parameters:
         assert [made.sizes.tolist() for made in release.partition] == [[2 * K - 1]] * len(release.partition)
     # where the number of records is private, that of the rows is noisy
-    assert len(release.data) == 2 * K - 1 or release.method.neighbours == "add-remove"
+    assert len(release.data) == 2 * K - 1 or release.method.adjacency == "add-remove"

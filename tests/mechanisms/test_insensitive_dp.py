@@ -207,7 +207,7 @@ def test_the_published_composition_is_never_publishable() -> None:
     assert statement.model == "none"
     assert not statement.publishable
     assert any("no privacy guarantee" in reason for reason in statement.not_publishable_because)
-    assert statement.neighbours is None
+    assert statement.adjacency is None
     assert statement.sentence.startswith("No privacy guarantee")
     assert release.notes == ()
     assert release.aligned is not None

@@ -46,7 +46,7 @@ def test_the_statement_has_epsilon_delta_rho_and_neighbours() -> None:
     assert (found.model, found.epsilon, found.delta) == ("approximate-dp", Fraction(1, 2), DELTA)
     assert found.rho == rho_from(Fraction(1, 2), DELTA)
     assert found.publishable
-    assert "replace-one" in (found.neighbours or "")
+    assert "replace-one" in found.adjacency.words
     assert "except with probability δ = 1e-06, with ε = 0.5 per row (replace-one" in found.sentence
     assert any("not pure differential privacy" in line for line in found.not_promised)
     assert "- Privacy budget: ε = 0.5, δ = 1e-06, ρ = 0.006" in found.to_markdown()

@@ -168,7 +168,7 @@ def test_without_a_unit_the_claim_is_about_rows() -> None:
 def test_equal_public_facts_give_equal_statements(method: str) -> None:
     """Two tables that share nothing but n, one of them with many values to clip."""
     budget = {"epsilon": 1} if "epsilon" in method_class(method).parameters() else {}
-    if method_class(method).neighbours == "add-remove":
+    if method_class(method).adjacency == "add-remove":
         # a noisy number of rows is a public fact, too, and what was measured follows from it
         budget["rows"] = 60
     calm = pa.table({"a": np.linspace(40.0, 60.0, 60), "b": np.linspace(20.0, 30.0, 60)})

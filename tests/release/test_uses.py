@@ -313,7 +313,7 @@ def test_a_check_of_files_in_parts_is_noted_and_a_refused_one_is_not() -> None:
 @pytest.mark.parametrize("call", ["check", "risk", "attack"])
 def test_a_measure_of_records_known_under_another_name_says_so(call: str) -> None:
     shoal.protect("survey.csv", survey_schema(), dataset="people", **SETTINGS)
-    arguments: dict[str, Any] = {"quasi": ["age"]} if call == "check" else {"keys": ["age"]}
+    arguments: dict[str, Any] = {"quasi_identifiers": ["age"]}
     if call == "attack":
         arguments = {"released": "survey.csv", "columns": ["age", "income"], "attempts": 20, "seed": 1}
     with pytest.warns(JournalWarning, match="as data set 'people'") as found:

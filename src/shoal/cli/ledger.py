@@ -94,7 +94,7 @@ def open_budget(
     ceiling = "no ceiling" if wanted.ceiling is None else f"at most {decimal_text(wanted.ceiling)}"
     at = f", converted at δ = {decimal_text(wanted.delta_ceiling)}" if wanted.currency == "rho" else ""
     results().print(
-        f"The budget of {dataset} is in {SYMBOLS[wanted.currency]}, {ceiling}{at}; {wanted.neighbours}, per "
+        f"The budget of {dataset} is in {SYMBOLS[wanted.currency]}, {ceiling}{at}; {wanted.adjacency}, per "
         f"{wanted.unit}.",
         markup=False,
     )
@@ -228,7 +228,7 @@ def _say(standing: Standing, noted: list[LedgerEntry], choices: list[str]) -> No
 
     console, terms = results(), standing.terms
     symbol = SYMBOLS[terms.currency]
-    console.print(f"{standing.dataset} ({terms.neighbours}): {standing.words}", markup=False)
+    console.print(f"{standing.dataset} ({terms.adjacency}): {standing.words}", markup=False)
     console.print(f"  unit: {terms.unit or 'not noted'}", markup=False)
     if terms.currency == "rho":
         at = decimal_text(terms.delta_ceiling)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -62,6 +63,18 @@ SURVEY = (
 def columns_flag(name: str, words: str) -> Flag:
     """A flag that names columns, with commas or several times."""
     return Flag(name, words, "input", many=True, common=True, placeholder="A,B,C")
+
+
+@contextmanager
+def own_options(**named: str) -> Iterator[None]:
+    """Errors about arguments of the library are about the options that this command has for them."""
+    try:
+        yield
+    except OptionError as error:
+        own = named.get(error.option or "")
+        if own is None:
+            raise
+        raise OptionError(error.code, **{**error.facts, "option": own}) from None
 
 
 def table_and_columns(
@@ -283,7 +296,7 @@ def check(typed: Mapping[str, Any]) -> None:
         declared = replace(declared.stepped, before=None)
     survey = (typed[name] for name in ("weight", "household", "unit"))
     runner = check_runner(options.where(typed), _data_in(typed["table"]), declared, *survey)
-    with progress_bar() as progress:
+    with progress_bar() as progress, own_options(quasi_identifiers="quasi", sensitive="confidential"):
         if runner is None:
             found = _check_in_memory(typed, declared, progress)
         else:
@@ -430,7 +443,7 @@ def risk(typed: Mapping[str, Any]) -> None:
     """
     from shoal.evaluation import risk as measure
 
-    with progress_bar() as progress:
+    with progress_bar() as progress, own_options(quasi_identifiers="keys"):
         progress("reading the table", 0, 1)
         data, declared, columns = table_and_columns(typed, ("keys", "sensitive"))
         joint = [options.column_names([text], data.names) for text in typed["interactions"] or ()]
@@ -490,7 +503,7 @@ def attack(typed: Mapping[str, Any]) -> None:
     """
     from shoal.evaluation import attack as run
 
-    with progress_bar() as progress:
+    with progress_bar() as progress, own_options(sensitive="secret"):
         progress("reading the tables", 0, 1)
         tables = options.read_tables([typed["original"], typed["released"], typed["control"]], typed)
         columns = typed["columns"]
@@ -499,7 +512,7 @@ def attack(typed: Mapping[str, Any]) -> None:
         report = run(
             *tables,
             columns=chosen,
-            secret=typed["secret"],
+            sensitive=typed["secret"],
             attempts=typed["attacks"],
             tolerance=typed["tolerance"],
             seed=typed["seed"],

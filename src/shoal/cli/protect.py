@@ -269,7 +269,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
     where = {"memory": "in memory", "local": "in parts on this machine", "spark": "in parts on Spark"}[
         planned.engine
     ]
-    private = prepared.method.neighbours == "add-remove" and prepared.method.rows is None
+    private = prepared.method.adjacency.hides_size and prepared.method.rows is None
     inside = " (which is private: keep these figures inside)" if private else ""
     console.print(
         f"Would release {described.n:,} rows of {', '.join(described.columns)} with {prepared.method.name}, {where}.\n"
@@ -425,8 +425,8 @@ def _public_rows(typed: Mapping[str, Any], arguments: Mapping[str, Any]) -> int 
     """The number of rows of the table that is to be released, where the promise takes it as public."""
     from shoal.mechanisms import method_class
 
-    neighbours = arguments.get("neighbours") or method_class(arguments["method"]).neighbours
-    if typed.get("data") is None or neighbours != "replace-one":
+    adjacency = arguments.get("neighbours") or method_class(arguments["method"]).adjacency
+    if typed.get("data") is None or adjacency != "replace-one":
         return None
     return options.read_declared(typed["data"], arguments).n
 

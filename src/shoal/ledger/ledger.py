@@ -314,12 +314,12 @@ class _AccountWork:
 
     def _register(self, wanted: Register) -> Receipt:
         terms, now = Terms.of(wanted), self._account.terms
-        if now is not None and now.neighbours != terms.neighbours:
+        if now is not None and now.adjacency != terms.adjacency:
             raise OptionError(
                 "data-set-registered-neighbour-relation-cannot",
                 dataset=wanted.dataset,
-                neighbours=now.neighbours,
-                neighbours_2=terms.neighbours,
+                neighbours=now.adjacency,
+                neighbours_2=terms.adjacency,
             )
         if now is not None and terms.unit is None:
             terms = replace(terms, unit=now.unit)

@@ -7,6 +7,7 @@ parameters of its own a method reads itself.
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field
@@ -15,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 
 from shoal import display
+from shoal.arguments import renamed_attribute, warn_of_renamed
 from shoal.display import displayed
 from shoal.errors import OptionError
 from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, parameters_of, shared
@@ -93,6 +95,16 @@ class Expected:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+class _AdjacencyOfMethod:
+    """Which change of the table a claim hides: what the parameter `neighbours` says, of methods that have it."""
+
+    def __get__(self, method: Method | None, owner: type[Method]) -> Adjacency:
+        if method is not None and "neighbours" in vars(method):
+            return Adjacency(vars(method)["neighbours"])
+        usual = inspect.getattr_static(owner, "neighbours")
+        return Adjacency(usual) if isinstance(usual, str) else Adjacency.REPLACE_ONE
+
+
 @displayed(display.of_method)
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(parameter, shared))
 class Method:
@@ -108,6 +120,7 @@ class Method:
             overrides the methods of this class instead.
         kinds: of columns that it takes.
         claims: what it claims, case by case.
+        adjacency: which change of the table its claim hides; that of the parameter `neighbours`, or `replace-one`.
         partition: the stage that groups records, of `shoal.mechanisms.partition_stage.PARTITIONS`.
         outside: whose it is, None for the package's own; set when it is registered.
         synthetic: its rows are drawn and belong to nobody.
@@ -136,7 +149,8 @@ class Method:
     partition = "given"
     epsilon = cast("Exact", None)
     delta = cast("Exact", Fraction(0))
-    neighbours = "replace-one"
+    neighbours = renamed_attribute("adjacency")
+    adjacency = cast("Adjacency", _AdjacencyOfMethod())
     rows = cast("int | None", None)
     k = cast("int | None", None)
     strata = cast("tuple[str, ...] | None", None)
@@ -147,6 +161,8 @@ class Method:
         if not cls.__module__.startswith("shoal."):
             # nobody vouches for it, unless it is registered with an accounting
             cls.outside = Outside(cls.__module__)
+        if "neighbours" in cls.__dict__ and "neighbours" not in cls.__dataclass_fields__:
+            warn_of_renamed(cls, "neighbours", "adjacency", stacklevel=3)
         own = cls.__dict__.get("__doc__")
         if "name" in cls.__dict__ and own is not None and not own.startswith(f"{cls.__name__}("):
             cls.__doc__ = _documented(cls, own)
@@ -234,11 +250,6 @@ class Method:
     def rho(self) -> Fraction | None:
         """The budget of a row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
         return None if self.pure else rho_from(self.budget, self.delta)
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which change of the table its claim hides."""
-        return Adjacency(self.neighbours)
 
     @property
     def additive(self) -> bool:

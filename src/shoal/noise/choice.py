@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.arguments import renamed_arguments
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
 from shoal.noise.entropy import Source
@@ -69,6 +70,7 @@ class Scoring:
     scale: Fraction | None
 
 
+@renamed_arguments(neighbours="adjacency")
 def categorical_centroids(
     labels: ArrayLike,
     codes: ArrayLike,
@@ -78,7 +80,7 @@ def categorical_centroids(
     source: Source,
     *,
     generalise: bool = True,
-    neighbours: Neighbours = "replace-one",
+    adjacency: Neighbours = "replace-one",
     rule: Rule = "permute-and-flip",
     counts: Integers | None = None,
 ) -> Integers:
@@ -92,13 +94,13 @@ def categorical_centroids(
         epsilon: the loss of one cluster when one of its records changes.
         source: where the bits come from.
         generalise: any concept can be chosen, not only values of the domain.
-        neighbours: a change replaces a record of the cluster, or adds or removes one.
+        adjacency: a change replaces a record of the cluster, or adds or removes one.
         rule: `permute-and-flip`, or `exponential`, the mechanism of the thesis, which is never better.
         counts: how many records each label and code stand for; one each by default.
 
     Raises:
         InputError: a code outside the domain, a label outside the clusters.
-        OptionError: ε not above 0, an unknown rule or relation of neighbours.
+        OptionError: ε not above 0, an unknown rule or adjacency.
 
     Guarantee:
         When one record of a cluster changes, each outcome's probability changes by a factor within e^±ε, exactly.
@@ -119,7 +121,7 @@ def categorical_centroids(
     ['a', 'b']
     """
     which, values = _checked(labels, codes, clusters, taxonomy)
-    scoring = score_by(taxonomy, epsilon, generalise=generalise, neighbours=neighbours)
+    scoring = score_by(taxonomy, epsilon, generalise=generalise, adjacency=adjacency)
     choose = _RULES[_known(rule)]
     candidates = taxonomy.candidates(generalise=generalise)
     chosen = np.empty(clusters, dtype=np.int64)
@@ -133,27 +135,28 @@ def categorical_centroids(
     return chosen
 
 
-def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, neighbours: Neighbours) -> Scoring:
+@renamed_arguments(neighbours="adjacency")
+def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, adjacency: Neighbours) -> Scoring:
     """Table, sensitivity and scale for a taxonomy and an ε: public facts only.
 
     Replace-one: where value x becomes y, the score of c moves by table(c, y) - table(c, x), in size at most the largest
     spread of table(c, .) over the domain; the difference of two scores moves by at most twice that. Add/remove: all
     scores move the same way, that of c by table(c, x) >= 0, and a difference of two by at most the largest entry.
 
-    >>> scoring = score_by(Taxonomy.flat(["a", "b"]), Fraction(1), generalise=True, neighbours="replace-one")
+    >>> scoring = score_by(Taxonomy.flat(["a", "b"]), Fraction(1), generalise=True, adjacency="replace-one")
     >>> scoring.sensitivity / 2**31 == round(Taxonomy.flat(["a", "b"]).diameter * 2**30) / 2**30
     True
     """
     if not isinstance(epsilon, Fraction) or epsilon <= 0:
         raise OptionError("epsilon-fraction-above-0", option="epsilon", found=shown(epsilon))
-    if neighbours not in get_args(Neighbours):
-        raise OptionError("neighbours-replace-add-remove", option="neighbours", found=shown(neighbours))
+    if adjacency not in get_args(Neighbours):
+        raise OptionError("neighbours-replace-add-remove", option="adjacency", found=shown(adjacency))
     bits = _bits(epsilon)
     table = whole_table(taxonomy.shape, max(bits, 0))
     domain = np.array(taxonomy.domain, dtype=np.int64)
     nearest, farthest = nearest_and_farthest(taxonomy.shape, domain, table)
     candidates = taxonomy.candidates(generalise=generalise)
-    if neighbours == "replace-one":
+    if adjacency == "replace-one":
         sensitivity = 2 * int((farthest - nearest)[candidates].max())
     else:
         sensitivity = int(farthest[candidates].max())
@@ -242,13 +245,14 @@ _RULES: dict[str, Callable[[NDArray[np.int64], Fraction, Source], Integers]] = {
 }
 
 
+@renamed_arguments(neighbours="adjacency")
 def centroid_probabilities(
     histogram: ArrayLike,
     taxonomy: Taxonomy,
     epsilon: Fraction,
     *,
     generalise: bool = True,
-    neighbours: Neighbours = "replace-one",
+    adjacency: Neighbours = "replace-one",
     rule: Rule = "permute-and-flip",
 ) -> NDArray[np.float64]:
     """The probability of every concept for one cluster, in floating point: for measuring, never for drawing.
@@ -259,7 +263,7 @@ def centroid_probabilities(
     >>> centroid_probabilities([0, 5, 5], Taxonomy.flat(["a", "b"]), Fraction(1), generalise=False).tolist()
     [0.0, 0.5, 0.5]
     """
-    scoring = score_by(taxonomy, epsilon, generalise=generalise, neighbours=neighbours)
+    scoring = score_by(taxonomy, epsilon, generalise=generalise, adjacency=adjacency)
     candidates = taxonomy.candidates(generalise=generalise)
     counts = np.asarray(histogram, dtype=np.int64)[np.newaxis]
     scores = marginality_sums(taxonomy.shape, counts, scoring.table)[0, candidates]

@@ -13,6 +13,7 @@ import numpy as np
 
 from shoal import display
 from shoal._version import __version__
+from shoal.arguments import renamed_attribute
 from shoal.columns import (
     MOST_EPSILON,
     TAKEN_FROM_DATA,
@@ -425,10 +426,7 @@ class PrivacyStatement:
         """The obstacles in words."""
         return tuple(reason.text for reason in self.obstacles)
 
-    @property
-    def neighbours(self) -> str | None:
-        """The adjacency in words."""
-        return None if self.adjacency is None else self.adjacency.words
+    neighbours = renamed_attribute("adjacency.words")
 
     @property
     def entropy(self) -> str:
@@ -458,7 +456,7 @@ class PrivacyStatement:
             return str(Message.of("promise-void", promise=claim))
         if self.adjacency is None:
             return str(Message.of("as-sentence", said=capital(str(claim))))
-        return str(Message.of("promise-stands", promise=capital(str(claim)), adjacency=self.neighbours))
+        return str(Message.of("promise-stands", promise=capital(str(claim)), adjacency=self.adjacency.words))
 
     def stated_share(self, name: str) -> str:
         """ε of an attribute in words; empty where it has none."""
@@ -482,7 +480,7 @@ class PrivacyStatement:
             **({} if self.rho is None else {"delta": float(self.delta), "rho": float(self.rho)}),
             "epsilon_per_attribute": _plain(self.epsilon_per_attribute),
             "spending": _plain(self.spending),
-            "neighbours": self.neighbours,
+            "neighbours": None if self.adjacency is None else self.adjacency.words,
             "adjacency": self.adjacency,
             "unit": self.unit,
             **({} if self.counted == "rows" else {"counted": self.counted}),

@@ -87,7 +87,7 @@ def individual(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) 
         truths,
         epsilon=epsilon,
         # a record that is replaced is removed, and another one added
-        touched=Adjacency(facts.neighbours).factor,
+        touched=Adjacency(facts.adjacency).factor,
         delta=delta,
         conditions=(Message.of("answered-from-prior"),),
         person=(who.name, label),

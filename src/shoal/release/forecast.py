@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import display
+from shoal.arguments import as_names
 from shoal.columns import TAKEN_FROM_DATA, Attribute, Described, Provenance, Schema, releasable
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
@@ -79,7 +80,7 @@ def expected_noise(
     k: int | None = None,
     *,
     n: int,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     domains: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
     **settings: Any,
@@ -93,7 +94,7 @@ def expected_noise(
         k: least cluster size.
         n: number of records, a public fact under the claims that need it; where it is private, what is said here
             stays with the custodian.
-        columns: only these; ε is shared among them.
+        columns: only these, or a single one; ε is shared among them.
         domains: public domain by column, as for `shoal.protect`.
         types: type by column, as for `shoal.protect`.
         settings: of the method, such as split or noise.
@@ -110,7 +111,7 @@ def expected_noise(
     ('age', 0.0006)
     """
     settled = configured(method, epsilon=epsilon, k=k, **settings)
-    described = public_description(settled, schema, columns, domains, n, types)
+    described = public_description(settled, schema, as_names(columns), domains, n, types)
     settled.allow_noise(len(described.columns))
     check_k(settled.size, n)
     if not settled.expects_shares and settled.expected(described, None).unknown:

@@ -169,7 +169,7 @@ def opened(
             "engine-works-through-table-parts", option="engine", engine=engine, obstacle=obstacle
         )
     # without rows there is nothing to protect, unless nobody is to know
-    private = method.neighbours == "add-remove"
+    private = method.adjacency.hides_size
     counted = method.stability != "record"
     na = missing_texts(request.get("na"))
     if engine == "spark":
@@ -349,7 +349,7 @@ class Planned:
         prepared = self.prepared
         bought = prepared.described.provenance.bought
         with closing(open_ledger(address)) as ledger:
-            relation = prepared.method.neighbours
+            relation = prepared.method.adjacency
             return record_release(
                 ledger,
                 dataset,

@@ -241,7 +241,7 @@ def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -
     names = [name for name in quasi if name in release.columns]
     crowd, note = risk.get("actual_k"), "rows alike in all columns"
     if of_table and names and not release.linked:
-        crowd = check(release.data, quasi=names).k
+        crowd = check(release.data, quasi_identifiers=names).k
         note = f"rows alike in {counted(len(names), 'column')} that others may know"
     return [
         _number("Averages move by", None if shift is None else roughly(shift), "of their spread, at most"),

@@ -139,7 +139,7 @@ def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
         return
     title = f"Crowds of {k} counted again in the file"
     try:
-        smallest = check(Bundle.load(run.bundle).data, quasi=list(quasi)).k
+        smallest = check(Bundle.load(run.bundle).data, quasi_identifiers=list(quasi)).k
     except ShoalError as error:
         yield Checked("bad", title, str(error))
         return

@@ -332,7 +332,7 @@ def _paid(
             among,
             epsilon,
             epsilon * rows,
-            prepared.method.neighbours,
+            prepared.method.adjacency,
             prepared.statement.unit,
         )
         best = choose_privately(candidates, _spend(prepared, epsilon))

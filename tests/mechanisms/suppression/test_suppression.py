@@ -400,7 +400,7 @@ def test_a_risk_is_reached() -> None:
     loose = shoal.protect(people(), schema(), "suppress", risk="0.15", missing_as="wildcard", seed=1)
     weights = people()["w"].to_pylist()
     table = loose.aligned.append_column("w", pa.array(weights))
-    assert shoal.risk(table, keys=list(KEYS), weight="w").individual.max() <= 0.15 + 1e-9
+    assert shoal.risk(table, quasi_identifiers=list(KEYS), weight="w").individual.max() <= 0.15 + 1e-9
 
 
 def test_strata_are_kept_apart() -> None:

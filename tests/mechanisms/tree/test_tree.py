@@ -41,7 +41,7 @@ def test_the_claim_is_differential_privacy_of_the_original_records() -> None:
     release = shoal.protect(people(500), method="tree-dp", epsilon="0.5", domains=DOMAINS)
     statement = release.statement
     assert (statement.model, statement.epsilon, statement.publishable) == ("dp", Fraction(1, 2), True)
-    assert statement.neighbours == "replace-one, the number of records is public"
+    assert statement.adjacency.words == "replace-one, the number of records is public"
     assert any("number of records is public" in line for line in statement.not_promised)
     assert release.aligned is None
     assert release.partition == []
@@ -169,7 +169,9 @@ def test_the_finest_lattice_is_cut_without_overflow() -> None:
 def test_added_and_removed_records_have_a_statement_and_row_numbers_of_their_own() -> None:
     table = people(2000)
     release = protect(table, epsilon=1, neighbours="add-remove")
-    assert release.statement.neighbours == "one record added or removed, the number of records is private"
+    assert (
+        release.statement.adjacency.words == "one record added or removed, the number of records is private"
+    )
     assert not any("took part" in line for line in release.statement.not_promised)
     assert release.statement.spending["number of rows"] == Fraction(1, 20)
     assert sum(share or 0 for share in release.statement.spending.values()) == 1
