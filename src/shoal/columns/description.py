@@ -17,8 +17,8 @@ from shoal.columns.attribute import Attribute, missing_codes_hint, settle_gaps
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration, chosen_columns
 from shoal.columns.kinds import Lattice, outside
-from shoal.columns.provenance import (
-    Provenance,
+from shoal.columns.provenance import Provenance
+from shoal.columns.public_facts import (
     as_declared,
     beyond_bounds,
     declared_facts,
