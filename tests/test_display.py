@@ -264,7 +264,7 @@ def test_every_public_type_has_a_repr_of_its_own() -> None:
 
 def test_a_release_says_what_is_promised_and_its_shape() -> None:
     text = repr(made("laplace"))
-    assert "Differential privacy of the original records, with ε = 1 per row" in text
+    assert "Differential privacy of the original records with ε = 1 per row" in text
     assert "Verdict: publish with these limits." in text
     assert f"{N} rows, 2 columns (income, rent)" in text
     seeded = repr(made("seeded"))

@@ -237,7 +237,7 @@ def test_parameters_of_its_own_are_checked_like_all_others(example: types.Module
     example.register()
     for asked, words in (
         ({"smoothing": 2}, "smoothing must be from 0 to 1, got 2"),
-        ({"bins": 1}, "bins must be a whole number, at least 2"),
+        ({"bins": 1}, "bins must be an integer of at least 2"),
         ({"smoothin": 0}, "no option 'smoothin'. Did you mean 'smoothing'"),
         ({"k": 5}, "'smoothed' has no groups"),
     ):
@@ -325,7 +325,7 @@ def test_an_installed_package_brings_its_method_to_the_command_line(tmp_path: Pa
     recipes = [(tmp_path / name / "method.toml").read_text() for name in ("one", "two")]
     assert recipes[0] == recipes[1]
     wrong = ran("protect", *words, "--method", "smoothed", "--smoothin", "1", "--out", "three")
-    assert wrong.stderr == "shoal: there is no option '--smoothin'. Did you mean '--smoothing'?\n"
+    assert wrong.stderr == "shoal: unknown option '--smoothin'. Did you mean '--smoothing'?\n"
 
 
 def medians(columns: Any, matched: bool) -> float | None:

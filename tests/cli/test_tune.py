@@ -35,7 +35,7 @@ def test_the_table_the_reason_and_the_files(here: Path, capsys: pytest.CaptureFi
     assert "3 of 3 settings are left, 4 runs: about" in printed.err
     assert run(["protect", "people.csv", "--config", "out/method.toml", "--out", "release"]) == 0
     printed = capsys.readouterr()
-    assert "looked at the records: method and k were chosen by looking at the records" in printed.err
+    assert "looked at the records: method and k were chosen based on the records" in printed.err
     statement = json.loads((here / "release" / "statement.json").read_text("utf-8"))
     assert statement["publishable"] is False
     assert "method and k were chosen" in statement["data_dependent"][0]
@@ -76,7 +76,7 @@ def test_a_private_choice_is_stated_by_the_release(here: Path, capsys: pytest.Ca
     ("words", "expected"),
     [
         (["--ks", "3,x"], "--ks must be whole numbers"),
-        (["--methods", "rankin-dp"], "there is no method 'rankin-dp'"),
+        (["--methods", "rankin-dp"], "unknown method 'rankin-dp'"),
         (["--private", "0.1"], "or give --no-link"),
         (["--private", "0.1", "--methods", "mdav-dp"], "ranking-dp only"),
         (["--utility", "sse"], "utility 'sse' is not one of"),

@@ -303,7 +303,7 @@ def test_commands_take_the_options_of_the_family(tmp_path: Path, capsys: pytest.
     assert {"data.csv", "confidential.csv"} < {path.name for path in (tmp_path / "c").iterdir()}
     assert run([*start, str(tmp_path / "d"), "--method", "anatomy", "--group-by", "confidential"]) == 0
     assert run([*start, str(tmp_path / "e"), "--method", "swap-mdav", "--sizes", "income=many"]) == 2
-    assert "the size of column 'income' must be a whole number" in capsys.readouterr().err
+    assert "the size of column 'income' must be an integer" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -313,9 +313,9 @@ def test_commands_take_the_options_of_the_family(tmp_path: Path, capsys: pytest.
         ("k-anonymity", {"l": 9}, "l = 9 cannot be reached"),
         ("k-anonymity", {"t_emd": "1.5"}, "t_emd must be from 0 to 1"),
         ("k-anonymity", {"epsilon": 1}, "has no option 'epsilon'"),
-        ("t-closeness", {"t": 1.5}, "t must be a whole number"),
+        ("t-closeness", {"t": 1.5}, "t must be an integer"),
         ("swap-mdav", {"intruder": "alien"}, "intruder 'alien' is not one of informed, uninformed"),
-        ("swap-mdav", {"sizes": 5}, "sizes must give a group size by column"),
+        ("swap-mdav", {"sizes": 5}, "sizes must map columns to group sizes"),
         ("anatomy", {"t": 2, "l": 2}, "t makes its own groups"),
     ],
 )

@@ -186,7 +186,7 @@ def test_clusters_given_the_partition_stay_in_their_stratum(method: str, model: 
     for clusters in made.partition:
         assert all(np.unique(strata[clusters.labels == one]).size == 1 for one in range(len(clusters)))
     assert [one["rows"] for one in made.internal["strata"]] == [270] * 4
-    assert any("treated as fixed and known" in condition for condition in made.statement.conditions)
+    assert any("treated as fixed and public" in condition for condition in made.statement.conditions)
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_claims_about_the_original_records_refuse_strata(options: dict[str, obje
         "strata": "stratum",
         "outside": "clip",
     }
-    with pytest.raises(OptionError, match="one more column instead"):
+    with pytest.raises(OptionError, match="additional column instead"):
         shoal.protect(table, **asked, **options)
 
 
@@ -226,7 +226,7 @@ def test_linked_tables_have_groups_within_strata(group_by: str, table: pa.Table)
 
 @pytest.mark.parametrize("options", [{"method": "t-closeness"}, {"method": "anatomy", "t": 2}])
 def test_closeness_to_the_whole_table_refuses_strata(options: dict[str, object], table: pa.Table) -> None:
-    with pytest.raises(OptionError, match=r"whole table: leave .* every stratum as a table of its own"):
+    with pytest.raises(OptionError, match=r"whole table: leave .* each stratum as a separate table"):
         shoal.protect(table, schema(FICA="confidential"), k=10, strata="stratum", **options)
 
 

@@ -466,7 +466,7 @@ def test_commands_take_the_options(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"combinations": {"town,shoe": 5}}, "combinations names column 'shoe'"),
-        ({"combinations": 5}, "combinations must give a k by columns"),
+        ({"combinations": 5}, "combinations must map combinations of columns to k"),
         ({"importance": {"income": 2}}, "importance names column 'income'"),
         ({"importance": {"sex": 0}}, "must be above 0"),
         ({"risk": 2}, "risk must be from"),

@@ -141,7 +141,7 @@ def test_claims(name: str) -> None:
     assert alone == ("dp" if number == "20" else expected)
     # no figure about records in what is published
     text = json.dumps(release.statement.to_dict())
-    assert "scale" not in text.replace("The scale of the noise is computed from the actual records", "")
+    assert "scale" not in text.replace("The noise scale is computed from the actual records", "")
 
 
 # ------------------------------------------------------------------ shares and noise

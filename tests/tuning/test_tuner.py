@@ -177,7 +177,7 @@ def test_a_release_with_the_chosen_setting_says_that_it_was_tuned(tmp_path: Path
     assert (recipe["tuned"], recipe["k"]) == ("k", found.best.k if found.best else None)
     release = shoal.protect(survey(160), **recipe)
     statement = release.statement
-    assert statement.data_dependent == ("k was chosen by looking at the records (shoal tune).",)
+    assert statement.data_dependent == ("k was chosen based on the records (shoal tune).",)
     assert not statement.publishable
     assert statement.sentence.startswith("No guarantee as it stands")
     assert "choice of k" not in statement.spending
@@ -199,7 +199,7 @@ def test_several_choices_are_named_together() -> None:
     [
         ({"tuned": "kk"}, "tuned names 'kk'"),
         ({"tuned": 3}, "tuned must name"),
-        ({"tuned_epsilon": 1}, "say in tuned"),
+        ({"tuned_epsilon": 1}, "name in tuned"),
         ({"tuned": "method, k", "tuned_epsilon": 1}, "private choice of k or split"),
         ({"tuned": "k", "tuned_epsilon": 0}, "epsilon must be"),
     ],
@@ -363,9 +363,9 @@ def test_an_estimate_comes_before_the_work() -> None:
         ({"max_risk": 2, "fast": True}, "max_risk takes runs"),
         ({"target": "income>20000", "fast": True}, "target takes runs"),
         ({"utility": "wasserstein", "fast": True}, "no closed form"),
-        ({"methods": ["ranking"]}, "there is no method 'ranking'"),
+        ({"methods": ["ranking"]}, "unknown method 'ranking'"),
         ({"epsilon": None}, "epsilon is missing"),
-        ({"ks": ["a"]}, "k must be a whole number"),
+        ({"ks": ["a"]}, "k must be an integer"),
         ({"columns": ["savings"]}, "savings"),
     ],
 )

@@ -242,7 +242,7 @@ def test_from_the_command_line(
     assert "at δ 1e-06" in said
     assert "with values (approximate-dp, ρ 0.00" in said
     assert run(["protect", *common, "laplace", *charged, "--delta", "1e-6", "--out", "d"]) == 2
-    assert "makes a pure claim, without a delta" in capsys.readouterr().err
+    assert "provides pure differential privacy, without delta" in capsys.readouterr().err
     assert run(["ledger", "open", "l.sqlite", "other", "--rho", "0.5"]) == 2
     assert "needs a delta" in capsys.readouterr().err
     opened_again = open_ledger("l.sqlite")
