@@ -132,10 +132,10 @@ def test_with_accounting_that_passes_the_claim_is_that_of_who_brought_it() -> No
     register_noise("double", DOUBLE, who=WHO, accounting=loss_of_laplace(double_scale))
     found = released("ranking-dp", noise="double", columns=["age"]).statement
     assert (found.model, found.publishable) == ("dp", True)
-    (said,) = [line for line in found.conditions if "no part of Shoal" in line]
-    assert said.startswith("The noise 'double' is no part of Shoal but of the tests, whose claim this is;")
+    (said,) = [line for line in found.conditions if "third-party component" in line]
+    assert said.startswith("The noise 'double' is a third-party component of the tests, whose claim this is;")
     assert "200 pairs" in said
-    assert not any("no part of Shoal" in line for line in released("ranking-dp").statement.conditions)
+    assert not any("third-party component" in line for line in released("ranking-dp").statement.conditions)
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ def test_a_method_with_something_of_its_own_needs_an_accounting(own: dict[str, A
     )
     found = released("loud-dp", columns=["age"]).statement
     assert found.model == "dp"
-    assert any("The mechanism 'loud-dp' is no part of Shoal" in line for line in found.conditions)
+    assert any("The mechanism 'loud-dp' is a third-party component" in line for line in found.conditions)
 
 
 def test_a_method_with_other_values_claims_what_the_first_one_claims() -> None:

@@ -94,7 +94,7 @@ def test_a_tainted_statement_is_read_back() -> None:
 DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": (
         {"delta_squared": 1},
-        "has the key 'delta_squared', which this version of Shoal does not know",
+        "has the key 'delta_squared', which this version of Shoal does not support",
     ),
     "unknown model": ({"model": "magic"}, "names the model 'magic'"),
     "text for a number": ({"epsilon": "much"}, "is damaged: 'epsilon' cannot be 'much'"),

@@ -57,7 +57,7 @@ def test_claim_of_a_preset_names_every_model_it_can_reach() -> None:
     assert claim_words(method_class("laplace")) == "dp"
     assert claim_words(method_class("mdav-dp")) == "dp-given-partition"
     assert claim_words(method_class("ranking-dp")) == (
-        "dp-given-partition; dp for one attribute or link=False, nominal ones aside"
+        "dp-given-partition; dp for one attribute or link=False, unless an attribute is nominal"
     )
     for cls in map(method_class, names()):
         assert cls.example().model(1) in claim_words(cls)

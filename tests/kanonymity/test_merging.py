@@ -134,7 +134,7 @@ def test_anatomy_of_several_attributes_lists_combinations_and_finds_free_names()
     assert list(made.quasi) == ["group", "group_"]
     assert list(made.confidential) == ["group_", "a", "count", "count_"]
     assert made.confidential["count_"].tolist() == [2, 1]
-    with pytest.raises(InputError, match="column 'a' needs one value per record, 3"):
+    with pytest.raises(InputError, match="column 'a' must have one value per record, 3"):
         dissect({"q": [1, 2, 3]}, {"a": ["x"]}, Partition.from_labels([0, 0, 0]))
     with pytest.raises(InputError, match="at least one quasi-identifier"):
         dissect({}, {"a": ["x"]}, Partition.from_labels([0]))

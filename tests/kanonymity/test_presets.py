@@ -139,7 +139,7 @@ def test_a_written_table_that_does_not_hold_its_promise_is_not_kept(
 
     monkeypatch.setattr(bundle, "write", spoil)
     with pytest.raises(
-        ClaimError, match=r"read back and does not hold what it promises .k 5: not met, found"
+        ClaimError, match=r"read back and does not satisfy its claim .k = 5 is not met, found"
     ):
         release("k-anonymity").save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
@@ -169,7 +169,7 @@ def test_swapped_values_come_from_the_groups_of_the_statement() -> None:
     assert np.array_equal(expected.labels[owners], expected.labels)
     assert made.statement.settings["k"] == 5
     assert "probability 1/5 at most" in made.statement.sentence
-    assert "Largest probability by column: income 1/20, illness 1/5." in made.statement.conditions
+    assert "Maximum probability by column: income 1/20, illness 1/5." in made.statement.conditions
 
 
 def test_a_smaller_size_of_one_column_is_the_k_of_the_promise() -> None:
@@ -183,7 +183,7 @@ def test_an_uninformed_intruder_leaves_confidential_values_together() -> None:
     informed, uninformed = release("swap-mdav"), release("swap-mdav", intruder="uninformed")
     assert rows(uninformed.data, *CONFIDENTIAL) == rows(mixed(), *CONFIDENTIAL)
     assert rows(informed.data, *CONFIDENTIAL) != rows(mixed(), *CONFIDENTIAL)
-    assert "The intruder knows every column of a person but one, and looks for that one." in (
+    assert "The intruder knows all columns of a person except one, and tries to learn that one." in (
         informed.statement.conditions
     )
     assert any(
@@ -316,7 +316,7 @@ def test_commands_take_the_options_of_the_family(tmp_path: Path, capsys: pytest.
         ("t-closeness", {"t": 1.5}, "t must be an integer"),
         ("swap-mdav", {"intruder": "alien"}, "intruder 'alien' is not one of informed, uninformed"),
         ("swap-mdav", {"sizes": 5}, "sizes must map columns to group sizes"),
-        ("anatomy", {"t": 2, "l": 2}, "t makes its own groups"),
+        ("anatomy", {"t": 2, "l": 2}, "t determines the groups"),
     ],
 )
 def test_unfitting_options_are_named(method: str, options: dict[str, Any], words: str) -> None:

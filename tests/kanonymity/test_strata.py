@@ -100,7 +100,7 @@ def test_swaps_keep_weighted_totals(method: str, table: pa.Table) -> None:
     for name in MONEY:
         assert numbers(made.aligned, name) @ weights == numbers(table, name) @ weights
     assert any("weighted totals" in condition for condition in made.statement.conditions)
-    assert not any("weighted totals move" in note for note in made.notes)
+    assert not any("weighted totals change" in note for note in made.notes)
 
 
 @pytest.mark.parametrize("method", ["swap-mdav", "swap-ranking"])
@@ -119,9 +119,9 @@ def test_rare_weights_are_swapped_as_if_there_were_none(
     # how many rows have a weight is no public fact: only the note tells which of both it was
     usual = shoal.protect(table, schema(weight=True, **roles), method, k=5, seed=1, strata=strata)
     assert usual.statement.conditions == made.statement.conditions
-    (note,) = (note for note in made.notes if "weighted totals move" in note)
+    (note,) = (note for note in made.notes if "weighted totals change" in note)
     assert "fewer than 5 rows" in note
-    assert "Recode the weight into few values" in note
+    assert "Recode the weight into fewer values" in note
     assert not any("weighted totals" in note for note in plain.notes)
 
 
@@ -137,7 +137,7 @@ def test_middles_of_groups_are_weighted(table: pa.Table) -> None:
         assert numbers(plain.aligned, name).sum() == pytest.approx(numbers(table, name).sum())
     assert any("weighted by w" in condition for condition in made.statement.conditions)
     bad = table.set_column(table.column_names.index("w"), "w", pa.array([0.0, *[1.0] * 1079]))
-    with pytest.raises(shoal.InputError, match="weight 'w' must be above 0, and row 1 has 0"):
+    with pytest.raises(shoal.InputError, match="weight 'w' must be above 0, got 0 in row 1"):
         shoal.protect(bad, schema(weight=True), "k-anonymity", k=5, seed=1)
 
 
