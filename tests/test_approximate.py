@@ -62,7 +62,7 @@ def test_columns_by_themselves_are_stated_in_epsilon() -> None:
 
 def test_the_verdict_says_it_too() -> None:
     (reason,) = [r for r in released().statement.verdict.reasons if "original records" in r.text]
-    assert reason.text.endswith("whatever else an attacker knows, except with probability 1e-06.")
+    assert reason.text.endswith("whatever else an attacker knows, except with probability δ = 1e-06.")
     assert not any("probability" in r.text for r in released(delta=0).statement.verdict.reasons)
 
 
@@ -107,7 +107,9 @@ PURE = [
 @pytest.mark.parametrize("name", PURE)
 def test_a_method_that_is_pure_only_refuses_a_delta(name: str) -> None:
     settings = {"epsilon": "1"} | ({"k": 5} if "k" in method_class(name).parameters() else {})
-    with pytest.raises(OptionError, match=f"method '{name}' provides pure differential privacy, without delta"):
+    with pytest.raises(
+        OptionError, match=f"method '{name}' provides pure differential privacy, without delta"
+    ):
         configured(name, **settings, delta="1e-6")
     assert configured(name, **settings, delta=0).pure
 

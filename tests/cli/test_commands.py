@@ -77,7 +77,7 @@ def test_seed_and_choices_that_looked_at_the_records_are_complained_about(
 ) -> None:
     assert protect("--seed", "1", "--missing", "drop", "--k", "3") == 0
     printed = capsys.readouterr()
-    assert "Verdict: do not publish.\n- A seed was given" in printed.out
+    assert "Verdict: do not publish.\n- A seed was set" in printed.out
     assert "looked at the records: missing=drop" in printed.err
 
 

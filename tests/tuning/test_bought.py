@@ -239,4 +239,4 @@ def test_a_tuning_with_domains_from_the_records_says_so_and_is_not_private(
     assert load_recipe(here / "out" / "method.toml")["tuned"] == "domains, k"
     capsys.readouterr()
     assert run([*words, "--no-link", "--private", "0.5"]) == 2
-    assert "without looking at the records: the domains were chosen" in capsys.readouterr().err
+    assert "without using the records: the domains were chosen" in capsys.readouterr().err
