@@ -149,7 +149,8 @@ def test_settings_that_do_not_fit_are_refused(name: str, options: dict[str, Any]
 
 def test_unknown_methods_get_a_hint() -> None:
     with pytest.raises(
-        OptionError, match=r"unknown method 'mdav_dp'; 'shoal methods' lists all methods. Did you mean 'mdav-dp'"
+        OptionError,
+        match=r"unknown method 'mdav_dp'; 'shoal methods' lists all methods. Did you mean 'mdav-dp'",
     ):
         method_class("mdav_dp")
 

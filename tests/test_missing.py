@@ -244,9 +244,7 @@ def test_separate_keeps_the_number_of_gaps_of_every_column(method: str, library:
         assert values_of(release.data, name).count(None) == data[name].count(None) == 24 * (name in names)
     assert release.statement.model == "dp-given-partition"
     assert release.statement.publishable
-    assert (
-        "Which values are missing is treated as fixed and public." in release.statement.conditions
-    )
+    assert "Which values are missing is treated as fixed and public." in release.statement.conditions
 
 
 def test_rows_with_the_same_gaps_stay_together() -> None:

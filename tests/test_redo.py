@@ -123,7 +123,7 @@ def test_every_release_is_charged_by_itself(first: Path, tmp_path: Path) -> None
 def test_a_table_that_does_not_fit_is_refused_in_one_line(first: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column 'name'"):
         shoal.redo(first, people().drop_columns(["name"]), out=tmp_path / "out")
-    with pytest.raises(InputError, match="^log .* does not exist"):
+    with pytest.raises(InputError, match=r"^log .* does not exist"):
         shoal.redo(tmp_path, people(), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

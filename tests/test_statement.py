@@ -234,7 +234,9 @@ def test_json_and_markdown_hold_the_contract() -> None:
         "publishable",
     ):
         assert key in plain
-    assert plain["neighbours"] == "replace-one: adjacent data sets differ in one record, and the number of records is public"
+    assert plain["neighbours"] == (
+        "replace-one: adjacent data sets differ in one record, and the number of records is public"
+    )
     assert plain["attributes"]["b"]["hi"] == "50"
     text = found.to_markdown()
     assert found.sentence in text
@@ -242,7 +244,9 @@ def test_json_and_markdown_hold_the_contract() -> None:
 
 
 def test_unlinked_columns_say_so() -> None:
-    assert any("shuffled independently" in entry for entry in statement("ranking-dp", k=5, link=False).conditions)
+    assert any(
+        "shuffled independently" in entry for entry in statement("ranking-dp", k=5, link=False).conditions
+    )
     assert not any("shuffled independently" in entry for entry in statement("ranking-dp", k=5).conditions)
 
 

@@ -112,7 +112,8 @@ def test_nothing_claims_that_a_choice_was_made_without_looking() -> None:
 def test_a_declaration_is_worded_as_one() -> None:
     facts = {"column": "income", "lo": "0", "hi": "200000", "source": "questionnaire"}
     assert declaration("range", facts) == (
-        "declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot verify this."
+        "declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). "
+        "Shoal cannot verify this."
     )
     assert "not named" in declaration("range", {**facts, "source": ""})
 
@@ -243,7 +244,8 @@ def test_words_of_recorded_facts_are_counts_and_no_accusations() -> None:
     assert [recorded_words(fact.code, fact.facts) for fact in JOURNAL] == [
         "Recorded: the histogram and the rows of income were viewed on this machine before its range was declared.",
         "Recorded: 2 earlier releases under the same data set name; 1 was measured. Their privacy losses add up.",
-        "Recorded: settings were changed after an earlier release under the same data set name was measured: k, epsilon.",
+        "Recorded: settings were changed after an earlier release under the same data set name was measured: "
+        "k, epsilon.",
         "Recorded: the publisher answered that data set 'people' holds the same records. Privacy losses add up.",
         "Recorded: 1 rehearsal used these records themselves.",
     ]

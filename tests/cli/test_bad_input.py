@@ -150,7 +150,9 @@ CASES = {
     "unknown format": Case(GOOD, [*USUAL, "--format", "xlsx"], ("format 'xlsx'",)),
     "negative seed": Case(GOOD, [*USUAL, "--seed", "-1"], ("seed",)),
     "groups that leave a column out": Case(
-        GOOD, [*instead("--method", "mdav-dp"), "--groups", "age"], ("groups does not contain column 'income'",)
+        GOOD,
+        [*instead("--method", "mdav-dp"), "--groups", "age"],
+        ("groups does not contain column 'income'",),
     ),
     "labels without labels": Case(
         GOOD, [*instead("--method", "mdav-dp"), "--partition", "given"], ("needs labels",)

@@ -522,7 +522,9 @@ def weighed(release: str) -> Schema:
 @pytest.mark.parametrize("method", FAMILY)
 def test_a_masked_weight_is_refused_where_it_would_come_out_exactly(method: str) -> None:
     table = people(0).append_column("w", pa.array(np.linspace(1, 9, 60)))
-    with pytest.raises(OptionError, match=r"column 'w': .* a masked weight unchanged, .* \"dropped\" or \"raked\""):
+    with pytest.raises(
+        OptionError, match=r"column 'w': .* a masked weight unchanged, .* \"dropped\" or \"raked\""
+    ):
         shoal.protect(table, weighed("masked"), method, **FAMILY[method])
     found = shoal.protect(table, weighed("dropped"), method, **FAMILY[method])
     assert "w" not in pa.table(found.data).column_names

@@ -41,7 +41,9 @@ def test_the_claim_is_differential_privacy_of_the_original_records() -> None:
     release = shoal.protect(people(500), method="tree-dp", epsilon="0.5", domains=DOMAINS)
     statement = release.statement
     assert (statement.model, statement.epsilon, statement.publishable) == ("dp", Fraction(1, 2), True)
-    assert statement.neighbours == "replace-one: adjacent data sets differ in one record, and the number of records is public"
+    assert statement.neighbours == (
+        "replace-one: adjacent data sets differ in one record, and the number of records is public"
+    )
     assert any("number of records is public" in line for line in statement.not_promised)
     assert release.aligned is None
     assert release.partition == []
