@@ -139,7 +139,7 @@ def test_a_written_table_that_does_not_hold_its_promise_is_not_kept(
 
     monkeypatch.setattr(bundle, "write", spoil)
     with pytest.raises(
-        ClaimError, match=r"read back and does not satisfy its claim .k = 5 is not met, found"
+        ClaimError, match=r"read back and does not satisfy its claim .k 5: not met, found"
     ):
         release("k-anonymity").save(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
