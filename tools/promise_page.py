@@ -29,7 +29,7 @@ from tools.audit_table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 
 
-# claims whose draws are added up exactly by tests/accounting, in ε or in ρ
+# claims whose draws are added up exactly by tests/privacy/accounting, in ε or in ρ
 _ACCOUNTED = ("dp", "approximate-dp")
 
 
@@ -142,7 +142,7 @@ def _model_section(model: str, cases: Sequence[_Case]) -> list[str]:
         "Promise": _most_frequent([case.sentence for case in cases]),
         "Against": f"{_most_frequent([case.adversary for case in cases])}.",
         "Public": f"{_most_frequent([case.public for case in cases])}.",
-        # accounting needs nothing held fixed: tests/accounting
+        # accounting needs nothing held fixed: tests/privacy/accounting
         "Checked by": "accounting (exact) and audit." if model in _ACCOUNTED else "audit only.",
     }
     shared = [gap for gap in cases[0].not_covered if all(gap in case.not_covered for case in cases)]
