@@ -316,7 +316,7 @@ def test_a_measure_of_records_known_under_another_name_says_so(call: str) -> Non
     arguments: dict[str, Any] = {"quasi": ["age"]} if call == "check" else {"keys": ["age"]}
     if call == "attack":
         arguments = {"released": "survey.csv", "columns": ["age", "income"], "attempts": 20, "seed": 1}
-    with pytest.warns(JournalWarning, match="as data set 'people'") as found:
+    with pytest.warns(JournalWarning, match="under data set 'people'") as found:
         getattr(shoal, call)("survey.csv", **arguments, dataset="citizens")
     assert found[0].filename == __file__
 
