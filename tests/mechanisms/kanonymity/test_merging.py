@@ -71,7 +71,7 @@ def test_equal_means_do_not_make_a_group_join_itself() -> None:
 def test_out_of_reach_or_misshapen_is_refused() -> None:
     partition = Partition.from_labels([0, 0, 1, 1])
     with pytest.raises(
-        OptionError, match="l = 3 cannot be reached: confidential attribute 1 has 2 different"
+        OptionError, match="l = 3 cannot be reached: sensitive attribute 1 has 2 different"
     ):
         diversify(partition, np.arange(4.0), [list("aabb")], 3)
     with pytest.raises(OptionError, match="l must be at least 1"):

@@ -276,7 +276,7 @@ def test_a_recipe_repeats_the_release_on_another_table(method: str, tmp_path: Pa
 @pytest.mark.parametrize("method", ["swap-mdav", "swap-ranking", "t-closeness", "anatomy"])
 def test_something_must_be_confidential(method: str) -> None:
     schema = mixed_schema(income="other", illness="other")
-    with pytest.raises(OptionError, match="needs a confidential column"):
+    with pytest.raises(OptionError, match="needs a sensitive attribute"):
         release(method, schema=schema)
 
 
