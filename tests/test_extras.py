@@ -122,7 +122,7 @@ def test_a_missing_extra_is_one_line_and_status_2(place: int, done: tuple[Path, 
     result = results[len(CORE_COMMANDS) + place]
     assert result.status == 2
     # the same table was measured before, which is said first
-    lines = [line for line in result.err.splitlines() if "the journal of use knows" not in line]
+    lines = [line for line in result.err.splitlines() if "the journal of use has a table" not in line]
     assert len(lines) == 1
     assert f"the extra '{extra}': " in lines[0]
     assert lines[0].endswith(f"{install_words(extra)}.")

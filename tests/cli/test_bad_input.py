@@ -136,9 +136,9 @@ CASES = {
         ("larger than 2^52", "larger epsilon"),
     ),
     "unknown method": Case(
-        GOOD, instead("--method", "ranking-pd"), ("no method 'ranking-pd'", "Did you mean 'ranking-dp'?")
+        GOOD, instead("--method", "ranking-pd"), ("unknown method 'ranking-pd'", "Did you mean 'ranking-dp'?")
     ),
-    "method missing": Case(GOOD, without("--method"), ("has no groups", "leave k out", "ranking-dp")),
+    "method missing": Case(GOOD, without("--method"), ("forms no groups", "leave k out", "ranking-dp")),
     "option of another method": Case(GOOD, [*USUAL, "--normalise", "domain"], ("no option 'normalise'",)),
     "unknown option": Case(GOOD, [*USUAL, "--epsilom", "1"], ("--epsilom",)),
     "unknown remainder": Case(GOOD, [*USUAL, "--remainder", "midle"], ("'midle'", "Did you mean 'middle'?")),
@@ -150,7 +150,9 @@ CASES = {
     "unknown format": Case(GOOD, [*USUAL, "--format", "xlsx"], ("format 'xlsx'",)),
     "negative seed": Case(GOOD, [*USUAL, "--seed", "-1"], ("seed",)),
     "groups that leave a column out": Case(
-        GOOD, [*instead("--method", "mdav-dp"), "--groups", "age"], ("groups leaves out column 'income'",)
+        GOOD,
+        [*instead("--method", "mdav-dp"), "--groups", "age"],
+        ("groups does not contain column 'income'",),
     ),
     "labels without labels": Case(
         GOOD, [*instead("--method", "mdav-dp"), "--partition", "given"], ("needs labels",)
@@ -196,7 +198,7 @@ CASES = {
     ),
     "missing recipe": Case(GOOD, WITH_CONFIG, ("no recipe 's.toml'",)),
     "broken recipe": Case(GOOD, WITH_CONFIG, ("not valid TOML",), schema("method =")),
-    "recipe without a method": Case(GOOD, WITH_CONFIG, ("names no method",), schema("epsilon = 1\n")),
+    "recipe without a method": Case(GOOD, WITH_CONFIG, ("does not name a method",), schema("epsilon = 1\n")),
     "recipe with an unknown key": Case(
         GOOD, WITH_CONFIG, ("unknown key 'sede'",), schema('method = "laplace"\nsede = 1\n')
     ),

@@ -77,7 +77,7 @@ def test_seed_and_choices_that_looked_at_the_records_are_complained_about(
 ) -> None:
     assert protect("--seed", "1", "--missing", "drop", "--k", "3") == 0
     printed = capsys.readouterr()
-    assert "Verdict: do not publish.\n- A seed was given" in printed.out
+    assert "Verdict: do not publish.\n- A seed was set" in printed.out
     assert "looked at the records: missing=drop" in printed.err
 
 
@@ -296,9 +296,9 @@ def test_help_about_a_method_that_is_none_is_refused(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["protect", "a.csv", "--epsilno", "1"], "there is no option '--epsilno'. Did you mean '--epsilon'?"),
-        (["hold-out", "a.csv", "--shar", "1"], "there is no option '--shar'. Did you mean '--share'?"),
-        (["protect", "a.csv", "-z"], "there is no option '-z'."),
+        (["protect", "a.csv", "--epsilno", "1"], "unknown option '--epsilno'. Did you mean '--epsilon'?"),
+        (["hold-out", "a.csv", "--shar", "1"], "unknown option '--shar'. Did you mean '--share'?"),
+        (["protect", "a.csv", "-z"], "unknown option '-z'."),
         (["protect"], "Missing argument 'DATA'."),
         (["serve"], "Missing option '--data'."),
         (["protect", "a.csv", "b.csv"], "Got unexpected extra argument(s) (b.csv)"),

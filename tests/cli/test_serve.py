@@ -142,7 +142,7 @@ def test_ledger_shows_verifies_and_exports(here: Path, capsys: pytest.CaptureFix
     assert run(["ledger", "export", path, "--out", "entries.jsonl"]) == 0
     assert Path("entries.jsonl").read_text().splitlines() == lines
     assert "exists" in said(capsys, "ledger", "export", path, "--out", "entries.jsonl", status=2)
-    assert "there is no ledger 'none.sqlite'" in said(capsys, "ledger", "show", "none.sqlite", status=2)
+    assert "ledger 'none.sqlite' does not exist" in said(capsys, "ledger", "show", "none.sqlite", status=2)
     assert not Path("none.sqlite").exists()
 
 
@@ -246,16 +246,16 @@ def test_a_release_respects_the_ceiling_of_a_served_data_set(
     ledger.register(Register("served", "replace-one", Fraction(1), fingerprint=fingerprint(table)))
     ledger.register(Register("counted", "add-remove", Fraction(1)))
     assert protect("one", "--dataset", "served") == 0
-    assert "questions about this table are answered as data set 'served'" in capsys.readouterr().err
+    assert "queries about this table are answered as data set 'served'" in capsys.readouterr().err
     assert protect("two", "--dataset", "served") == 0
     capsys.readouterr()
     assert protect("three", "--dataset", "served") == 2
-    assert "epsilon 0.5 was requested, 0 remains" in capsys.readouterr().err
+    assert "epsilon 0.5 was requested, but only 0 remains" in capsys.readouterr().err
     assert not Path("three").exists()
     assert protect("four", "--k", "3", "--dataset", "served", method="mdav-dp") == 2
-    assert "has a ceiling, and this release (dp-given-partition) has no ε" in capsys.readouterr().err
+    assert "has a ceiling, but this release (dp-given-partition) has no ε" in capsys.readouterr().err
     assert protect("five", "--dataset", "counted") == 2
-    assert "'add-remove', this release claims 'replace-one'" in capsys.readouterr().err
+    assert "'add-remove', but this release claims 'replace-one'" in capsys.readouterr().err
     assert ledger.standing("served").spent == 1
     ledger.close()
 

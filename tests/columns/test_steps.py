@@ -202,9 +202,7 @@ def test_the_statement_says_what_was_done_and_stays_publishable() -> None:
     assert release.statement.publishable
     assert release.statement.steps[0] == ("Column age is recoded into 3 bands: (0,25], (25,65], (65,inf).")
     assert "Values of column income above 1000 become 1000." in release.statement.to_markdown()
-    assert any(
-        "neighbouring tables are neighbours after them" in line for line in release.statement.conditions
-    )
+    assert any("adjacent tables remain adjacent after them" in line for line in release.statement.conditions)
     assert release.statement.attributes["income"]["hi"] == "1000"
     again = shoal.PrivacyStatement.from_dict(json.loads(json.dumps(release.statement.to_dict())))
     assert again.steps == release.statement.steps

@@ -216,7 +216,7 @@ def promise_of(folder: Path) -> dict[str, Any]:
     statement: dict[str, Any] = json.loads(files_of(folder)["statement.json"])
     said = statement["conditions"]
     follows = [
-        number for number, words in enumerate(said, 1) if "follows from the noisy number of rows" in words
+        number for number, words in enumerate(said, 1) if "determined by the noisy number of rows" in words
     ]
     if not follows:
         return statement

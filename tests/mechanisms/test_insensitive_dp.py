@@ -216,7 +216,7 @@ def test_the_published_composition_is_never_publishable() -> None:
 
 @pytest.mark.parametrize("option", [{"noise": "staircase"}, {"split": "optimal"}])
 def test_the_published_composition_has_one_noise_and_one_split(option: dict[str, str]) -> None:
-    with pytest.raises(OptionError, match=f"{next(iter(option))} is for composition=strict"):
+    with pytest.raises(OptionError, match=f"{next(iter(option))} requires composition=strict"):
         release_of(composition="parallel", **option)
 
 

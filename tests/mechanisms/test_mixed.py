@@ -497,9 +497,11 @@ def test_unlinked_columns_are_shuffled_by_themselves() -> None:
 
 
 def test_box_noise_and_other_partitions_refuse_names() -> None:
-    with pytest.raises(OptionError, match="noise 'box' is for columns with an order, and 'smokes' has none"):
+    with pytest.raises(
+        OptionError, match="noise 'box' supports ordered columns only, and 'smokes' is nominal"
+    ):
         protect(table(columns(), "pyarrow"), "mdav-dp", noise="box")
-    with pytest.raises(OptionError, match="vmdav is for columns with an order"):
+    with pytest.raises(OptionError, match="vmdav supports ordered columns only"):
         protect(table(columns(), "pyarrow"), "mdav-dp", partition="vmdav")
 
 

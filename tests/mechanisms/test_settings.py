@@ -181,7 +181,7 @@ def test_a_wrong_value_is_answered_with_what_fits(setting: Parameter) -> None:
 
 def test_a_word_that_is_no_setting_gets_a_hint() -> None:
     for name, hint in (("neigbours", "neighbours"), ("outsid", "outside"), ("seeed", "seed")):
-        with pytest.raises(OptionError, match=f"no option '{name}'. Did you mean '{hint}'"):
+        with pytest.raises(OptionError, match=f"unknown option '{name}'. Did you mean '{hint}'"):
             configured("tree-dp", epsilon=1, **{name: 1})
 
 

@@ -47,7 +47,7 @@ def test_the_statement_has_epsilon_delta_rho_and_neighbours() -> None:
     assert found.rho == rho_from(Fraction(1, 2), DELTA)
     assert found.publishable
     assert "replace-one" in found.adjacency.words
-    assert "except with probability δ = 1e-06, with ε = 0.5 per row (replace-one" in found.sentence
+    assert "with ε = 0.5 per row, except with probability δ = 1e-06 (replace-one" in found.sentence
     assert any("not pure differential privacy" in line for line in found.not_promised)
     assert "- Privacy budget: ε = 0.5, δ = 1e-06, ρ = 0.006" in found.to_markdown()
     assert sum(found.spending.values()) == found.rho  # type: ignore[arg-type]
@@ -62,7 +62,7 @@ def test_columns_by_themselves_are_stated_in_epsilon() -> None:
 
 def test_the_verdict_says_it_too() -> None:
     (reason,) = [r for r in released().statement.verdict.reasons if "original records" in r.text]
-    assert reason.text.endswith("whatever else an attacker knows, except with probability 1e-06.")
+    assert reason.text.endswith("whatever else an attacker knows, except with probability δ = 1e-06.")
     assert not any("probability" in r.text for r in released(delta=0).statement.verdict.reasons)
 
 
@@ -82,7 +82,7 @@ def test_a_statement_is_read_back() -> None:
     assert (again.delta, again.sentence) == (found.delta, found.sentence)
     assert float(again.rho or 0) == float(found.rho or 0)
     del plain["rho"]
-    with pytest.raises(InputError, match="delta and rho belong together"):
+    with pytest.raises(InputError, match="must have both delta and rho, or neither"):
         shoal.PrivacyStatement.from_dict(plain)
 
 
@@ -95,7 +95,7 @@ def test_a_person_with_several_rows_costs_the_square_and_is_converted_once() -> 
     assert found.epsilon > 3 * Fraction(1, 2)
     assert found.delta == DELTA
     assert "at most 3 rows" in found.unit
-    assert any("square of that number" in line for line in found.conditions)
+    assert any("that number squared times ρ per row" in line for line in found.conditions)
     assert sum(found.spending.values()) == found.rho  # type: ignore[arg-type]
 
 
@@ -107,7 +107,9 @@ PURE = [
 @pytest.mark.parametrize("name", PURE)
 def test_a_method_that_is_pure_only_refuses_a_delta(name: str) -> None:
     settings = {"epsilon": "1"} | ({"k": 5} if "k" in method_class(name).parameters() else {})
-    with pytest.raises(OptionError, match=f"method '{name}' makes a pure claim, without a delta"):
+    with pytest.raises(
+        OptionError, match=f"method '{name}' provides pure differential privacy, without delta"
+    ):
         configured(name, **settings, delta="1e-6")
     assert configured(name, **settings, delta=0).pure
 
@@ -194,13 +196,13 @@ def test_no_reason_makes_a_delta_above_one_in_a_thousand_publishable(delta: str,
     (reason,) = found.not_publishable_because
     assert reason.startswith(f"δ = {delta} is above 0.001")
     assert found.verdict.decision == "do not publish"
-    assert found.verdict.next_step == "release again with a smaller δ, 1e-6 say"
+    assert found.verdict.next_step == "release again with a smaller δ, such as 1e-6"
     assert shoal.PrivacyStatement.from_dict(found.to_dict()).to_dict() == found.to_dict()
     overridden = shoal.protect(
         data, schema, **(wanted | {"epsilon": 11, "override": "only for an experiment here"})
     ).statement
     assert overridden.not_publishable_because == (reason,)
-    with pytest.raises(OptionError, match="override says why an ε"):
+    with pytest.raises(OptionError, match="override gives the reason for publishing an ε"):
         shoal.protect(data, schema, **wanted, override="only for an experiment here")
 
 

@@ -104,13 +104,16 @@ def test_nothing_claims_that_a_choice_was_made_without_looking() -> None:
         release = few(method, **settings)
         for text in (json.dumps(release.statement.to_dict()), release.statement.to_markdown()):
             assert "without looking" not in text
+            assert "without using" not in text
         assert "without looking" not in public_report(release)
+        assert "without using" not in public_report(release)
 
 
 def test_a_declaration_is_worded_as_one() -> None:
     facts = {"column": "income", "lo": "0", "hi": "200000", "source": "questionnaire"}
     assert declaration("range", facts) == (
-        "declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot check this."
+        "declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). "
+        "Shoal cannot verify this."
     )
     assert "not named" in declaration("range", {**facts, "source": ""})
 
@@ -241,7 +244,8 @@ def test_words_of_recorded_facts_are_counts_and_no_accusations() -> None:
     assert [recorded_words(fact.code, fact.facts) for fact in JOURNAL] == [
         "Recorded: the histogram and the rows of income were viewed on this machine before its range was declared.",
         "Recorded: 2 earlier releases under the same data set name; 1 was measured. Their privacy losses add up.",
-        "Recorded: after an earlier release under the same data set name was measured, settings changed: k, epsilon.",
+        "Recorded: settings were changed after an earlier release under the same data set name was measured: "
+        "k, epsilon.",
         "Recorded: the publisher answered that data set 'people' holds the same records. Privacy losses add up.",
         "Recorded: 1 rehearsal used these records themselves.",
     ]
@@ -276,7 +280,7 @@ def test_every_preset_has_the_three_parts_in_words(name: str) -> None:
     for heading in ("Computed by Shoal", "Declared by the publisher", "Recorded"):
         assert f"## {heading}" in text
         assert f"<h3>{heading}</h3>" in page
-    assert "Shoal cannot check what follows." in text
+    assert "Shoal cannot verify the following declarations." in text
 
 
 def test_invariants_name_what_is_released_exactly() -> None:

@@ -223,7 +223,7 @@ def test_queries_are_checked_priced_and_written_back(raw: dict[str, Any], replac
         assert shown["cost"] == str(cost(query, facts))
         assert shown["statement"]["model"] == "dp"
         assert shown["statement"]["neighbours"].startswith(
-            "replace-one" if relation == "replace-one" else "one record added"
+            "replace-one" if relation == "replace-one" else "adjacent data sets differ by one added"
         )
 
 

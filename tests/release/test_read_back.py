@@ -94,7 +94,7 @@ def test_a_tainted_statement_is_read_back() -> None:
 DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": (
         {"delta_squared": 1},
-        "has the key 'delta_squared', which this version of Shoal does not know",
+        "has the key 'delta_squared', which this version of Shoal does not support",
     ),
     "unknown model": ({"model": "magic"}, "names the model 'magic'"),
     "text for a number": ({"epsilon": "much"}, "is damaged: 'epsilon' cannot be 'much'"),
@@ -104,9 +104,9 @@ DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
     "a list of numbers": ({"conditions": [1]}, r"is damaged: 'conditions' cannot be \[1\]"),
     "text for a list": ({"conditions": "none"}, "is damaged: 'conditions' cannot be 'none'"),
     "attributes without facts": ({"attributes": {"age": 3}}, "is damaged: 'attributes' cannot be"),
-    "another verdict": ({"publishable": False}, "contradicts itself: publishable"),
-    "another promise": ({"sentence": "All is well."}, "contradicts itself: its sentence"),
-    "another budget": ({"epsilon": 0.001}, "contradicts itself: its sentence"),
+    "another verdict": ({"publishable": False}, "is inconsistent: publishable"),
+    "another promise": ({"sentence": "All is well."}, "is inconsistent: its sentence"),
+    "another budget": ({"epsilon": 0.001}, "is inconsistent: its sentence"),
 }
 
 
@@ -120,7 +120,7 @@ def test_a_damaged_statement_is_one_line(name: str, releases: dict[str, shoal.Re
 
 @pytest.mark.parametrize("damaged", [None, 3, "text", [], {}])
 def test_what_is_no_statement_is_refused(damaged: Any) -> None:
-    with pytest.raises(shoal.InputError, match="is not the statement of a release"):
+    with pytest.raises(shoal.InputError, match="is not a privacy statement"):
         shoal.PrivacyStatement.from_dict(damaged)
 
 

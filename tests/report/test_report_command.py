@@ -147,4 +147,4 @@ def test_a_model_from_the_future_is_refused(here: Path, capsys: pytest.CaptureFi
     path = here / "bundle" / "statement.json"
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"model": "perfect"}))
     assert run(["report", "bundle"]) == 2
-    assert "'perfect', which this version of Shoal does not know" in capsys.readouterr().err
+    assert "'perfect', which this version of Shoal does not support" in capsys.readouterr().err

@@ -262,7 +262,7 @@ def test_publish_checks_the_bundle_and_gives_it_out(settled: Tab, tmp_path: Path
     finished(settled.desk)
     page = settled.post("step/publish")
     assert "Ready to publish" in page
-    assert "Nothing is recorded that bears on what is declared." in page
+    assert "Nothing is recorded that affects these declarations." in page
     found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert found.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(BytesIO(found.content)) as archive:

@@ -212,7 +212,7 @@ def test_a_reversed_file_under_another_name_is_asked_about_and_the_answer_is_kep
     other.desk.settle(settled_recipe)
     ahead = other.desk.look_ahead()
     assert [problem.sentence for problem in ahead.problems] == [
-        "The journal of use knows a table with the same content as data set 'people' (released once, measured once). "
+        "The journal of use has a table with the same content under data set 'people' (released once, measured once). "
         "Are these the same records? The answer is kept as your declaration."
     ]
     # no run goes past the question

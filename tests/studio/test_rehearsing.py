@@ -136,7 +136,7 @@ def test_a_file_that_was_rehearsed_on_is_asked_about_when_it_is_opened(
     taken(settled, last_year)
     finished(settled.desk, "rehearse")
     assert questions(other) == [
-        "The journal of use knows a table with the same content without a data set name (rehearsed once). Are these "
+        "The journal of use has a table with the same content without a data set name (rehearsed once). Are these "
         "the same records? The answer is kept as your declaration."
     ]
     page = other.post("step/promise")

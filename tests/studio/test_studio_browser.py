@@ -207,7 +207,7 @@ def test_what_was_measured_is_recorded_and_a_reload_does_not_change_that(walk: W
     walk.judge()
     walk.go("promise")
     walk.type("#value-k", "100")
-    changed = page.locator("#recorded", has_text="settings changed: k.")
+    changed = page.locator("#recorded", has_text="was measured: k.")
     changed.wait_for()
     page.reload()
     changed.wait_for()
@@ -690,7 +690,8 @@ def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tm
     bad = page.locator(".strip.bad .stage")
     bad.wait_for(timeout=PATIENCE)
     assert bad.inner_text() == (
-        "The budget of the data set does not allow this: epsilon 2 was requested, 1.5 remains, 0.5 is missing."
+        "The privacy budget of the data set does not allow this: epsilon 2 was requested, but only 1.5 remains "
+        "(short by 0.5)."
     )
     with contextlib.closing(open_ledger(str(ledger), create=False)) as opened:
         assert opened.standing("people").words == "ε 1 spent, of 2.5, 1.5 left"

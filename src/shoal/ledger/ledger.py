@@ -78,8 +78,8 @@ def open_ledger(address: str | Path, *, create: bool = True, check: bool = True)
     Fraction(3, 4)
     >>> ledger.charge(Charge("survey", "ada", '{"kind":"count"}', Fraction(1, 2)))
     Traceback (most recent call last):
-    shoal.ledger.entry.OverdrawnError: the budget of the data set does not allow this: epsilon 0.5 was \
-requested, 0.25 remains, 0.25 is missing.
+    shoal.ledger.entry.OverdrawnError: the privacy budget of the data set does not allow this: epsilon 0.5 \
+was requested, but only 0.25 remains (short by 0.25).
     >>> ledger.close(); folder.cleanup()
     """
     with needs_extra("server", "the ledger needs"):

@@ -277,7 +277,7 @@ class Tuned:
         >>> from shoal.mechanisms.registry import configured
         >>> used = configured("ranking-dp", epsilon=1, k=30)
         >>> print(*Tuned(("k",)).taints(used))
-        k was chosen by looking at the records (shoal tune).
+        k was chosen based on the records (shoal tune).
         >>> str(Tuned(("k",), Fraction(1, 10), (Choice("k", 20, (10, 20)),)).taints(used)[0])[:46]
         'k was chosen privately as 20, but 30 is used: '
         """

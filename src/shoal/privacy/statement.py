@@ -86,7 +86,7 @@ def declaration(code: str, facts: Facts) -> str:
     """A declared fact as a sentence that stands alone.
 
     >>> print(declaration("range", {"column": "income", "lo": "0", "hi": "200000", "source": "questionnaire"}))
-    declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot check this.
+    declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot verify this.
     """
     return str(Message.of("declared-by-publisher", fact=declared_fact(code, facts)))
 

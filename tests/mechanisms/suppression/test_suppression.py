@@ -467,11 +467,11 @@ def test_commands_take_the_options(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"combinations": {"town,shoe": 5}}, "combinations names column 'shoe'"),
-        ({"combinations": 5}, "combinations must give a k by columns"),
+        ({"combinations": 5}, "combinations must map combinations of columns to k"),
         ({"importance": {"income": 2}}, "importance names column 'income'"),
         ({"importance": {"sex": 0}}, "must be above 0"),
         ({"risk": 2}, "risk must be from"),
-        ({"alpha": "0.5"}, "alpha is for missing_as=wildcard"),
+        ({"alpha": "0.5"}, "alpha requires missing_as=wildcard"),
         ({"missing_as": "joker"}, "missing_as 'joker' is not one of"),
         ({"k": 121}, "larger than the number of records"),
         ({"strata": "shoe"}, "shoe"),

@@ -113,7 +113,7 @@ def test_terms_follow_the_file_and_the_budget_goes_on(place: Any, serve: Callabl
 def test_the_neighbour_relation_cannot_change(place: Any) -> None:
     open_folder(Config(place.folder))[0].close()
     rewrite(place, 'ceiling = "2"\nneighbours = "add-remove"')
-    with pytest.raises(OptionError, match="cannot change to 'add-remove'"):
+    with pytest.raises(OptionError, match="cannot be changed to 'add-remove'"):
         open_folder(Config(place.folder))
 
 
