@@ -105,11 +105,11 @@ def test_ask_describes_previews_answers_and_is_refused(
     [
         (["ask", "survey", "meen", "--epsilon", "1", *SURVEY], "Did you mean 'mean'?"),
         (["ask", "nothing", *SURVEY], "There is no such data set or page."),
-        (["ask", "survey", '{"kind"', *SURVEY], "the question starts like JSON but is not"),
-        (["ask", "survey", "count", "--where", "age", *SURVEY], "--where 'age' is no condition"),
-        (["ask", "survey", "count", "--option", "q", *SURVEY], "--option 'q' is not of the form name=value"),
-        (["ask", "survey", "--token-file", "nowhere"], "the token file 'nowhere' cannot be read"),
-        (["ask", "survey"], "there is no token"),
+        (["ask", "survey", '{"kind"', *SURVEY], "the question starts like JSON but is not valid JSON"),
+        (["ask", "survey", "count", "--where", "age", *SURVEY], "--where must be a condition, got 'age'"),
+        (["ask", "survey", "count", "--option", "q", *SURVEY], "--option must have the form name=value, got 'q'"),
+        (["ask", "survey", "--token-file", "nowhere"], "cannot read the token file 'nowhere'"),
+        (["ask", "survey"], "no token was given"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(

@@ -23,7 +23,7 @@ from .studio_client import Tab, finished, job_of
 def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> None:
     page = tab.upload(table)
     assert "300 rows, 4 columns" in page
-    # what the values are is shown on request
+    # what the values are is only on request
     assert "No value is missing" not in page
     assert 'id="show-rows"' in page
     assert 'id="grid"' not in page
@@ -48,9 +48,9 @@ def test_a_file_that_cannot_be_read_says_why_and_the_drop_zone_stays(tab: Tab, t
 
 
 def test_too_large_a_file_is_refused_before_and_while_it_is_sent(tab: Tab, tmp_path: Path) -> None:
-    words = "start with 'shoal studio FILE' to read it in place."
+    words = "start with 'shoal studio FILE' to read the file in place."
     page = tab.post("announce", name="large.csv", size=10**9)
-    assert f"'large.csv' has 1 GB, and up to 0.2 MB are copied: {words}" in page
+    assert f"'large.csv' has 1 GB, and Studio copies at most 0.2 MB: {words}" in page
     large = tmp_path / "large.csv"
     large.write_text("a,b\n" + "1,2\n" * 60_000, "utf-8")
     assert words in tab.upload(large)
@@ -75,7 +75,7 @@ def test_how_the_file_is_written_has_its_effect_at_once(tab: Tab, tmp_path: Path
 
 def test_any_window_of_the_table_is_one_request(tab: Tab, table: Path) -> None:
     tab.upload(table)
-    assert "shown on request" in tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
+    assert "only on request" in tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
     assert "No value is missing" in tab.post("rows")
     rows = tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
     assert rows.count("<tr>") == 10

@@ -292,7 +292,7 @@ def test_what_was_taken_from_the_records_blocks_the_download_until_somebody_says
     refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert "not ready to be published" in refused.text
     assert "20 characters" in settled.post("override", reason="because", name="release-A")
-    assert "Type the name of the folder" in settled.post(
+    assert "Type the folder's name" in settled.post(
         "override", reason="the minister asked for it today", name="x"
     )
     page = settled.post("override", reason="the minister asked for it today", name="release-A")

@@ -213,7 +213,7 @@ def test_a_reversed_file_under_another_name_is_asked_about_and_the_answer_is_kep
     ahead = other.desk.look_ahead()
     assert [problem.sentence for problem in ahead.problems] == [
         "The journal of use knows a table with the same content as data set 'people' (released once, measured once). "
-        "Are these the same records? The answer is kept as your declaration."
+        "Are these the same records? Your answer is kept as your declaration."
     ]
     # no run goes past the question
     assert "Are these the same records?" in other.post("run/release")
@@ -245,7 +245,7 @@ def test_a_journal_that_cannot_be_written_is_said(settled: Tab, monkeypatch: pyt
 
 def test_a_data_set_has_a_name(settled: Tab) -> None:
     assert 'id="data-set" value="people"' in settled.post("step/data")
-    assert "Name the data set" in settled.post("dataset", **{"data-set": "  "})
+    assert "Give the data set a name" in settled.post("dataset", **{"data-set": "  "})
     settled.post("dataset", **{"data-set": " rents  2027 "})
     assert settled.desk.dataset == "rents 2027"
     assert "--dataset 'rents 2027' --out release" in settled.post("step/promise")

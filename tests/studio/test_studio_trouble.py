@@ -63,7 +63,7 @@ def test_files_that_are_none_are_refused_and_the_drop_zone_stays(walk: Walk, tmp
     walk.page.locator("#file").set_input_files(written(tmp_path, "large.csv", "a,b\n" + "1,2\n" * 1_500_000))
     alert.filter(has_text="large.csv").wait_for()
     assert alert.inner_text() == (
-        "'large.csv' has 6.0 MB, and up to 5.0 MB are copied: start with 'shoal studio FILE' to read it in place."
+        "'large.csv' has 6.0 MB, and Studio copies at most 5.0 MB: start with 'shoal studio FILE' to read the file in place."
     )
     walk.choose(written(tmp_path, "good.csv", "a,b\n1,2\n"))
     walk.page.get_by_role("heading", name="good.csv").wait_for()
@@ -130,7 +130,7 @@ def test_a_killed_worker_is_said_and_leaves_nothing(walk: Walk) -> None:
     os.killpg(run._process.pid, signal.SIGKILL)
     walk.page.locator(".strip.bad").wait_for()
     assert walk.page.locator(".strip.bad .stage").inner_text() == (
-        "The process of this run ended before it was done: was the memory full? Nothing was written."
+        "The process of this run ended unexpectedly, perhaps because memory ran out. Nothing was written."
     )
     assert not run.folder.exists()
     # the page stays usable

@@ -121,9 +121,9 @@ def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted:
             "sex",
             "female 12",
             "law",
-            "The margin of 'sex': write 'value = people' in each line, got 'female 12'.",
+            "The margin of 'sex' has the line 'female 12', without '=': write 'value = people' on each line.",
         ),
-        ("sex", "male = 1\nmale = 2", "law", "The margin of 'sex': 'male' is there twice."),
+        ("sex", "male = 1\nmale = 2", "law", "The margin of 'sex' lists 'male' twice."),
         (
             "sex",
             "female = \nmale = ",
