@@ -94,7 +94,8 @@ def test_ask_describes_previews_answers_and_is_refused(
     said(capsys, "ask", "survey", asked, "--epsilon", "0.75", *SURVEY)
     refused = said(capsys, *mean, "--epsilon", "0.5", status=2)
     assert refused.splitlines() == [
-        "shoal: The budget does not allow this question. Nothing was spent. Requested 0.5, remaining 0.25, missing "
+        "shoal: The remaining privacy budget does not allow this query. No privacy budget was used. "
+        "Requested 0.5, remaining 0.25, missing "
         "0.25 (budget of the analyst)."
     ]
     assert "more than is left" in said(capsys, *mean, "--epsilon", "0.5", "--preview")
