@@ -225,7 +225,7 @@ CASES = {
         GOOD, [*USUAL, "--internal", "x/../out/a/i.html"], ("inside the published",)
     ),
     "internal is a folder": Case(GOOD, [*USUAL, "--internal", "."], ("is a folder",)),
-    "internal exists": Case(GOOD, [*USUAL, "--internal", "i.html"], ("exists already",), {"i.html": "mine"}),
+    "internal exists": Case(GOOD, [*USUAL, "--internal", "i.html"], ("already exists",), {"i.html": "mine"}),
 }
 
 

@@ -253,8 +253,8 @@ def test_a_warning_about_exposed_files_is_one_line(
         monkeypatch.setattr("shoal.cli.program._program", lambda: told)
         assert run(["protect"]) == 0
     assert capsys.readouterr().err == (
-        "shoal: the workers at 'spark://there' keep what lies between stages, private values among it, in folders of "
-        "their own: see that nobody else can read these, or set spark.io.encryption.enabled=true.\n"
+        "shoal: the workers at 'spark://there' store intermediate data, including private values, in their own "
+        "folders: make sure that nobody else can read them, or set spark.io.encryption.enabled=true.\n"
     )
 
 

@@ -196,7 +196,7 @@ def changed_on_disk(tab: Tab) -> None:
     path.write_text("\n".join([header, *rest, first]) + "\n", "utf-8")
 
 
-CHANGED = "'people.csv' has changed on disk since it was opened: read it again (page Data), and check what is declared."
+CHANGED = "'people.csv' has changed on disk since it was opened: read it again (page Data), and check the declarations."
 
 
 def test_a_file_that_changed_after_it_was_shown_is_not_released(lying: Tab, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from .studio_walker import PATIENCE, Walk, people, settle
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 CANCELLED = "Cancelled. Nothing was written."
-STAYS = "What was charged to the ledger stays charged."
+STAYS = "The privacy budget charged to the ledger stays charged."
 STAGES = (
     "reading the table",
     "preparing the release",
