@@ -393,7 +393,7 @@ class InsensitiveDP(ClusterMethod):
     composition: str = parameter(
         forms.CHOICE,
         "what ε pays for",
-        group="promise",
+        group="guarantee",
         choices={
             "strict": "every cluster one record can change",
             "parallel": "as published, no guarantee",

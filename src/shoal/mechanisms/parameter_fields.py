@@ -20,7 +20,7 @@ from shoal.privacy import SPLITS
 Exact = Any
 
 # where a parameter stands in a help text: what comes in, what is promised, how it is done, what to do with odd values
-Group = Literal["input", "promise", "method", "odd values"]
+Group = Literal["input", "guarantee", "method", "odd values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ _SHARED = (
         "epsilon",
         forms.BUDGET,
         "the privacy budget; smaller is stronger",
-        "promise",
+        "guarantee",
         least=SMALLEST,
         most=LARGEST,
         common=True,
@@ -147,7 +147,7 @@ _SHARED = (
         "k",
         forms.WHOLE,
         "minimum number of records that share one released value",
-        "promise",
+        "guarantee",
         least=1,
         common=True,
     ),
@@ -198,7 +198,7 @@ _SHARED = (
         "link",
         forms.SWITCH,
         "{off} shuffles every released column by itself: marginals only, a stronger claim",
-        "promise",
+        "guarantee",
         default=True,
     ),
     Parameter(
@@ -242,7 +242,7 @@ _SHARED = (
         "neighbours",
         forms.CHOICE,
         "which tables are compared",
-        "promise",
+        "guarantee",
         choices={
             "replace-one": "the number of records is public",
             "add-remove": "it is private",
@@ -259,21 +259,21 @@ _SHARED = (
         "sizes",
         forms.SIZES,
         "minimum group size by column, where it differs from k, for example {{'income': 50}}",
-        "promise",
+        "guarantee",
         least=1,
     ),
     Parameter(
         "l",
         forms.WHOLE,
         "least number of different confidential values in every group; groups are joined until they have them",
-        "promise",
+        "guarantee",
         least=1,
     ),
     Parameter(
         "t_emd",
         forms.NUMBER,
         "largest earth mover's distance of a group to the table; groups are joined until they are within it",
-        "promise",
+        "guarantee",
         least=0,
         most=1,
     ),
@@ -281,7 +281,7 @@ _SHARED = (
         "t",
         forms.WHOLE,
         "largest factor, a whole number, between a bucket's share in a group and in the table",
-        "promise",
+        "guarantee",
         least=1,
     ),
     Parameter(
@@ -333,15 +333,15 @@ DECLARATIONS: Mapping[str, Parameter] = {
             "tuned",
             forms.NAMES,
             "what was chosen by looking at these records: k,split,..., columns, domains or domain:NAME",
-            "promise",
+            "guarantee",
         ),
-        Parameter("tuned_epsilon", forms.BUDGET, "what a private choice cost", "promise"),
-        Parameter("tuned_choice", forms.NAMES, "what a private choice bought", "promise"),
+        Parameter("tuned_epsilon", forms.BUDGET, "what a private choice cost", "guarantee"),
+        Parameter("tuned_choice", forms.NAMES, "what a private choice bought", "guarantee"),
         Parameter(
             "most_epsilon",
             forms.NUMBER,
             "ε per person above which the verdict is 'do not publish'",
-            "promise",
+            "guarantee",
             least=0,
             default=MOST_EPSILON,
         ),
@@ -349,7 +349,7 @@ DECLARATIONS: Mapping[str, Parameter] = {
             "override",
             forms.NAME,
             "why a release with an ε above that is published all the same; stands in the bundle",
-            "promise",
+            "guarantee",
         ),
     )
 }

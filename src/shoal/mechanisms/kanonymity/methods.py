@@ -105,7 +105,7 @@ class SwapMdav(SwapMethod):
     intruder: str = parameter(
         forms.CHOICE,
         "what an intruder knows",
-        group="promise",
+        group="guarantee",
         choices={"informed": "all columns but one", "uninformed": "what is not confidential"},
         default="informed",
         after="t",

@@ -45,7 +45,7 @@ class PairsDP(Method):
     delta: Exact = parameter(
         forms.DELTA,
         "the probability with which the promise may fail; 0 for pure differential privacy",
-        group="promise",
+        group="guarantee",
         default=forms.NOTHING,
         after="epsilon",
     )

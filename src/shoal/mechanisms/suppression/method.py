@@ -42,7 +42,7 @@ class Suppress(Method):
     risk: Exact = parameter(
         forms.NUMBER,
         "largest risk of a record: 1/k where an empty cell is a value of its own, by weights where it fits any",
-        group="promise",
+        group="guarantee",
         least=Fraction(1, 1000),
         most=1,
     )
@@ -50,7 +50,7 @@ class Suppress(Method):
         forms.COMBINATIONS,
         "sets of quasi-identifiers with a k of their own, beside that of all of them, for example "
         "{{'age,sex': 10}}",
-        group="promise",
+        group="guarantee",
         least=1,
     )
     importance: Any = parameter(
@@ -61,7 +61,7 @@ class Suppress(Method):
     missing_as: str = parameter(
         forms.CHOICE,
         "what an empty cell counts as",
-        group="promise",
+        group="guarantee",
         choices={
             "category": "a value of its own, which the claim needs",
             "wildcard": "it fits any value, no guarantee",
