@@ -154,7 +154,7 @@ def test_check_has_a_status(
         '[[attribute]]\nname = "age"\ntype = "integer"\nlo = 0\nhi = 120\nsource = "law"\n'
     )
     assert run(["schema", "ages.csv", "--schema", "ages.toml", "--check"]) == 0
-    assert capsys.readouterr().err == "Everything is settled.\n"
+    assert capsys.readouterr().err == "Nothing is left to decide.\n"
     assert run(["schema", "ages.csv", "--schema", "ages.toml"]) == 2
 
 

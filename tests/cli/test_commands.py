@@ -64,7 +64,7 @@ def test_evaluate_option_prints_measures_but_publishes_none(
     printed = capsys.readouterr().out
     assert "rows traced back" in printed
     assert "Usefulness, " in printed
-    assert "keep them inside" in printed
+    assert "keep them internal" in printed
     assert "Facts about the original data" in (here / "deep/down/internal.html").read_text("utf-8")
     assert {path.name for path in (here / "out").iterdir()} == {"data.csv", *BUNDLE}
     for path in (here / "out").iterdir():
@@ -78,7 +78,7 @@ def test_seed_and_choices_that_looked_at_the_records_are_complained_about(
     assert protect("--seed", "1", "--missing", "drop", "--k", "3") == 0
     printed = capsys.readouterr()
     assert "Verdict: do not publish.\n- A seed was given" in printed.out
-    assert "looked at the records: missing=drop" in printed.err
+    assert "data-dependent: missing=drop" in printed.err
 
 
 def test_decimal_text_of_epsilon_is_exact(here: Path) -> None:

@@ -169,9 +169,9 @@ def test_defaults_that_matter_are_said(capsys: Captured) -> None:
     text = said(
         capsys, "protect", "survey.csv", *SMALL, "--method", "mdav-dp", "--epsilon", "1", "--out", "a"
     )
-    assert "Taken by default: k = 50, split = equal, missing = error." in text
+    assert "Default settings used: k = 50, split = equal, missing = error." in text
     text = said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--out", "b")
-    assert "Taken by default: delta = 0, neighbours = add-remove, missing = error." in text
+    assert "Default settings used: delta = 0, neighbours = add-remove, missing = error." in text
 
 
 @pytest.mark.usefixtures("people")

@@ -74,7 +74,7 @@ def test_ask_describes_previews_answers_and_is_refused(
 ) -> None:
     text = said(capsys, "ask", "survey", *SURVEY)
     assert "income (numeric, 0 to 300000)" in text
-    assert "left for you: 2." in text
+    assert "ε you have left: 2." in text
     mean = ["ask", "survey", "mean", "--column", "income", *SURVEY]
     assert "Costs ε 0.5, adds 0.5" in said(capsys, *mean, "--epsilon", "0.5", "--preview")
     text = said(capsys, *mean, "--epsilon", "0.5", "--key", "one")
@@ -134,8 +134,8 @@ def test_ledger_shows_verifies_and_exports(here: Path, capsys: pytest.CaptureFix
     (standing,) = json.loads(said(capsys, "ledger", "show", path, "--json"))
     assert standing["analysts"].keys() == {"demo"}
     text = said(capsys, "ledger", "verify", path, "--head", standing["head"])
-    assert f"{standing['entries']} entries, all in order. Head {standing['head']}" in text
-    assert "Every head that was named is there." in text
+    assert f"{standing['entries']} entries, no problem found. Last hash {standing['head']}" in text
+    assert "Every named checkpoint is in the ledger." in text
     text = said(capsys, "ledger", "verify", path, "--head", "f" * 64, status=2)
     assert "is not in this ledger" in text
     lines = said(capsys, "ledger", "export", path).splitlines()
@@ -153,7 +153,7 @@ def test_tokens_are_made_listed_and_revoked(tmp_path: Path, capsys: pytest.Captu
     printed = capsys.readouterr()
     text = printed.out.strip()
     assert text.startswith("shoal_")
-    assert "not stored" in printed.err
+    assert "does not store it" in printed.err
     run(["token", "new", *folder, "--name", "hilda", "--role", "holder"])
     capsys.readouterr()
     listed = json.loads(said(capsys, "token", "list", *folder, "--json"))
@@ -163,7 +163,7 @@ def test_tokens_are_made_listed_and_revoked(tmp_path: Path, capsys: pytest.Captu
     ]
     assert "ada (analyst)" in said(capsys, "token", "list", *folder)
     number = listed[0]["id"]
-    assert "is revoked" in said(capsys, "token", "revoke", *folder, number)
+    assert "has been revoked" in said(capsys, "token", "revoke", *folder, number)
     assert "there is no token" in said(capsys, "token", "revoke", *folder, number, status=2)
     assert "hilda" in said(capsys, "token", "list", *folder)
     assert "role 'king'" in said(capsys, "token", "new", *folder, "--name", "x", "--role", "king", status=2)

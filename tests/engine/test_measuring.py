@@ -324,7 +324,7 @@ def test_check_of_a_folder_of_files(here: Path, capsys: pytest.CaptureFixture[st
         assert found.pop("remarks")
         same(expected, found)
     assert run(["check", "out", "--schema", "people.toml", "--k", "50"]) == 1
-    assert "a level asked for is not reached" in capsys.readouterr().err
+    assert "a required level is not reached" in capsys.readouterr().err
 
 
 def test_programs_ask_the_same(here: Path) -> None:
