@@ -170,7 +170,7 @@ AGE = {"age": (0, 120)}
         (
             {f"c{i}": [1] * 20 for i in range(300)},
             {"domains": {f"c{i}": (0, 9) for i in range(300)}},
-            "epsilon 1 is shared by 300 columns, about 0.0033 each: noise will dominate most of the information in them",
+            "epsilon 1 is shared by 300 columns, about 0.0033 each: noise will dominate most of the information",
         ),
     ],
 )

@@ -310,7 +310,9 @@ def test_columns_and_pairs_that_noise_will_drown_are_named() -> None:
         "noise-drowns-shares-of-columns",
         ["x", "y", "yes", "name"],
     )
-    assert str(found).startswith("noise will dominate x, y, yes, name: the standard error of shares of rows is")
+    assert str(found).startswith(
+        "noise will dominate x, y, yes, name: the standard error of shares of rows is"
+    )
     clear = shoal.expected_noise(schema, epsilon=1, n=5_000)
     assert drowned(clear, method, 5_000) is None
     alone = [replace(found, pairs=()) for found in clear]

@@ -171,7 +171,8 @@ def test_stopped_at_every_step_nothing_is_left_but_the_charge(tmp_path: Path) ->
         else:
             assert stands == Fraction(1, 2)
             assert str(stopped.value) == (
-                "cancelled, nothing was written. The privacy budget charged to data set 'people' (ε = 0.5) stays charged."
+                "cancelled, nothing was written. The privacy budget charged to data set 'people' (ε = 0.5) stays "
+                "charged."
             )
         assert stopped.value.code == "cancelled"
     assert charged_at < len(progress.calls)
@@ -182,7 +183,9 @@ def test_other_errors_say_that_the_charge_stays(tmp_path: Path, monkeypatch: pyt
     steps = _calls(lambda progress: everything(tmp_path / "whole", progress))
     with pytest.raises(KeyError) as stopped:
         everything(tmp_path / "one", Recorder(steps, KeyError("mine")))
-    assert stopped.value.__notes__ == ["The privacy budget charged to data set 'people' (ε = 0.5) stays charged."]
+    assert stopped.value.__notes__ == [
+        "The privacy budget charged to data set 'people' (ε = 0.5) stays charged."
+    ]
 
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -221,7 +221,11 @@ BROKEN: dict[str, tuple[str, str | None, str]] = {
         "its statement is for method ranking-dp, but its recipe is for laplace",
     ),
     "no data": ("data.csv", None, "holds no data file"),
-    "other data": ("data.csv", "age,pay\n1,2\n", "its statement lists column 'rent', but none of its tables has it"),
+    "other data": (
+        "data.csv",
+        "age,pay\n1,2\n",
+        "its statement lists column 'rent', but none of its tables has it",
+    ),
     "no report": ("report.html", None, "contains no report.html"),
 }
 
@@ -317,7 +321,10 @@ def test_clusters_count_the_rows_of_the_table_that_was_given() -> None:
 
 @pytest.mark.parametrize("row", [-1, N])
 def test_a_row_that_is_not_there(row: int, releases: dict[str, shoal.Release]) -> None:
-    with pytest.raises(shoal.OptionError, match=f"row must be between 0 and {N - 1}, the rows of the protected table, got {row}"):
+    with pytest.raises(
+        shoal.OptionError,
+        match=f"row must be between 0 and {N - 1}, the rows of the protected table, got {row}",
+    ):
         releases["mdav-dp"].cluster_of(row)
 
 

@@ -61,7 +61,10 @@ LEDGER = ["--ledger", "ledger.sqlite", "--dataset", "people"]
             "shoal.release.publication.carry_out",
             " The privacy budget charged to data set 'people' (ε = 1) stays charged.",
         ),
-        ("shoal.release.bundle.write", " The privacy budget charged to data set 'people' (ε = 1) stays charged."),
+        (
+            "shoal.release.bundle.write",
+            " The privacy budget charged to data set 'people' (ε = 1) stays charged.",
+        ),
     ],
 )
 def test_interrupted_after_the_charge_the_line_says_that_it_stays(

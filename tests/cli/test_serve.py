@@ -108,7 +108,10 @@ def test_ask_describes_previews_answers_and_is_refused(
         (["ask", "nothing", *SURVEY], "There is no such data set or page."),
         (["ask", "survey", '{"kind"', *SURVEY], "the question starts like JSON but is not valid JSON"),
         (["ask", "survey", "count", "--where", "age", *SURVEY], "--where must be a condition, got 'age'"),
-        (["ask", "survey", "count", "--option", "q", *SURVEY], "--option must have the form name=value, got 'q'"),
+        (
+            ["ask", "survey", "count", "--option", "q", *SURVEY],
+            "--option must have the form name=value, got 'q'",
+        ),
         (["ask", "survey", "--token-file", "nowhere"], "cannot read the token file 'nowhere'"),
         (["ask", "survey"], "no token was given"),
     ],

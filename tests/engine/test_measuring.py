@@ -123,7 +123,9 @@ def test_weights_are_left_out_and_said_and_persons_are_refused(tmp_path: Path) -
         checked(runner, schema=declared("a", "who"), levels=LEVELS)
     with pytest.raises(shoal.OptionError, match=r"column 'who' is the unit.*use engine=memory"):
         shoal.check(path, schema=declared("a", "who"), engine="local")
-    with pytest.raises(shoal.OptionError, match="unit: this option needs all records in memory; use engine=memory"):
+    with pytest.raises(
+        shoal.OptionError, match="unit: this option needs all records in memory; use engine=memory"
+    ):
         shoal.check(path, ["a"], unit="who", engine="local")
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -138,7 +140,9 @@ def test_too_many_values_texts_and_cells_are_said(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(summaries, "MOST_VALUES", 60)
     found = evaluated(runners)
     expected = shoal.evaluate(tmp_path / "before.parquet", tmp_path / "after.parquet")
-    assert found.remarks[0].startswith("Ranks and the Wasserstein distance of x, day, at are accurate to one part in")
+    assert found.remarks[0].startswith(
+        "Ranks and the Wasserstein distance of x, day, at are accurate to one part in"
+    )
     ours, theirs = (one.utility["attributes"]["x"] for one in (found, expected))
     assert ours["wasserstein"] == pytest.approx(theirs["wasserstein"], abs=0.05)
     assert ours["wasserstein"] != theirs["wasserstein"]
@@ -155,7 +159,10 @@ def test_too_many_values_texts_and_cells_are_said(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(summaries, "_MOST_CELLS", 1)
     monkeypatch.setattr(summaries, "_FEWEST_CELLS", 4)
     found = evaluated(runners)
-    assert "Left out of the two-way tables, because too many cells are in use: x and i; x and odd; " in found.remarks[0]
+    assert (
+        "Left out of the two-way tables, because too many cells are in use: x and i; x and odd; "
+        in found.remarks[0]
+    )
     monkeypatch.setattr("shoal.evaluation.in_parts.closeness.MOST_VALUES", 60)
     words = "column 'x' has more than 60 distinct values, and the distances"
     with pytest.raises(shoal.InputError, match=words):
@@ -281,7 +288,10 @@ def test_large_tables_are_worked_through_in_parts(
             ["evaluate", "people.parquet", "out", "--engine", "local", "--target", "age>50"],
             "a classifier must be trained on the whole table",
         ),
-        (["evaluate", "people.parquet", "out", "--engine", "local", "--weight", "pay"], "weight every record"),
+        (
+            ["evaluate", "people.parquet", "out", "--engine", "local", "--weight", "pay"],
+            "weight every record",
+        ),
         (
             ["evaluate", "people.csv", "out", "--engine", "local"],
             "'people.csv' is neither: save the table as Parquet",

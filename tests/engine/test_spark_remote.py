@@ -142,7 +142,9 @@ def test_bundles_at_an_address(
         refused("'viewfs://far/' is an entire file system", "viewfs://far/")
         # the top of a view takes no files
         refused("Spark failed while trying to write to 'viewfs://far/top'", "viewfs://far/top")
-        refused("internal report .* must stay on this machine", "viewfs://far/data/x", internal="s3a://b/i.html")
+        refused(
+            "internal report .* must stay on this machine", "viewfs://far/data/x", internal="s3a://b/i.html"
+        )
         with monkeypatch.context() as patched:
             patched.setattr(Remote, "free", lambda _: 1000)
             refused("the disk of 'viewfs://far/data/full' has 0.0 GB free", "viewfs://far/data/full")

@@ -385,8 +385,14 @@ INVALID: list[tuple[Any, str]] = [
         },
         "larger step",
     ),
-    ({"kind": "statistical", "epsilon": 1, "statistic": {"kind": "variance"}}, "statistic 'variance' is not one of"),
-    ({"kind": "statistical", "epsilon": 1, "statistic": "mean"}, "must be an object|statistic .* is not one of"),
+    (
+        {"kind": "statistical", "epsilon": 1, "statistic": {"kind": "variance"}},
+        "statistic 'variance' is not one of",
+    ),
+    (
+        {"kind": "statistical", "epsilon": 1, "statistic": "mean"},
+        "must be an object|statistic .* is not one of",
+    ),
     ({"kind": "statistical", "epsilon": 1, "statistic": {"kind": "count"}, "lift": 1}, "lift must be"),
     ({"kind": "protocol-1", "scale": 0, "query": {"kind": "count"}}, "scale must be"),
     ({"kind": "protocol-1", "scale": 1, "query": {"kind": "mean", "column": "income"}}, "supports queries"),

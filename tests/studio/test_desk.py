@@ -33,7 +33,7 @@ def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> 
     assert "List its values" in columns
     assert "missing</small>" not in columns
     assert "0 to 120, common knowledge" in columns
-    assert "4 to settle" in columns
+    assert "4 to complete" in columns
 
 
 def test_a_file_that_cannot_be_read_says_why_and_the_drop_zone_stays(tab: Tab, tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_a_scale_follows_the_records_only_after_a_look(tab: Tab, table: Path) ->
 
 def test_what_becomes_of_a_weight_is_a_choice(settled: Tab) -> None:
     page = settled.column("income", "role", "weight")
-    assert "What becomes of the weight" in page
+    assert "Release of the weight" in page
     assert not settled.desk.recipe.publishes(settled.desk.recipe.schema["income"])
     settled.column("income", "release", "masked")
     assert settled.desk.recipe.publishes(settled.desk.recipe.schema["income"])

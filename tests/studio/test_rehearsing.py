@@ -49,13 +49,13 @@ def test_a_rehearsal_on_another_file_spoils_nothing_and_names_it(settled: Tab, l
     run = finished(settled.desk, "rehearse")
     page = settled.post("step/judge")
     assert "Rehearsal on 250 people of another table: nothing was spent, charged or spoiled." in page
-    assert "People of last-year.csv, and nobody of the table: nothing of these records is shown" in page
+    assert "Records of last-year.csv, not of this table: no facts about these records are shown" in page
     assert len(run.kept[0]) == 250
     settled.promise("typed", "25", "k")
     assert settled.desk.look_ahead().statement["recorded"] == []
     # made-up people again: nothing of the file is left
     page = settled.post("people", what="made up")
-    assert "people who do not exist" in page
+    assert "synthetic records" in page
     assert copies(settled) == []
 
 
@@ -202,7 +202,7 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     assert alert.count() == 0
     walk.run("rehearse")
     walk.judge()
-    page.get_by_text("People of last-year.csv, and nobody of the table").wait_for()
+    page.get_by_text("Records of last-year.csv, not of this table").wait_for()
     walk.go("promise")
     # the choice outlives a look elsewhere and a reload, and settings stay clean
     page.reload()
@@ -210,7 +210,7 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     walk.type("#value-k", "30")
     assert page.locator("#recorded").count() == 0
     page.locator("#made-up").click()
-    page.locator("#rehearse-note", has_text="people who do not exist").wait_for()
+    page.locator("#rehearse-note", has_text="synthetic records").wait_for()
     walk.run("protect")
     walk.judge()
     walk.go("publish")

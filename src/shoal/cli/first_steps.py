@@ -120,8 +120,8 @@ def schema(typed: Mapping[str, Any]) -> None:
     unit = made.unit
     if unit is not None:
         complain(
-            f"values of column '{unit.name}' repeat, in up to {unit.max_rows} rows each: the draft makes it the unit, so "
-            "that a guarantee is about persons and not about rows; declare max_rows as it is known from elsewhere."
+            f"values of column '{unit.name}' repeat, in up to {unit.max_rows} rows each: the draft makes it the unit, "
+            "so that a guarantee is about persons and not about rows; declare max_rows as it is known from elsewhere."
         )
 
 
@@ -131,7 +131,9 @@ def _preview(known: Schema, table: Table) -> None:
 
     found = preview(known, table)
     if not found:
-        messages().print("The schema declares no recoding steps: Shoal protects the table as it is read.", markup=False)
+        messages().print(
+            "The schema declares no recoding steps: Shoal protects the table as it is read.", markup=False
+        )
     for number, line in enumerate(found, start=1):
         print(f"{number}. {line}")
     if found:
@@ -165,7 +167,9 @@ _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def demo(
     out: Annotated[Path | None, typer.Option(help="New folder for the results; default: shoal-demo.")] = None,
-    people: Annotated[int, typer.Option(help="Number of people in the synthetic survey.", min=500, max=100_000)] = 5000,
+    people: Annotated[
+        int, typer.Option(help="Number of people in the synthetic survey.", min=500, max=100_000)
+    ] = 5000,
 ) -> None:
     """Protect a synthetic survey, say whether it may be published, and compare other methods.
 
@@ -279,13 +283,17 @@ def reproduce(
     paper: Annotated[
         str, typer.Argument(help="mdai2017, psd2014, idp, cross-moment, thesis or all.", show_default=False)
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="Use fewer settings and runs: takes minutes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use fewer settings and runs: takes minutes.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the pages.")] = Path("reproduction"),
     data: Annotated[
         Path | None,
         typer.Option(help="Folder with the data sets; default: datasets/ of the clone.", show_default=False),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Number of processes; default: all cores.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes; default: all cores.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     papers = _papers()

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from shoal.query import Client, Reply
 
 
-ledger = typer.Typer(name="ledger", cls=Commands, help="Manage the privacy budget ledger: open, show, verify, export, unit.")
+ledger = typer.Typer(
+    name="ledger", cls=Commands, help="Manage the privacy budget ledger: open, show, verify, export, unit."
+)
 Address = Annotated[
     str,
     typer.Argument(
@@ -67,7 +69,9 @@ def open_budget(
     delta: Annotated[
         str, typer.Option(help="Keep the budget in ρ, converted from (ε, δ) at this δ.", metavar="D")
     ] = "0",
-    rho: Annotated[str | None, typer.Option(help="Ceiling of the total ρ, instead of ε.", metavar="R")] = None,
+    rho: Annotated[
+        str | None, typer.Option(help="Ceiling of the total ρ, instead of ε.", metavar="R")
+    ] = None,
     neighbours: Annotated[str, typer.Option(help="Adjacency: replace-one or add-remove.")] = "replace-one",
     unit: Annotated[
         str | None, typer.Option(help="Column that identifies the person; default: the budget is per row.")
@@ -106,7 +110,9 @@ def unit(
     dataset: Annotated[str, typer.Argument(help="Name of the data set.", show_default=False)],
     what: Annotated[
         str,
-        typer.Argument(help="row, or the column that identifies the person.", metavar="UNIT", show_default=False),
+        typer.Argument(
+            help="row, or the column that identifies the person.", metavar="UNIT", show_default=False
+        ),
     ],
     max_rows: Annotated[int | None, typer.Option(help="Largest number of rows of one person.", min=1)] = None,
 ) -> None:
@@ -138,11 +144,15 @@ def verify(
     address: Address,
     head: Annotated[
         list[str] | None,
-        typer.Option(help="Hash of an entry that must exist (checkpoint), from an answer or 'show'; repeatable."),
+        typer.Option(
+            help="Hash of an entry that must exist (checkpoint), from an answer or 'show'; repeatable."
+        ),
     ] = None,
     heads: Annotated[
         Path | None,
-        typer.Option(help="File with ledger checkpoints; default: that of the served folder, next to the ledger."),
+        typer.Option(
+            help="File with ledger checkpoints; default: that of the served folder, next to the ledger."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -170,7 +180,8 @@ def verify(
     for finding in found.findings:
         standing = finding.standing
         results().print(
-            f"{standing.dataset}: {standing.number} entries, no problem found. Last hash {standing.head}", markup=False
+            f"{standing.dataset}: {standing.number} entries, no problem found. Last hash {standing.head}",
+            markup=False,
         )
     if head:
         results().print("Every named checkpoint is in the ledger.", markup=False)
@@ -274,10 +285,16 @@ def ask(
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Further option of the query, name=value, where the value may be JSON; repeatable."),
+        typer.Option(
+            help="Further option of the query, name=value, where the value may be JSON; repeatable."
+        ),
     ] = None,
-    preview: Annotated[bool, typer.Option("--preview", help="Show the cost of the query without asking it.")] = False,
-    key: Annotated[str | None, typer.Option(help="Idempotency key: a query with the same key is charged once.")] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show the cost of the query without asking it.")
+    ] = False,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: a query with the same key is charged once.")
+    ] = None,
     url: Annotated[
         str | None, typer.Option(help="Address of the server; default: SHOAL_URL or http://127.0.0.1:8200.")
     ] = None,
@@ -389,7 +406,8 @@ def _describe(client: Client, dataset: str, as_json: bool) -> None:
     console.print(f"Kinds of query: {', '.join(described['kinds'])}.", markup=False)
     own = budget["yours"]
     console.print(
-        f"ε you have spent: {_short(own['spent'])}; ε you have left: {_short(own['remaining'])}.", markup=False
+        f"ε you have spent: {_short(own['spent'])}; ε you have left: {_short(own['remaining'])}.",
+        markup=False,
     )
 
 
@@ -429,7 +447,8 @@ def _say_answer(reply: Reply, as_json: bool) -> None:
         markup=False,
     )
     messages().print(
-        f"Charge {reply.receipt['charge']}, ε {_short(reply.receipt['added'])} added; last hash {reply.receipt['head']}",
+        f"Charge {reply.receipt['charge']}, ε {_short(reply.receipt['added'])} added; "
+        f"last hash {reply.receipt['head']}",
         markup=False,
         style="dim",
     )
@@ -437,7 +456,9 @@ def _say_answer(reply: Reply, as_json: bool) -> None:
 
 def _say_error(error: Any) -> None:
     if "interval_95" in error and isinstance(error["interval_95"], int | float):
-        results().print(f"Within ±{error['interval_95']:.6g} of the true answer with probability 95%.", markup=False)
+        results().print(
+            f"Within ±{error['interval_95']:.6g} of the true answer with probability 95%.", markup=False
+        )
 
 
 def _short(text: str | None) -> str:
@@ -453,7 +474,9 @@ def journal(
     what: Annotated[str, typer.Argument(help="show or clear.", metavar="[show|clear]")] = "show",
     dataset: Annotated[
         str | None,
-        typer.Option(*options.DATASET.typed, help="Show or clear only the entries of this data set.", metavar="NAME"),
+        typer.Option(
+            *options.DATASET.typed, help="Show or clear only the entries of this data set.", metavar="NAME"
+        ),
     ] = None,
     ledger: Annotated[
         str | None, typer.Option(help="Also use the journal next to this ledger.", metavar="ADDRESS")

@@ -406,7 +406,11 @@ def risk_flags() -> tuple[Flag, ...]:
         ),
         Flag("fraction", share, "method", float, default=0.01, placeholder="SHARE"),
         Flag(
-            "points", "Scoring of SUDA2: original, (m-s)!, or ihsn.", "method", default="original", placeholder="WORD"
+            "points",
+            "Scoring of SUDA2: original, (m-s)!, or ihsn.",
+            "method",
+            default="original",
+            placeholder="WORD",
         ),
         Flag("interactions", kept, "method", many=True, placeholder="A,B"),
         Flag("c", "Constant of recursive l-diversity.", "method", float, default=2.0, placeholder="C"),
@@ -467,9 +471,19 @@ def attack_flags() -> tuple[Flag, ...]:
         Flag("control", held_out, "input", Path, common=True, placeholder="FILE"),
         Flag("columns", "Attack only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
         Flag(
-            "secret", "Infer this column from all others; default: each column in turn.", common=True, placeholder="COLUMN"
+            "secret",
+            "Infer this column from all others; default: each column in turn.",
+            common=True,
+            placeholder="COLUMN",
         ),
-        Flag("attacks", "Number of attempts of each attack.", type=int, default=500, common=True, placeholder="N"),
+        Flag(
+            "attacks",
+            "Number of attempts of each attack.",
+            type=int,
+            default=500,
+            common=True,
+            placeholder="N",
+        ),
         Flag("tolerance", near, type=float, default=0.05, placeholder="SHARE"),
         Flag("seed", "Seed for a reproducible choice of targets.", type=int, placeholder="N"),
         *options.ABOUT_FILES,
@@ -519,7 +533,8 @@ def hold_out(
     control: Annotated[Path, typer.Option(help="New file for the control group.", show_default=False)],
     share: Annotated[float, typer.Option(help="Share of the records to hold out.")] = 0.2,
     unit: Annotated[
-        str | None, typer.Option(help="Column that identifies the person, to keep all rows of a person together.")
+        str | None,
+        typer.Option(help="Column that identifies the person, to keep all rows of a person together."),
     ] = None,
 ) -> None:
     """Hold out a random control group before protecting a table.
@@ -561,11 +576,10 @@ _FLAGS = {flag.name: flag for flag in options.ENGINE}
 
 
 def report(
-    bundle: Annotated[
-        Path, typer.Argument(help="Folder that 'shoal protect' wrote.", show_default=False)
-    ],
+    bundle: Annotated[Path, typer.Argument(help="Folder that 'shoal protect' wrote.", show_default=False)],
     original: Annotated[
-        Path | None, typer.Option(help="Original table that was protected: adds facts that must not be published.")
+        Path | None,
+        typer.Option(help="Original table that was protected: adds facts that must not be published."),
     ] = None,
     target: Annotated[str | None, typer.Option(help=options.TARGET.help)] = None,
     out: Annotated[
@@ -634,7 +648,9 @@ def report(
         options.note_use(noted, "measured", records, subject.columns, "report", released=bundle, views=shown)
     size = write_page(place, page, private=private)
     say_verdict(public_verdict(subject.statement))
-    results().print(f"Written to {place}: one HTML page, {size / 1e6:.1f} MB, which works offline.", markup=False)
+    results().print(
+        f"Written to {place}: one HTML page, {size / 1e6:.1f} MB, which works offline.", markup=False
+    )
     if private:
         complain(f"'{place}' contains facts about the original data: do not publish it.")
 
@@ -677,9 +693,7 @@ def write_page(place: Path, page: str, *, private: bool = True) -> int:
 
 
 def registry(
-    release: Annotated[
-        Path, typer.Argument(help="Folder that 'shoal protect' wrote.", show_default=False)
-    ],
+    release: Annotated[Path, typer.Argument(help="Folder that 'shoal protect' wrote.", show_default=False)],
     out: Annotated[
         Path | None, typer.Option(help="Write the entry to this new file instead of printing it.")
     ] = None,

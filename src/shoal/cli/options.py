@@ -57,7 +57,9 @@ SPREADSHEET_SAFE = Flag(
 SCHEMA = Flag(
     "schema", "Schema file; 'shoal schema DATA' drafts one.", "input", Path, common=True, placeholder="FILE"
 )
-CONFIG = Flag("config", "Use the recipe in a method.toml file.", "guarantee", Path, common=True, placeholder="FILE")
+CONFIG = Flag(
+    "config", "Use the recipe in a method.toml file.", "guarantee", Path, common=True, placeholder="FILE"
+)
 METHOD = Flag(
     "method",
     "Method preset, pairs-dp by default; 'shoal methods' lists them.",

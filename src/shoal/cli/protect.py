@@ -79,9 +79,20 @@ def protect_flags() -> tuple[Flag, ...]:
         *options.of_methods(("target",)),
         options.CONFIG,
         *options.about_the_verdict(),
-        Flag("seed", "Make a reproducible release, for experiments only: not publishable.", "method", int, placeholder="N"),
+        Flag(
+            "seed",
+            "Make a reproducible release, for experiments only: not publishable.",
+            "method",
+            int,
+            placeholder="N",
+        ),
         Flag("out", "New folder, or address, for the bundle.", "output", common=True, placeholder="DIR"),
-        Flag("format", "Output format: csv, parquet, excel and so on; default: that of DATA.", "output", common=True),
+        Flag(
+            "format",
+            "Output format: csv, parquet, excel and so on; default: that of DATA.",
+            "output",
+            common=True,
+        ),
         options.SPREADSHEET_SAFE,
         Flag(
             "internal",
@@ -92,7 +103,12 @@ def protect_flags() -> tuple[Flag, ...]:
             placeholder="FILE",
         ),
         Flag(
-            "evaluate", "Measure utility and risk (private facts).", "output", bool, default=False, common=True
+            "evaluate",
+            "Measure utility and risk (private facts).",
+            "output",
+            bool,
+            default=False,
+            common=True,
         ),
         replace(options.TARGET, group="method"),
         Flag(
@@ -223,7 +239,9 @@ def noise_lines(planned: Planned) -> list[str]:
         if found.share_of_rows is not None:
             lines.append(f"  {found.column}: {_share_words(found)}")
         elif found.standard_deviation is None or found.share_of_range is None:
-            lines.append(f"  {found.column}: not known beforehand, because {found.why}; run shoal rehearse to see it")
+            lines.append(
+                f"  {found.column}: not known beforehand, because {found.why}; run shoal rehearse to see it"
+            )
         else:
             lines.append(
                 f"  {found.column}: ± {found.standard_deviation:,.3g} on a mean of {found.records:,} records "
@@ -304,7 +322,9 @@ def emptied_lines(internal: Mapping[str, Any]) -> list[str]:
             f"{facts['rows']:,} rows{'; ' if by_column else ''}{by_column}."
         )
     return (
-        [*found, "The number of emptied cells is a fact about the original data: keep it internal."] if found else []
+        [*found, "The number of emptied cells is a fact about the original data: keep it internal."]
+        if found
+        else []
     )
 
 
@@ -366,13 +386,13 @@ def rehearse_flags() -> tuple[Flag, ...]:
     """The options of `shoal rehearse`."""
     return (
         *options.about_the_table(),
-        Flag("on", "Use another table with the same columns, such as last year's.", "input", Path, common=True),
+        Flag(
+            "on", "Use another table with the same columns, such as last year's.", "input", Path, common=True
+        ),
         Flag(
             "people", "Number of synthetic people; default: 5000.", "input", int, common=True, placeholder="N"
         ),
-        replace(
-            options.DATASET, help="With --on: name of that data set, for the journal.", group="input"
-        ),
+        replace(options.DATASET, help="With --on: name of that data set, for the journal.", group="input"),
         options.METHOD,
         *options.of_methods(("target",)),
         options.CONFIG,

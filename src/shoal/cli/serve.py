@@ -54,10 +54,16 @@ def serve_flags() -> tuple[Flag, ...]:
         _number("port", "Port to listen on; 0 for any free port.", 8200, 0, 65535, common=True),
         _number("rate", "Largest number of requests per second and token; 0 for no limit.", 50.0, 0),
         _number(
-            "pace", "Interval in seconds at which answers are sent; 0 sends them at once and reveals timing.", 0.1, 0
+            "pace",
+            "Interval in seconds at which answers are sent; 0 sends them at once and reveals timing.",
+            0.1,
+            0,
         ),
         _number(
-            "allowance", "CPU time allowed for a query, as a multiple of its worst case; raise it on slow machines.", 4.0, 1
+            "allowance",
+            "CPU time allowed for a query, as a multiple of its worst case; raise it on slow machines.",
+            4.0,
+            1,
         ),
         _number("patience", "Seconds before the server reports an answer as late.", 30.0, 0.1),
         _number("workers", "Number of threads that compute answers.", 1, 1, 64),
@@ -97,8 +103,8 @@ def serve(typed: Mapping[str, Any]) -> None:
     def ready() -> None:
         if not _is_loopback(where):
             messages().print(
-                f"Warning: others can reach {where}, and this server uses plain HTTP, so tokens, queries and answers can be "
-                "intercepted. Put a proxy with TLS in front, or listen on 127.0.0.1.",
+                f"Warning: others can reach {where}, and this server uses plain HTTP, so tokens, queries and answers can "
+                "be intercepted. Put a proxy with TLS in front, or listen on 127.0.0.1.",
                 markup=False,
             )
         messages().print(
@@ -150,8 +156,12 @@ def new(
     name: Annotated[
         str, typer.Option(help="Name of the user; budgets are kept by this name.", show_default=False)
     ],
-    role: Annotated[str, typer.Option(help="analyst, or holder (the custodian, who sees the budget everyone has used).")] = "analyst",
-    dataset: Annotated[list[str] | None, typer.Option(help="Restrict the token to this data set; repeatable.")] = None,
+    role: Annotated[
+        str, typer.Option(help="analyst, or holder (the custodian, who sees the budget everyone has used).")
+    ] = "analyst",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Restrict the token to this data set; repeatable.")
+    ] = None,
     days: Annotated[
         float | None, typer.Option(help="Number of days the token is valid; default: no limit.")
     ] = None,
@@ -213,7 +223,8 @@ _OPENED = f"Your browser opens automatically. If it does not: {_BY_HAND[0].lower
 
 def studio(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Table to open at the start; Studio reads it in place.")
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="Table to open at the start; Studio reads it in place."),
     ] = None,
     port: Annotated[
         int, typer.Option(help="Port on this machine; 0 for any free port.", min=0, max=65535)

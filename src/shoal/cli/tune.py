@@ -75,18 +75,34 @@ def tune_flags() -> tuple[Flag, ...]:
         *options.about_the_table(),
         Flag("methods", "Methods to compare, a,b,c.", "method", common=True, placeholder="NAMES"),
         Flag(
-            "ks", "Cluster sizes to compare, 3,5,10; default: ten sizes.", "method", common=True, placeholder="N,N"
+            "ks",
+            "Cluster sizes to compare, 3,5,10; default: ten sizes.",
+            "method",
+            common=True,
+            placeholder="N,N",
         ),
         Flag("splits", f"Budget splits to compare: {splits}.", "method", common=True, placeholder="WORDS"),
-        Flag("noises", f"Noise distributions to compare: {noises}.", "method", common=True, placeholder="WORDS"),
-        Flag("deltas", "Values of δ to compare for pairs-dp, such as 0,0.000001.", "method", common=True, placeholder="D,D"),
+        Flag(
+            "noises", f"Noise distributions to compare: {noises}.", "method", common=True, placeholder="WORDS"
+        ),
+        Flag(
+            "deltas",
+            "Values of δ to compare for pairs-dp, such as 0,0.000001.",
+            "method",
+            common=True,
+            placeholder="D,D",
+        ),
         *(
             replace(flag, common=flag.name == "epsilon")
             for flag in options.of_methods((*_COMPARED, *_MEASURED))
         ),
         Flag("seeds", "Number of runs of each setting.", type=int, default=5, common=True, placeholder="N"),
         Flag(
-            "fast", "Use closed forms only: losses in seconds, no risks.", type=bool, default=False, common=True
+            "fast",
+            "Use closed forms only: losses in seconds, no risks.",
+            type=bool,
+            default=False,
+            common=True,
         ),
         replace(options.TARGET, common=True),
         Flag("utility", f"Rank by {', '.join(ranked_by())}.", placeholder="MEASURE"),
@@ -215,7 +231,9 @@ def audit_flags() -> tuple[Flag, ...]:
         options.METHOD,
         *options.of_methods(),
         options.CONFIG,
-        Flag("view", "Claim to test: original, given-partition or individual.", default="original", common=True),
+        Flag(
+            "view", "Claim to test: original, given-partition or individual.", default="original", common=True
+        ),
         Flag(
             "runs",
             "Number of test runs; default: as many as fit in a few minutes.",
@@ -300,7 +318,9 @@ def _say_audit(found: Audit, others: list[Audit], plot: Path | None, as_json: bo
     console = results()
     console.print(found.sentence, markup=False)
     best = found.attacks[0]
-    console.print(f"Neighbouring data sets: {found.neighbours}; the worst of {found.pairs} pairs tried.", markup=False)
+    console.print(
+        f"Neighbouring data sets: {found.neighbours}; the worst of {found.pairs} pairs tried.", markup=False
+    )
     console.print(
         f"Attack: {best.event}; seen in {best.hits} of {best.hit_runs} runs on one data set and in "
         f"{best.false_hits} of {best.other_runs} on the other.",

@@ -94,9 +94,7 @@ class SwapMdav(SwapMethod):
 
     name: ClassVar[str] = "swap-mdav"
     paper: ClassVar[str] = "the thesis, chapter 3 (MDAV-SWAP)"
-    about: ClassVar[str] = (
-        "sensitive values swapped among records that are similar in what an intruder knows"
-    )
+    about: ClassVar[str] = "sensitive values swapped among records that are similar in what an intruder knows"
     mechanism: ClassVar[str] = "swap-mdav"
 
     k: int = shared("k", default=5)

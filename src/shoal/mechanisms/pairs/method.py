@@ -51,9 +51,7 @@ class PairsDP(Method):
     )
     neighbours: str = shared("neighbours", default="add-remove")
     rows: int | None = shared("rows")
-    target: str | None = parameter(
-        forms.NAME, "column to predict from the others", after="rows"
-    )
+    target: str | None = parameter(forms.NAME, "column to predict from the others", after="rows")
     triples: bool = parameter(
         forms.SWITCH,
         "{on} also looks for structure among three columns, such as an exclusive or, with part of the share of pairs",

@@ -20,7 +20,9 @@ class TreeDP(Method):
 
     name: ClassVar[str] = "tree-dp"
     paper: ClassVar[str] = "ours, the differential privacy the papers were after"
-    about: ClassVar[str] = "boxes of a tree of private medians, synthetic records drawn from noisy counts and means"
+    about: ClassVar[str] = (
+        "boxes of a tree of private medians, synthetic records drawn from noisy counts and means"
+    )
     mechanism: ClassVar[str] = "tree"
     work: ClassVar[str] = "shoal.mechanisms.tree.mechanism"
     kinds: ClassVar[tuple[str, ...]] = KINDS
