@@ -92,7 +92,7 @@ def test_the_picture(table: str, capsys: pytest.CaptureFixture[str], monkeypatch
     assert sorted(float(budget) for budget in budgets) == [0.25, 0.5, 1, 2, 4]
     assert Path("bounds.svg").read_text("utf-8").count("<circle") == 5
     assert run(words) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

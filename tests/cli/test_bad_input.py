@@ -227,7 +227,7 @@ CASES = {
         GOOD, [*USUAL, "--internal", "x/../out/a/i.html"], ("inside the published",)
     ),
     "internal is a folder": Case(GOOD, [*USUAL, "--internal", "."], ("is a folder",)),
-    "internal exists": Case(GOOD, [*USUAL, "--internal", "i.html"], ("exists already",), {"i.html": "mine"}),
+    "internal exists": Case(GOOD, [*USUAL, "--internal", "i.html"], ("already exists",), {"i.html": "mine"}),
 }
 
 
@@ -360,7 +360,7 @@ OTHER_COMMANDS: dict[str, tuple[list[str], str]] = {
     "no table": (["protect"], "data"),
     "unknown method listed": (["methods", "laplas"], "did you mean 'laplace'?"),
     "schema of a missing table": (["schema", "none.csv"], "no file 'none.csv'"),
-    "schema over a file": (["schema", "data.csv", "--out", "data.csv"], "exists already"),
+    "schema over a file": (["schema", "data.csv", "--out", "data.csv"], "already exists"),
     "schema into nowhere": (["schema", "data.csv", "--out", "no/s.toml"], "no/s.toml"),
     "evaluate one table": (["evaluate", "data.csv"], "released"),
     "evaluate a missing table": (["evaluate", "data.csv", "none.csv"], "no file 'none.csv'"),

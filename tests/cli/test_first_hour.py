@@ -157,10 +157,10 @@ def test_following_tune_is_called_what_it_is_before_and_after(capsys: Captured) 
 def test_useless_output_does_not_come_without_a_word(capsys: Captured) -> None:
     ranking = ("protect", "survey.csv", *SMALL, "--method", "ranking-dp", "--epsilon", "1", "--k", "3")
     planned = said(capsys, *ranking, "--dry-run")
-    assert "noise will drown age, income" in planned
-    assert re.search(r"--k \d+ brings it to a tenth", planned)
+    assert "noise will dominate age, income" in planned
+    assert re.search(r"--k \d+ reduces it to 10%", planned)
     written = said(capsys, *ranking, "--out", "release", "--evaluate")
-    assert "noise will drown age, income" in written
+    assert "noise will dominate age, income" in written
     assert "Usefulness, poor" in written
     said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--k", "3", "--out", "other", status=2)
 
@@ -170,9 +170,9 @@ def test_defaults_that_matter_are_said(capsys: Captured) -> None:
     text = said(
         capsys, "protect", "survey.csv", *SMALL, "--method", "mdav-dp", "--epsilon", "1", "--out", "a"
     )
-    assert "Taken by default: k = 50, split = equal, missing = error." in text
+    assert "Default settings used: k = 50, split = equal, missing = error." in text
     text = said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--out", "b")
-    assert "Taken by default: delta = 0, neighbours = add-remove, missing = error." in text
+    assert "Default settings used: delta = 0, neighbours = add-remove, missing = error." in text
 
 
 @pytest.mark.usefixtures("people")

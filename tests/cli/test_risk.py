@@ -26,7 +26,7 @@ def test_figures_of_the_table_are_printed_and_single_records_only_written(
     for name in ("expected found", "household risk", "tau1", "special uniques", "l of ill", "threshold"):
         assert name in printed.out
     assert "a missing key value fits any value" in printed.out
-    assert "keep them inside" in printed.out
+    assert "keep them internal" in printed.out
     assert printed.err == ""
     lines = (tmp_path / "records.csv").read_text("utf-8").splitlines()
     assert len(lines) == 6

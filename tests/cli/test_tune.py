@@ -31,11 +31,11 @@ def test_the_table_the_reason_and_the_files(here: Path, capsys: pytest.CaptureFi
     printed = capsys.readouterr()
     assert "ranking-dp, k = 30 has the smallest loss of 3 settings" in printed.out
     assert "Written to out: method.toml, runs.jsonl, tuning.json, tuning.svg." in printed.out
-    assert "These are facts about the original data: keep them inside." in printed.out
+    assert "These are facts about the original data: keep them internal." in printed.out
     assert "3 of 3 settings remain, 4 runs: about" in printed.err
     assert run(["protect", "people.csv", "--config", "out/method.toml", "--out", "release"]) == 0
     printed = capsys.readouterr()
-    assert "looked at the records: method and k were chosen based on the records" in printed.err
+    assert "data-dependent: method and k were chosen based on the records" in printed.err
     statement = json.loads((here / "release" / "statement.json").read_text("utf-8"))
     assert statement["publishable"] is False
     assert "method and k were chosen" in statement["data_dependent"][0]
@@ -109,7 +109,7 @@ def test_interrupted_with_and_without_a_folder(
         assert run([*WORDS, *SMALL]) == 130
         assert capsys.readouterr().err.endswith("shoal: interrupted, nothing was written.\n")
         assert run([*WORDS, *SMALL, "--out", "out"]) == 130
-        assert "is kept in 'out', and the same command goes on from there" in capsys.readouterr().err
+        assert "is kept in 'out', and the same command continues from there" in capsys.readouterr().err
     assert run([*WORDS, *SMALL, "--out", "out"]) == 0
 
 
@@ -139,5 +139,5 @@ def test_a_real_signal_while_processes_work(here: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert "goes on from there" in errors
+    assert "continues from there" in errors
     assert '"seed": 1' in (here / "out" / "runs.jsonl").read_text("utf-8")

@@ -154,7 +154,7 @@ def test_check_has_a_status(
         '[[attribute]]\nname = "age"\ntype = "integer"\nlo = 0\nhi = 120\nsource = "law"\n'
     )
     assert run(["schema", "ages.csv", "--schema", "ages.toml", "--check"]) == 0
-    assert capsys.readouterr().err == "Everything is settled.\n"
+    assert capsys.readouterr().err == "Nothing is left to decide.\n"
     assert run(["schema", "ages.csv", "--schema", "ages.toml"]) == 2
 
 
@@ -164,13 +164,13 @@ AGE = {"age": (0, 120)}
 @pytest.mark.parametrize(
     ("table", "settings", "says"),
     [
-        ({"age": [30]}, {}, "the table has one row: whoever is in it is protected by noise alone"),
+        ({"age": [30]}, {}, "the table has one row: only noise protects the people in it"),
         ({"age": [30, 31, 32]}, {}, "the table has 3 rows"),
-        ({"age": [30] * 20}, {"epsilon": 1000}, "epsilon 1000 promises next to nothing"),
+        ({"age": [30] * 20}, {"epsilon": 1000}, "epsilon 1000 guarantees next to nothing"),
         (
             {f"c{i}": [1] * 20 for i in range(300)},
             {"domains": {f"c{i}": (0, 9) for i in range(300)}},
-            "epsilon 1 is shared by 300 columns, about 0.0033 each: noise will drown most of what they say",
+            "epsilon 1 is shared by 300 columns, about 0.0033 each: noise will dominate most of the information",
         ),
     ],
 )

@@ -361,7 +361,7 @@ def test_rehearsal_tuning_risk_and_queries_come_after_the_steps() -> None:
     with pytest.raises(OptionError, match="no column 'zip'"):
         asked.facts.attribute("zip")
     looked = query_table(pa.table(people()), schema({**TOP, "source": "these records"}))
-    with pytest.raises(OptionError, match="column 'income' cannot be asked about"):
+    with pytest.raises(OptionError, match="column 'income' cannot be queried"):
         looked.facts.attribute("income")
 
 

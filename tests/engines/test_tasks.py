@@ -311,9 +311,11 @@ def test_what_spark_cannot_freeze_is_refused_with_a_reason(tmp_path: Path) -> No
     ):
         shoal.publish("s3a://a/b", engine="spark", **asked)
     remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
-    with pytest.raises(shoal.OptionError, match=r"not for Spark Connect: .* use a session of the cluster"):
+    with pytest.raises(
+        shoal.OptionError, match=r"does not support Spark Connect: .* use a session of the cluster"
+    ):
         shoal.protect(remote, work=tmp_path / "out", method="laplace", epsilon=1)
     parquet.write_table(pa.table({"age": [1]}), tmp_path / "in.parquet")
-    with pytest.raises(shoal.OptionError, match="is not a setting of Spark: write it as"):
+    with pytest.raises(shoal.OptionError, match=r"conf must be a Spark setting, got .*: write it as"):
         shoal.publish(tmp_path / "in.parquet", engine="spark", conf=["memory=4g"], **asked)
     assert not (tmp_path / "out").exists()

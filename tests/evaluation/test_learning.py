@@ -413,7 +413,7 @@ def test_protect_and_evaluate_take_a_target(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--target", "town"), "it is measured with --evaluate"),
+        (("--target", "town"), "To measure predictive utility, also pass --evaluate"),
         (("--evaluate", "--target", "twn"), "no column 'twn' in the table. Did you mean 'town'?"),
         (("--evaluate", "--target", "wage"), "give a threshold"),
     ],

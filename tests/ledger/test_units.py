@@ -163,7 +163,7 @@ def test_the_unit_is_said_from_the_command_line(
     assert run(["ledger", "show", older]) == 0
     assert "unit: not noted" in capsys.readouterr().out
     assert run(["ledger", "unit", older, "spent", "row", "--max-rows", "2"]) == 2
-    assert "name that column, not row" in capsys.readouterr().err
+    assert "name that column instead of 'row'" in capsys.readouterr().err
     assert run(["ledger", "unit", older, "spent", "who", "--max-rows", "2"]) == 0
     assert f"The budget of spent is per {PER_PERSON}." in capsys.readouterr().out
     assert run(["ledger", "unit", older, "spent", "row"]) == 2

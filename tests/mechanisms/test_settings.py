@@ -117,7 +117,7 @@ def test_help_shows_the_common_options_on_one_screen_and_the_rest_on_request(
     if command == "protect":
         assert len(short.splitlines()) <= 40
         groups = [line for line in short.splitlines() if line.endswith(":") and line[0] != " "]
-        assert groups == ["Input:", "Promise:", "Method:", "Odd values:", "Output:"]
+        assert groups == ["Input:", "Guarantee:", "Method:", "Odd values:", "Output:"]
     for flag in FLAGS[command]:
         typed = flag.name.upper() if flag.argument else f"  {flag.typed[0].partition('/')[0]}"
         assert typed in full

@@ -177,7 +177,7 @@ def test_every_record_is_in_its_cell() -> None:
     rows = tuple((value, "a") for value in (0, 3, 3, 5, 10, None, 99))
     counts = cells_of(facts, {"column": "value", "edges": ["0", "3", "5", "10"]}).counts
     assert counts(table(rows, declared, "replace-one"), None) == [1, 2, 3]
-    with pytest.raises(OptionError, match="grow"):
+    with pytest.raises(OptionError, match="increasing values"):
         cells_of(facts, {"column": "value", "edges": ["3", "3"]})
     with pytest.raises(OptionError, match="twice"):
         cells_of(facts, {"column": "group", "cells": ["a", "a"]})

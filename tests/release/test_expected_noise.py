@@ -103,8 +103,8 @@ def test_half_the_budget_is_twice_the_noise_and_twice_the_k_is_half_of_it() -> N
 @pytest.mark.parametrize(
     ("method", "options", "why"),
     [
-        ("tree-dp", {}, "draws its rows anew"),
-        ("xm-6", {"k": 5}, "draws its rows anew"),
+        ("tree-dp", {}, "draws synthetic records"),
+        ("xm-6", {"k": 5}, "draws synthetic records"),
         ("idp-ls", {"k": 5}, "depends on the records"),
         ("idp-cbls", {"k": 5}, "depends on the records"),
         ("k-anonymity", {"k": 5, "epsilon": None}, "adds no noise"),
@@ -310,7 +310,9 @@ def test_columns_and_pairs_that_noise_will_drown_are_named() -> None:
         "noise-drowns-shares-of-columns",
         ["x", "y", "yes", "name"],
     )
-    assert str(found).startswith("noise will drown x, y, yes, name: shares of the rows are off")
+    assert str(found).startswith(
+        "noise will dominate x, y, yes, name: the standard error of shares of rows is"
+    )
     clear = shoal.expected_noise(schema, epsilon=1, n=5_000)
     assert drowned(clear, method, 5_000) is None
     alone = [replace(found, pairs=()) for found in clear]

@@ -218,11 +218,15 @@ BROKEN: dict[str, tuple[str, str | None, str]] = {
     "another recipe": (
         "method.toml",
         "laplace",
-        "its statement is about ranking-dp, its recipe about laplace",
+        "its statement is for method ranking-dp, but its recipe is for laplace",
     ),
     "no data": ("data.csv", None, "holds no data file"),
-    "other data": ("data.csv", "age,pay\n1,2\n", "column 'rent' of its statement is in none of its tables"),
-    "no report": ("report.html", None, "holds no report.html"),
+    "other data": (
+        "data.csv",
+        "age,pay\n1,2\n",
+        "its statement lists column 'rent', but none of its tables has it",
+    ),
+    "no report": ("report.html", None, "contains no report.html"),
 }
 
 
@@ -317,12 +321,15 @@ def test_clusters_count_the_rows_of_the_table_that_was_given() -> None:
 
 @pytest.mark.parametrize("row", [-1, N])
 def test_a_row_that_is_not_there(row: int, releases: dict[str, shoal.Release]) -> None:
-    with pytest.raises(shoal.OptionError, match=f"row is {row}: the protected table has rows 0 to {N - 1}"):
+    with pytest.raises(
+        shoal.OptionError,
+        match=f"row must be between 0 and {N - 1}, the rows of the protected table, got {row}",
+    ):
         releases["mdav-dp"].cluster_of(row)
 
 
 def test_methods_without_clusters_say_so(releases: dict[str, shoal.Release]) -> None:
-    with pytest.raises(shoal.OptionError, match="'tree-dp' gives no record a cluster"):
+    with pytest.raises(shoal.OptionError, match="'tree-dp' does not assign records to clusters"):
         releases["tree-dp"].cluster_of(0)
 
 

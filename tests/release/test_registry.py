@@ -208,7 +208,7 @@ def test_the_command_writes_a_new_file(tmp_path: Path, capsys: Any) -> None:
     ("method", "options", "words"),
     [
         ("k-anonymity", {"k": 5}, "this release claims k-anonymity"),
-        ("pairs-dp", {"seed": 1}, "the verdict of this release is 'do not publish'"),
+        ("pairs-dp", {"seed": 1}, "the verdict on this release is 'do not publish'"),
     ],
 )
 def test_what_is_no_differential_privacy_has_no_record(

@@ -88,7 +88,7 @@ def test_the_same_bundle_gives_the_same_page(here: Path) -> None:
 REFUSED = {
     "no folder": (["nowhere"], "there is no folder 'nowhere'"),
     "not a bundle": (["."], "holds no statement.json"),
-    "target alone": (["bundle", "--target", "sex"], "give --original too"),
+    "target alone": (["bundle", "--target", "sex"], "also give --original"),
     "unknown target": (["bundle", "--original", "survey.csv", "--target", "sexx"], "Did you mean 'sex'?"),
     "no original": (["bundle", "--original", "nowhere.csv"], "there is no file 'nowhere.csv'"),
     "inside the bundle": (
@@ -101,7 +101,7 @@ REFUSED = {
     ),
     "another table": (["bundle", "--original", "other.csv"], "the original has no column 'education'"),
     "a folder": (["bundle", "--out", "."], "is a folder"),
-    "exists": (["bundle", "--out", "survey.csv"], "exists already"),
+    "exists": (["bundle", "--out", "survey.csv"], "already exists"),
     "no parent": (["bundle", "--out", "deep/down/page.html"], "there is no folder"),
 }
 

@@ -62,7 +62,7 @@ def rake(tab: Tab) -> None:
 
 def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted: Tab) -> None:
     page = weighted.column("weight", "open")
-    assert "Readers will be told: The survey weight weight was not released." in page
+    assert "The statement says: The survey weight weight was not released." in page
     assert "Public totals" not in page
     page = weighted.column("weight", "release", "masked")
     assert "needs a range" in page
@@ -79,7 +79,7 @@ def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted:
     assert not weighted.desk.look_ahead().ready
     rake(weighted)
     page = weighted.column("weight", "open")
-    assert f"Readers will be told: {RAKED}" in page
+    assert f"The statement says: {RAKED}" in page
     assert "By region: 3 totals" in page
     ahead = weighted.desk.look_ahead()
     assert ahead.ready, ahead.problems
@@ -121,9 +121,9 @@ def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted:
             "sex",
             "female 12",
             "law",
-            "The margin of 'sex': write 'value = people' in each line, got 'female 12'.",
+            "The margin of 'sex' has the line 'female 12', without '=': write 'value = people' on each line.",
         ),
-        ("sex", "male = 1\nmale = 2", "law", "The margin of 'sex': 'male' is there twice."),
+        ("sex", "male = 1\nmale = 2", "law", "The margin of 'sex' lists 'male' twice."),
         (
             "sex",
             "female = \nmale = ",

@@ -141,7 +141,7 @@ class ResourceEstimate:
         """With further work counted.
 
         >>> str(ResourceEstimate(1.0, 10, (Message.of("probed", rows=5),)).longer(2.0, INTERNAL_REPORT))
-        'about 3 seconds and 1 MB of memory (from a probe of 5 made-up rows, the internal report included)'
+        'about 3 seconds and 1 MB of memory (from a probe of 5 synthetic rows, including the internal report)'
         """
         before = self.seconds or 0.0
         return replace(self, seconds=before + seconds, basis=(*self.basis, what))

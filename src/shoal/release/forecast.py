@@ -225,7 +225,7 @@ def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> Message |
 
     >>> found = expected_noise(method="ranking-dp", epsilon=1, k=5, n=5000, domains={"age": (0, 100)})
     >>> str(drowned(found, configured("ranking-dp", epsilon=1, k=5), 5000))
-    'noise will drown age: its standard deviation is 28% of the range; k=15 brings it to a tenth.'
+    'noise will dominate age: its standard deviation is 28% of the range; k=15 reduces it to 10%.'
     """
     if any(found.share_of_rows is not None for found in noise):
         return _drowned_shares(noise)

@@ -508,7 +508,7 @@ def test_an_engine_refuses_persons_with_several_rows(tmp_path: Path) -> None:
     parquet.write_table(once, tmp_path / "once.parquet")
     arguments: dict[str, Any] = {"method": "swap-ranking", "k": 4, "engine": "local"}
     for unit in ({}, {"max_rows": 30}):
-        with pytest.raises(OptionError, match=r"counts the persons of a group .*use engine=memory"):
+        with pytest.raises(OptionError, match=r"counts the persons in each group .*use engine=memory"):
             shoal.publish(path, declared(**unit), out=tmp_path / "out", **arguments)
         assert not (tmp_path / "out").exists()
     shoal.publish(tmp_path / "once.parquet", declared(max_rows=1), out=tmp_path / "out", **arguments)

@@ -374,7 +374,7 @@ def test_the_command_publishes_statistics(tmp_path: Path, capsys: pytest.Capture
         assert sum(found["size"].to_pylist()) == 120 * (1 if method == "xm-2" else 3)
         assert "statistics.parquet" in capsys.readouterr().out
     assert run([*words, "--method", "mdav-dp", "--out", str(tmp_path / "none")]) == 2
-    assert "--statistics is for the methods xm-*" in capsys.readouterr().err
+    assert "--statistics applies only to the xm-* methods" in capsys.readouterr().err
     assert not (tmp_path / "none").exists()
 
 

@@ -527,10 +527,10 @@ def test_the_server_refuses_columns_whose_facts_come_from_the_records(tmp_path: 
     facts = prepare_queries(path, declared).facts
     assert [column["name"] for column in facts.describe()["columns"]] == ["x"]
     for name in ("y", "z"):
-        with pytest.raises(OptionError, match=f"column '{name}' cannot be asked about: its type"):
+        with pytest.raises(OptionError, match=f"column '{name}' cannot be queried, because its type"):
             facts.lattice(name)
     assert DatasetFacts.from_dict(json.loads(json.dumps(facts.to_dict()))) == facts
-    with pytest.raises(InputError, match="no column can be asked about"):
+    with pytest.raises(InputError, match="no column can be queried"):
         prepare_queries(path, of(y={}))
 
 
