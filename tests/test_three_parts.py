@@ -320,7 +320,7 @@ def test_a_publication_is_declared_saved_and_loaded(tmp_path: Path) -> None:
         ({"name": 3}, r"\[publication\]: name must be a text, got 3"),
         ({"curators": []}, None),
         ({"curators": [3]}, "curators must be a list of names"),
-        ({"date": "soon"}, "date must be a day such as 2027-03-01, got 'soon'"),
+        ({"date": "soon"}, "date must be a date such as 2027-03-01, got 'soon'"),
         ({"sector": "Fishing"}, "sector 'Fishing' is not one of Technology"),
         ("Rents", "publication must be a table"),
     ],

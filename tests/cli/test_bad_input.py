@@ -73,7 +73,7 @@ CASES = {
         GOOD, instead("--domain", "age=0:120"), ("column 'income' has no public domain",)
     ),
     "domain of a column left out": Case(
-        GOOD, [*USUAL, "--columns", "age"], ("'income'", "not among columns")
+        GOOD, [*USUAL, "--columns", "age"], ("'income'", "which columns does not contain")
     ),
     "text column asked for": Case(
         GOOD,
@@ -172,7 +172,7 @@ CASES = {
         GOOD, WITH_SCHEMA, ("'age'", "both lo and hi"), schema('[[attribute]]\nname = "age"\nlo = 0\n')
     ),
     "schema with a step of zero": Case(
-        GOOD, WITH_SCHEMA, ("step must be above 0",), schema(AGE + "step = 0\n")
+        GOOD, WITH_SCHEMA, ("step must be greater than 0",), schema(AGE + "step = 0\n")
     ),
     "schema with a step too fine": Case(
         GOOD, WITH_SCHEMA, ("too fine",), schema(AGE + "step = 0.00000000000000001\n")
@@ -188,7 +188,7 @@ CASES = {
     "person with more rows than declared": Case(
         GOOD,
         WITH_SCHEMA,
-        ("'town'", "somebody has more rows than the declared max_rows = 4"),
+        ("'town'", "a unit has more rows than the declared max_rows = 4"),
         schema(AGE + UNIT + "max_rows = 4\n"),
     ),
     "max_rows that is no number": Case(

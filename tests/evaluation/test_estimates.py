@@ -235,7 +235,7 @@ def test_a_masked_weight_is_one_more_column_under_the_claim() -> None:
     assert found.data["w"].to_pylist() != survey()["w"].to_pylist()
     assert found.statement.attributes["w"]["hi"] == "10"
     assert float(sum(found.statement.epsilon_per_attribute.values())) == pytest.approx(1)
-    assert "covered, like the others" in found.statement.steps[0]
+    assert "protected, and covered by the statement, like the others" in found.statement.steps[0]
     assert not any("weights" in line for line in found.statement.conditions)
 
 
@@ -272,7 +272,7 @@ def test_a_raked_weight_leaves_the_k_of_a_release_alone(tmp_path: Any) -> None:
     [
         ({}, "needs public margins"),
         ({"margin": [{"column": "sex", "totals": {"f": 1, "x": 1}, "source": "law"}]}, "no value 'x'"),
-        ({"margin": [{"column": "age", "totals": {"1": 1}, "source": "law"}]}, "margins are for names"),
+        ({"margin": [{"column": "age", "totals": {"1": 1}, "source": "law"}]}, "a margin needs named values"),
         ({"margin": [{"column": "six", "totals": {"f": 1}, "source": "law"}]}, "Did you mean 'sex'"),
         ({"margin": [{"column": "sex", "totals": {"f": 1}}]}, "needs a source"),
         ({"margin": [{"column": "sex", "totals": {"f": 1}, "source": "these records"}]}, "are not public"),

@@ -83,7 +83,7 @@ def test_what_becomes_of_a_weight_is_asked_for(people: pd.DataFrame) -> None:
         {"name": "w", "type": "decimal", "role": "weight", "source": "questionnaire"},
     ]
     schema = shoal.Schema.from_dict({"attribute": entries})
-    assert any("'w' is a survey weight: say what becomes of it" in str(line) for line in unsettled(schema))
+    assert any("'w' is a survey weight: declare its release" in str(line) for line in unsettled(schema))
     release = shoal.protect(people[["age"]].assign(w=1.0), schema, epsilon=1, seed=1)
     assert any("release = dropped, masked or raked" in note for note in release.notes)
     chosen = shoal.Schema.from_dict({"attribute": [entries[0], {**entries[1], "release": "dropped"}]})

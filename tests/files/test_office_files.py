@@ -236,11 +236,11 @@ def test_codes_are_truncated_to_their_first_characters() -> None:
 @pytest.mark.parametrize(
     ("attribute", "step", "words"),
     [
-        ({"lo": 0, "hi": 9}, {"length": 1}, "it is for codes, and the column is numeric"),
-        ({"values": ["a1", "a2"]}, {"length": 1}, "one code for all values says nothing"),
-        ({"values": ["a1", "b2"]}, {"length": 0}, "length must be a whole number"),
-        ({"values": ["a1", "b2"]}, {"level": 1}, "'level' is no parameter of this step"),
-        ({"taxonomy": {"all": ["a1", "b2"]}}, {"length": 1}, "the column has a taxonomy"),
+        ({"lo": 0, "hi": 9}, {"length": 1}, "this step applies to codes, but the column is numeric"),
+        ({"values": ["a1", "a2"]}, {"length": 1}, "a single code for all values carries no information"),
+        ({"values": ["a1", "b2"]}, {"length": 0}, "length must be a positive integer"),
+        ({"values": ["a1", "b2"]}, {"level": 1}, "unknown parameter 'level' for this step"),
+        ({"taxonomy": {"all": ["a1", "b2"]}}, {"length": 1}, "a column with a taxonomy cannot be truncated"),
     ],
 )
 def test_a_truncation_that_makes_no_sense_is_one_line(attribute: Any, step: Any, words: str) -> None:

@@ -207,7 +207,7 @@ def test_a_value_without_a_place_in_the_encoding_is_refused_before_any_work(tmp_
     of = shoal.Schema.from_dict(
         {"file": {"encoding": "latin-1"}, "attribute": [entry("price", type="text", values=["ñ", "€"])]}
     )
-    with pytest.raises(InputError, match=r"column 'price': '€' has no place in a file of encoding latin-1"):
+    with pytest.raises(InputError, match=r"column 'price': '€' cannot be written in the encoding latin-1"):
         shoal.protect(path, of, "laplace", epsilon=1)
 
 

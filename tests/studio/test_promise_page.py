@@ -288,7 +288,7 @@ def test_what_was_taken_from_the_records_blocks_the_download_until_somebody_says
     settled.desk.judge(run.letter)
     page = settled.post("step/publish")
     assert "Not ready to publish" in page
-    assert "Recorded: domains read off the records: income" in page
+    assert "Recorded: domains inferred from the records: income" in page
     refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert "not ready to be published" in refused.text
     assert "20 characters" in settled.post("override", reason="because", name="release-A")
