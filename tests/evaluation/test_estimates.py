@@ -276,7 +276,7 @@ def test_a_raked_weight_leaves_the_k_of_a_release_alone(tmp_path: Any) -> None:
         ({"margin": [{"column": "six", "totals": {"f": 1}, "source": "law"}]}, "Did you mean 'sex'"),
         ({"margin": [{"column": "sex", "totals": {"f": 1}}]}, "needs a source"),
         ({"margin": [{"column": "sex", "totals": {"f": 1}, "source": "these records"}]}, "are not public"),
-        ({"margin": [{"column": "sex", "totals": {"f": 0}, "source": "law"}]}, "above 0"),
+        ({"margin": [{"column": "sex", "totals": {"f": 0}, "source": "law"}]}, "greater than 0"),
         (
             {"margin": [MARGINS["margin"][0], {**MARGINS["margin"][1], "totals": {"north": 5}}]},
             "populations of different size",
