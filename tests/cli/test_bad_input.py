@@ -192,7 +192,7 @@ CASES = {
         schema(AGE + UNIT + "max_rows = 4\n"),
     ),
     "max_rows that is no number": Case(
-        GOOD, WITH_SCHEMA, ("max_rows", "whole number"), schema(AGE + UNIT + 'max_rows = "two"\n')
+        GOOD, WITH_SCHEMA, ("max_rows", "positive integer"), schema(AGE + UNIT + 'max_rows = "two"\n')
     ),
     "missing recipe": Case(GOOD, WITH_CONFIG, ("no recipe 's.toml'",)),
     "broken recipe": Case(GOOD, WITH_CONFIG, ("not valid TOML",), schema("method =")),
@@ -336,7 +336,7 @@ def test_folder_and_odd_ending_as_input(here: Path, capsys: pytest.CaptureFixtur
     (here / "data.csv").mkdir()
     (here / "data.ods").write_text("x")
     assert "is a folder" in refused(["protect", "data.csv", *USUAL], capsys, here)
-    assert "unknown ending" in refused(["protect", "data.ods", *USUAL], capsys, here)
+    assert "unknown file extension" in refused(["protect", "data.ods", *USUAL], capsys, here)
     assert "name too long" in refused(["protect", "x" * 300 + ".csv", *USUAL], capsys, here)
 
 
@@ -400,7 +400,7 @@ def test_the_real_command_refuses_in_one_line(start: Callable[[], list[str]], tm
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "shoal: column 'age' should hold numbers, but row 31 holds 'old': correct it, make it missing with --na 'old', "
-        "or leave the column out.\n"
+        "shoal: column 'age' should hold numbers, but row 31 holds 'old': correct it, declare it missing with --na "
+        "'old', or leave the column out.\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]

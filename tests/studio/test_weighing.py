@@ -96,7 +96,7 @@ def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted:
             TOTALS["sex"],
             "",
             "The margin of 'sex' needs a source, one of questionnaire, law, common knowledge, an earlier release: "
-            "totals must be public.",
+            "its totals must be public.",
         ),
         (
             "sex",
