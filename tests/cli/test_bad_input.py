@@ -362,7 +362,7 @@ OTHER_COMMANDS: dict[str, tuple[list[str], str]] = {
     "schema into nowhere": (["schema", "data.csv", "--out", "no/s.toml"], "no/s.toml"),
     "evaluate one table": (["evaluate", "data.csv"], "released"),
     "evaluate a missing table": (["evaluate", "data.csv", "none.csv"], "no file 'none.csv'"),
-    "evaluate unrelated tables": (["evaluate", "data.csv", "other.csv"], "no column in common"),
+    "evaluate unrelated tables": (["evaluate", "data.csv", "other.csv"], "no common column"),
     "evaluate an unknown column": (["evaluate", "data.csv", "data.csv", "--columns", "wage"], "'wage'"),
     "demo over a folder": (["demo", "--out", "full"], "not empty"),
     "demo of nobody": (["demo", "--people", "3"], "--people"),

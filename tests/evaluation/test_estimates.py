@@ -148,9 +148,9 @@ def test_tables_and_crossed_tables(library: Any) -> None:
     ("arguments", "words"),
     [
         ({"weight": "v"}, "no column 'v'"),
-        ({"weight": "bad"}, "row 2 has no weight"),
+        ({"weight": "bad"}, "the weight in row 2 is missing or negative"),
         ({"weight": "w", "strata": "gap"}, "row 1 has no stratum"),
-        ({"weight": [1.0]}, "weight has 1 values, and the table 2 rows"),
+        ({"weight": [1.0]}, "weight has 1 values, but the table has 2 rows"),
         ({"weight": "zero"}, "all weights are 0"),
         ({"weight": "w", "quantiles": [0.5, 2]}, "between 0 and 1"),
         ({"weight": "w", "columns": ["y"]}, "no column 'y'"),
@@ -312,7 +312,7 @@ def test_estimates_before_and_after_stand_in_the_evaluation() -> None:
     # nothing but the weights is lost, and they count
     assert lines["age", "mean"]["after"] == pytest.approx(ages.mean())
     assert lines["sex", "total of f"]["after"] != pytest.approx(lines["sex", "total of f"]["before"])
-    assert "counts alike" in found["about"]
+    assert "have equal weight" in found["about"]
     assert (
         shoal.evaluate(table, release, columns=["age"]).to_dict()["estimates"]["rows"][0]["column"] == "age"
     )
@@ -345,8 +345,8 @@ def test_a_weight_that_cannot_be_used_does_not_stop_a_release() -> None:
     # a method that leaves the weights alone; those that group by them refuse it, see kanonymity/test_strata.py
     found = shoal.evaluate(spoiled, shoal.protect(spoiled, declared("dropped"), "laplace", epsilon=1))
     assert found.estimates is not None
-    assert "row 1 has no weight" in found.estimates["about"]
-    with pytest.raises(InputError, match="row 1 has no weight"):
+    assert "the weight in row 1 is missing or negative" in found.estimates["about"]
+    with pytest.raises(InputError, match="the weight in row 1 is missing or negative"):
         shoal.evaluate(spoiled, spoiled, weight="w")
 
 

@@ -176,7 +176,7 @@ def test_levels_asked_for_are_judged_one_by_one() -> None:
         ({"quasi": []}, "no quasi-identifiers"),
         ({"quasi": None}, "no quasi-identifiers"),
         ({"quasi": ["q"], "confidential": ["q"]}, "'q' is both"),
-        ({"quasi": ["q"], "l": 2}, "l is about a confidential column"),
+        ({"quasi": ["q"], "l": 2}, "l applies to a confidential column"),
         ({"quasi": ["q"], "k": 0}, "k must be at least 1, got 0"),
         ({"quasi": ["q"], "confidential": ["c"], "t_emd": -1}, "t_emd must be at least 0"),
         ({"quasi": ["q"], "confidential": ["c"], "t_ratio": 0.5}, "t_ratio must be at least 1"),

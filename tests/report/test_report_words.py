@@ -196,7 +196,7 @@ def test_what_was_measured_decides_for_the_family_of_k_anonymity_only(model: str
     assert found.measured.risk_level == "red"
     if MODELS[model].of_the_table:  # type: ignore[index]
         assert found.decision == "do not publish"
-        assert "counted in the verdict" in "".join(found.lines)
+        assert "part of the verdict" in "".join(found.lines)
     else:
         assert found.decision == verdict(facts).decision
         # the public lines are the same to the letter
@@ -233,11 +233,11 @@ def test_luck_is_told_by_the_binomial_distribution(attempts: int) -> None:
 
 def test_what_a_promise_is_not_about_does_not_make_a_release_unfit() -> None:
     linked = line(
-        0.9, 0.8, 0.95, 0.001, links_records=True, beyond="the promise is about confidential values"
+        0.9, 0.8, 0.95, 0.001, links_records=True, beyond="the guarantee is about confidential values"
     )
     found = verdict(statement("t-closeness"), None, [linked])
     assert found.decision == "publish with these limits"
-    assert any("the promise is about confidential values" in reason.text for reason in found.measured.risk)
+    assert any("the guarantee is about confidential values" in reason.text for reason in found.measured.risk)
 
 
 def test_a_budget_that_promises_nothing_is_not_called_strong() -> None:

@@ -408,7 +408,7 @@ def test_the_verdict_has_the_words_and_lights_of_every_other_page(settled: Tab) 
         found.measured.usefulness.level,
     ]
     officer = page_text(settled.post("step/publish"), "text-officer")
-    assert "Internal, not for publication: Usefulness" in officer
+    assert "Internal, not for publication: Utility" in officer
 
 
 def used(tab: Tab) -> list[str]:
