@@ -471,9 +471,8 @@ CASES: dict[str, Awkward] = {
     "a workbook that declares a document type": Awkward(
         doctype_book,
         ".xlsx",
-        refused="'people.xlsx' declares a document type (<!DOCTYPE ...>), whose entities can grow without end or "
-        "load other "
-        "files: remove the declaration and write out what it abbreviates.",
+        refused="'people.xlsx' declares a document type (<!DOCTYPE ...>), whose entities can expand without limit "
+        "or load other files: remove the declaration and write out its entities.",
     ),
     "an old workbook": Awkward(
         b"\xd0\xcf\x11\xe0",
