@@ -27,7 +27,7 @@ COMPARED = (
     "Quantiles, released against original",
     "Difference, released minus original",
     "unprotected",
-    "Lost",
+    "Information loss",
 )
 LEVELS = ("none", "school", "degree")
 DOMAINS = {"age": (0, 120), "pay": (0.0, 6000.0)}

@@ -47,7 +47,7 @@ def test_what_a_card_offers_has_its_claim(card: object, settled: Tab) -> None:
     assert ahead.statement["model"] in card.models
     # never more than holds: what was 50% sure may become surer
     if card.name in ("dp", "approximate-dp"):
-        assert "73.2% sure" in ahead.explained.sentence
+        assert "at most 73.2%" in ahead.explained.sentence
 
 
 class MdavNew(shoal.MdavDP):
