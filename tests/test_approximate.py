@@ -153,7 +153,7 @@ def test_words_say_except_with_probability() -> None:
     assert re.fullmatch(r"at most [\d.]+%, except with probability 1e-06", words.bound)
     assert "except with probability 1e-06 (δ)" in epsilon_words(plain)[1]
     pure = explanation(released(delta=0).statement.to_dict())
-    assert "probability" not in pure.sentence + pure.plain + pure.bound
+    assert "except with probability" not in pure.sentence + pure.plain + pure.bound
 
 
 def test_the_report_of_a_release_says_it(tmp_path: Path) -> None:

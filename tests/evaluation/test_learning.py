@@ -366,7 +366,7 @@ def test_part_of_an_evaluation_in_words_and_in_the_internal_report() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(found)
     text = console.export_text()
-    for phrase in ("Learning town", "F, Upper", "majority class", "as if published", "over 2 runs"):
+    for phrase in ("Predicting town", "F, Upper", "majority class", "as if published", "over 2 runs"):
         assert phrase in text
     assert max(len(line) for line in text.splitlines()) <= 80
     page = internal_report(release, found)
@@ -374,7 +374,7 @@ def test_part_of_an_evaluation_in_words_and_in_the_internal_report() -> None:
     accuracy = found.learning["released"]["accuracy"]
     row = page.split('<th scope="row">accuracy</th>')[1].split("</tr>")[0]
     assert f'data-label="released"><span>{100 * accuracy:.1f}%' in row
-    assert "Learning" not in internal_report(release, evaluate(frame, release))
+    assert "Predicting" not in internal_report(release, evaluate(frame, release))
 
 
 def test_importing_does_not_load_the_learner() -> None:
@@ -404,12 +404,12 @@ def test_protect_and_evaluate_take_a_target(
     assert command("--evaluate", "--target", "wage>500", "--json", "--internal", "internal.html") == 0
     found = json.loads(capsys.readouterr().out)["evaluation"]["learning"]
     assert found["target"] == "wage>500"
-    assert "Learning wage&gt;500" in (here / "internal.html").read_text("utf-8")
+    assert "Predicting wage&gt;500" in (here / "internal.html").read_text("utf-8")
     for path in (here / "out").iterdir():
         assert "majority" not in path.read_text("utf-8")
     people()[["skill", "wage"]].to_csv("released.csv", index=False)
     assert run(["evaluate", "data.csv", "released.csv", "--target", "wage>500"]) == 0
-    assert "Learning wage>500" in capsys.readouterr().out
+    assert "Predicting wage>500" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

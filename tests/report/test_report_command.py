@@ -56,7 +56,7 @@ def test_with_the_original_the_page_compares_and_warns(
     page = (here / "inner.html").read_text("utf-8")
     for words in (
         "Do not publish this page",
-        "Learning sex",
+        "Predicting sex",
         "inference of income",
         "unprotected",
         "total_variation",

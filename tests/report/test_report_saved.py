@@ -139,7 +139,7 @@ def test_protect_compares_in_its_internal_page(data: str, here: Path) -> None:
     page = text(here / "in.html")
     for words in (*COMPARED, "record linkage", "inference of town"):
         assert words in page
-    assert "Learning" not in page
+    assert "Predicting" not in page
 
 
 def test_protect_shows_learning_where_a_target_is_given(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_protect_shows_learning_where_a_target_is_given(here: Path, monkeypatch:
         == 0
     )
     page = text(here / "in.html")
-    for words in (*COMPARED, "Learning level", "trained on", "the majority class"):
+    for words in (*COMPARED, "Predicting level", "trained on", "the majority class"):
         assert words in page
 
 

@@ -313,9 +313,9 @@ class Evaluation:
                     out.add_row(measure.title, _shown(values[measure.name]), measure.good, measure.meaning)
             out.add_section()
         if not self.rows_matched:
-            out.caption = "Rows have no known order: SSE, SAE and record linkage do not exist."
+            out.caption = "The order of the rows is unknown: SSE, SAE and record linkage are undefined."
         elif self.matching is not None:
-            out.caption = f"Rows were drawn; which one stands for which record: match={self.matching}."
+            out.caption = f"Rows are synthetic and were matched to records by match={self.matching}."
         return out
 
     def attribute_table(self) -> Table | None:
@@ -356,7 +356,7 @@ class Evaluation:
         from rich.markup import escape
 
         found = self.learning
-        out = _empty_table(f"Learning {escape(found['target'])} (random forest)")
+        out = _empty_table(f"Predicting {escape(found['target'])} (random forest)")
         out.add_column("measure", overflow="fold")
         for title in ("release", "95% interval", "original", "majority class"):
             out.add_column(title, justify="right", no_wrap=True)
@@ -366,9 +366,7 @@ class Evaluation:
             interval = sources[0]["accuracy_interval"] if name is None else sources[0]["f_interval"][name]
             title = "accuracy" if name is None else f"F, {escape(name)}"
             out.add_row(title, _shown(means[0]), _shown(interval), *(_shown(mean) for mean in means[1:]))
-        classes = (
-            "as released" if found["labels"] == "released" else "the true ones, as if published unmasked"
-        )
+        classes = "as released" if found["labels"] == "released" else "original, as if published unmasked"
         out.caption = (
             f"{found['how']} Classes in training: {classes}. Intervals are over {found['runs']} runs."
         )
