@@ -141,10 +141,13 @@ def test_with_accounting_that_passes_the_claim_is_that_of_who_brought_it() -> No
 @pytest.mark.parametrize(
     ("accounting", "words"),
     [
-        (loss_of_laplace(lambda steps, epsilon: laplace_scale(steps, epsilon) / 2), "can be lost between"),
-        (lambda pair: float("nan"), "nan of"),
-        (lambda pair: True and "nothing", "nothing of"),
-        (lambda pair: 0, "looks at no release"),
+        (
+            loss_of_laplace(lambda steps, epsilon: laplace_scale(steps, epsilon) / 2),
+            "must give a privacy loss from 0 to",
+        ),
+        (lambda pair: float("nan"), "got nan"),
+        (lambda pair: True and "nothing", "got nothing"),
+        (lambda pair: 0, "ignores the release"),
     ],
     ids=["too much", "no number", "no number either", "never anything"],
 )
@@ -179,7 +182,7 @@ def test_a_method_is_made_of_known_parts(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize("name", ["out", "domains", "seed", "json"])
 def test_a_parameter_has_a_name_of_its_own(name: str) -> None:
     body = {name: parameter(forms.WHOLE, "something", default=1), "__annotations__": {name: int}}
-    with pytest.raises(OptionError, match=f"there is a option '{name}' already"):
+    with pytest.raises(OptionError, match=f"the option '{name}' already exists"):
         register_method(toy(**body), who=WHO)
 
 

@@ -73,7 +73,7 @@ def test_roles_come_from_a_schema(table: Path, tmp_path: Path, capsys: pytest.Ca
     [
         (["--quasi", "town"], "there is no column 'town'"),
         ([], "there are no quasi-identifiers"),
-        (["--quasi", "age", "--l", "2"], "l is about a confidential column"),
+        (["--quasi", "age", "--l", "2"], "l applies to a confidential column"),
         (["--quasi", "age", "--k", "-1"], "k must be at least 1"),
         (["--quasi", "age", "--k", "many"], "'--k'"),
         (["--quasi", "age", "--schema", "nowhere.toml"], "nowhere.toml"),

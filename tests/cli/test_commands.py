@@ -62,13 +62,13 @@ def test_evaluate_option_prints_measures_but_publishes_none(
 ) -> None:
     assert protect("--k", "3", "--evaluate", "--internal", "deep/down/internal.html") == 0
     printed = capsys.readouterr().out
-    assert "rows traced back" in printed
-    assert "Usefulness, " in printed
+    assert "rows re-identified" in printed
+    assert "Utility, " in printed
     assert "keep them internal" in printed
     assert "Facts about the original data" in (here / "deep/down/internal.html").read_text("utf-8")
     assert {path.name for path in (here / "out").iterdir()} == {"data.csv", *BUNDLE}
     for path in (here / "out").iterdir():
-        for private in ("traced", "usefulness", "measured"):
+        for private in ("re-identified", "utility", "measured"):
             assert private not in path.read_text("utf-8").lower()
 
 

@@ -109,7 +109,7 @@ def test_the_demo_may_be_published_and_is_useful(capsys: Captured) -> None:
     told = public_lines(text)
     assert told[0] == "Verdict: publish."
     # noise differs from run to run: good nearly always, fair at times
-    assert "Usefulness, good" in text or "Usefulness, fair" in text
+    assert "Utility, good" in text or "Utility, fair" in text
     assert on_page(Path("shoal-demo/release/report.html"))[0] == "publish"
     assert on_page(Path("shoal-demo/internal.html"))[0] == "publish"
     assert json.loads(Path("shoal-demo/release/statement.json").read_text("utf-8"))["model"] == "dp"
@@ -161,7 +161,7 @@ def test_useless_output_does_not_come_without_a_word(capsys: Captured) -> None:
     assert re.search(r"--k \d+ reduces it to 10%", planned)
     written = said(capsys, *ranking, "--out", "release", "--evaluate")
     assert "noise will dominate age, income" in written
-    assert "Usefulness, poor" in written
+    assert "Utility, poor" in written
     said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--k", "3", "--out", "other", status=2)
 
 
@@ -251,7 +251,7 @@ def test_evaluate_of_any_table_says_that_nothing_is_promised(capsys: Captured) -
     text = said(capsys, "evaluate", "a.csv", "b.csv")
     assert "Verdict: none." in text
     assert "log2 SSE" not in text
-    assert "over all columns" in text
+    assert "(all columns)" in text
     everything = said(capsys, "evaluate", "a.csv", "b.csv", "--all")
     assert "total variation" in everything
 

@@ -175,7 +175,7 @@ def test_repeated_units_are_noticed() -> None:
     assert described(schema=unit_schema()).provenance.unit_repeats
     declared = described(schema=unit_schema(max_rows=3)).provenance
     assert (declared.unit_repeats, declared.rows_per_unit) == (False, 3)
-    with pytest.raises(InputError, match="somebody has more rows than the declared max_rows = 1"):
+    with pytest.raises(InputError, match="a unit has more rows than the declared max_rows = 1"):
         described(schema=unit_schema(max_rows=1))
 
 
@@ -194,15 +194,15 @@ def test_a_row_without_its_person_is_refused() -> None:
         ({"columns": [1]}, "list of column names"),
         ({"columns": 3}, "columns must be a list"),
         ({"columns": ["age", "age"]}, "names 'age' twice"),
-        ({"domains": [("age", 0, 1)]}, "domains must be a mapping"),
+        ({"domains": [("age", 0, 1)]}, "domains must map each column"),
         ({"domains": {"age": 5}}, "must be a pair"),
         ({"domains": {"age": (0, "inf")}}, "must be finite"),
         ({"domain_from_data": 0.5}, "at least 1"),
         ({"domain_from_data": "big"}, "must be a number"),
-        ({"domains": DOMAINS, "columns": ["age"]}, "'income', which is not among columns"),
+        ({"domains": DOMAINS, "columns": ["age"]}, "'income', which columns does not contain"),
         (
             {"columns": ["age"], "domains": {"age": ("0.2", "0.8")}, "types": {"age": "integer"}},
-            "holds no such",
+            "contains no such",
         ),
     ],
 )

@@ -132,14 +132,17 @@ def test_what_is_unsettled_is_listed() -> None:
         }
     )
     assert tuple(map(str, unsettled(schema, table))) == (
-        "column 'age': domain is known from these records only: check, and name a source other than 'these records'.",
-        "column 'age' has missing values, the first in row 2: say what becomes of them with missing.",
-        "column 'town' has no list of values: give values, or a taxonomy.",
-        "column 'town' holds '=1+1', which a spreadsheet would run: correct it, or write the release with "
-        "spreadsheet_safe=True.",
+        "column 'age': domain is known from these records only: verify it, and declare a source other "
+        "than 'these records'.",
+        "column 'age' has missing values, the first in row 2: declare how to handle them with missing.",
+        "column 'town' has no list of values: declare values or a taxonomy.",
+        "column 'town' holds '=1+1', which a spreadsheet would run as a formula: correct it, or write the release "
+        "with spreadsheet_safe=True.",
         "column 'gone' is not in the table: correct its name, or remove the entry.",
-        "column 'extra' is not described: add an entry, or leave it as it is, and it is not released.",
-        "column 'id' repeats: give it the role unit and max_rows, or a promise is about rows and not about persons.",
+        "column 'extra' is not described: add an [[attribute]] entry to release it; otherwise it is not "
+        "released.",
+        "column 'id' has repeated values, so one person may own several rows: give it the role unit and max_rows; "
+        "otherwise the guarantee is about rows, not about persons.",
     )
 
 

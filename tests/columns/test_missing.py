@@ -135,8 +135,8 @@ def test_other_methods_have_a_category_for_names_only(method: str) -> None:
         protect(table(data, "polars"), method, missing="category")
     with pytest.raises(
         OptionError,
-        match="column 'age' is numeric and declared with missing = \"category\", which takes method pairs-dp, "
-        "tree-dp or laplace",
+        match="column 'age' is numeric and declared with missing = \"category\", which only the methods "
+        "pairs-dp, tree-dp and laplace support",
     ):
         # whether or not a value is missing
         protect(table(columns(), "polars"), method, schema(age={"missing": "category"}))

@@ -236,8 +236,8 @@ GOOD = {"a": [1.0, 2.0], "b": ["x", "y"]}
         ({"a": [1.0, None], "b": ["x", "y"]}, GOOD, None, "'a' of the original table has a missing .* row 2"),
         (GOOD, {"a": [1.0, 2.0], "b": [None, "y"]}, None, "'b' of the released table has a missing .* row 1"),
         (GOOD, GOOD, {"a": [math.inf, 1.0], "b": ["x", "y"]}, "'a' of the control table has a missing"),
-        (GOOD, {"c": [1]}, None, "no column in common: the original has 'a', 'b', the released table 'c'"),
-        (GOOD, {"a": ["u", "v"]}, None, "column 'a' holds numbers in the original and texts in the released"),
+        (GOOD, {"c": [1]}, None, "no common column: the original has 'a', 'b', the released table 'c'"),
+        (GOOD, {"a": ["u", "v"]}, None, "column 'a' holds numbers in the original but texts in the released"),
         (GOOD, GOOD, {"a": [1.0]}, "no column 'b' in the control table"),
         ({"a": pa.array([], pa.float64())}, GOOD, None, "the original table has no rows"),
         (GOOD, {"a": pa.array([], pa.float64())}, None, "the released table has no rows"),
@@ -252,9 +252,9 @@ def test_bad_tables_are_named(original: Any, released: Any, control: Any, messag
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attempts": 0}, "attempts is 0"),
-        ({"tolerance": 1.5}, "tolerance is 1.5"),
-        ({"seed": -1}, "seed is -1"),
+        ({"attempts": 0}, "attempts must be at least 1, got 0"),
+        ({"tolerance": 1.5}, "tolerance must be from 0 to 1, got 1.5"),
+        ({"seed": -1}, "seed must be a non-negative integer, got -1"),
         ({"sensitive": "bb"}, "sensitive 'bb' is not among the attacked columns. Did you mean 'b'?"),
         ({"columns": []}, "columns is empty"),
         ({"columns": ["aa"]}, "no column 'aa' in the original table. Did you mean 'a'?"),

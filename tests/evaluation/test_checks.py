@@ -176,7 +176,7 @@ def test_levels_asked_for_are_judged_one_by_one() -> None:
         ({"quasi_identifiers": []}, "no quasi-identifiers"),
         ({"quasi_identifiers": None}, "no quasi-identifiers"),
         ({"quasi_identifiers": ["q"], "sensitive": ["q"]}, "'q' is both"),
-        ({"quasi_identifiers": ["q"], "l": 2}, "l is about a confidential column"),
+        ({"quasi_identifiers": ["q"], "l": 2}, "l applies to a confidential column"),
         ({"quasi_identifiers": ["q"], "k": 0}, "k must be at least 1, got 0"),
         ({"quasi_identifiers": ["q"], "sensitive": ["c"], "t_emd": -1}, "t_emd must be at least 0"),
         ({"quasi_identifiers": ["q"], "sensitive": ["c"], "t_ratio": 0.5}, "t_ratio must be at least 1"),

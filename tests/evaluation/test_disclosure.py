@@ -127,8 +127,8 @@ def test_missing_is_a_wildcard_or_a_value_of_its_own_and_the_result_says_which()
     wild, own = shoal.risk(table, ["a", "b"]), shoal.risk(table, ["a", "b"], missing="category")
     assert wild.fk.tolist() == [3, 3, 4, 2]
     assert own.fk.tolist() == [2, 2, 1, 1]
-    assert "fits any value" in wild.figures.conditions
-    assert "value of its own" in own.figures.conditions
+    assert "matches any value" in wild.figures.conditions
+    assert "separate value" in own.figures.conditions
     assert wild.to_dict()["missing"] == "wildcard"
     # in special uniques a gap is no value either way
     assert wild.suda is not None
@@ -158,16 +158,16 @@ def test_columns_by_their_role_in_the_schema() -> None:
     [
         ({"quasi_identifiers": []}, "no keys"),
         ({"quasi_identifiers": ["ag"]}, "no column 'ag'.*Did you mean 'age'"),
-        ({"weight": "zero"}, "row 2 is 0, and a weight must be a number above 0"),
+        ({"weight": "zero"}, "row 2 is 0, but a weight must be a number greater than 0"),
         ({"weight": "gap"}, "row 1 is missing"),
         ({"weight": "word"}, "'word' should hold numbers"),
         ({"missing": "drop"}, "missing 'drop' is not one of wildcard, category"),
         ({"form": "rough"}, "form 'rough' is not one of approximate, exact"),
         ({"points": "none"}, "points 'none'"),
         ({"alpha": 2}, "alpha must be from 0 to 1"),
-        ({"tolerated": 0}, "tolerated must be above 0"),
-        ({"fraction": 1}, "fraction must be above 0 and below 1"),
-        ({"c": 0}, "c must be above 0"),
+        ({"tolerated": 0}, "tolerated must be greater than 0"),
+        ({"fraction": 1}, "fraction must be greater than 0 and less than 1"),
+        ({"c": 0}, "c must be greater than 0"),
         ({"interactions": [["zero"]]}, "'zero', which is not one of the keys"),
     ],
 )
@@ -188,7 +188,7 @@ def test_too_many_keys_for_special_uniques_is_said_and_by_default_they_are_left_
     many = pa.table(dict.fromkeys(twelve[:9], range(40_000)))
     assert shoal.risk(many, twelve[:9]).suda is None
     assert shoal.risk(many, twelve[:8]).suda is not None
-    with pytest.raises(OptionError, match="at most 30 keys, and there are 31"):
+    with pytest.raises(OptionError, match="at most 30 keys, got 31"):
         shoal.risk(table, table.column_names, special=True)
     with pytest.raises(InputError, match="no rows"):
         shoal.risk(pa.table({"a": pa.array([], pa.int64())}), ["a"])

@@ -343,7 +343,7 @@ def test_two_thousand_concepts_are_not_too_many() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "reason"),
     [
-        ({"epsilon": Fraction(0)}, OptionError, "epsilon must be a Fraction above 0"),
+        ({"epsilon": Fraction(0)}, OptionError, "epsilon must be a Fraction greater than 0"),
         ({"epsilon": 0.5}, OptionError, "epsilon must be a Fraction"),
         ({"adjacency": "replace"}, OptionError, "adjacency must be replace-one or add-remove"),
         ({"rule": "exponentional"}, OptionError, "Did you mean 'exponential'"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -149,12 +150,12 @@ def test_a_recipe_keeps_the_delta(tmp_path: Path) -> None:
 def test_words_say_except_with_probability() -> None:
     plain = released().statement.to_dict()
     words = explanation(plain)
-    assert words.sentence.endswith("sure by this table, not surer, except with probability 1e-06.")
+    assert words.sentence.endswith("after seeing this table, except with probability 1e-06.")
     assert "except with probability 1e-06" in words.plain
-    assert words.bound.endswith("sure at most, except with probability 1e-06")
+    assert re.fullmatch(r"at most [\d.]+%, except with probability 1e-06", words.bound)
     assert "except with probability 1e-06 (δ)" in epsilon_words(plain)[1]
     pure = explanation(released(delta=0).statement.to_dict())
-    assert "probability" not in pure.sentence + pure.plain + pure.bound
+    assert "except with probability" not in pure.sentence + pure.plain + pure.bound
 
 
 def test_the_report_of_a_release_says_it(tmp_path: Path) -> None:

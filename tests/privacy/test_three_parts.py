@@ -324,7 +324,7 @@ def test_a_publication_is_declared_saved_and_loaded(tmp_path: Path) -> None:
         ({"name": 3}, r"\[publication\]: name must be a text, got 3"),
         ({"curators": []}, None),
         ({"curators": [3]}, "curators must be a list of names"),
-        ({"date": "soon"}, "date must be a day such as 2027-03-01, got 'soon'"),
+        ({"date": "soon"}, "date must be a date such as 2027-03-01, got 'soon'"),
         ({"sector": "Fishing"}, "sector 'Fishing' is not one of Technology"),
         ("Rents", "publication must be a table"),
     ],
@@ -341,7 +341,7 @@ def test_a_publication_is_checked(told: Any, words: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("method", "argument"),
-    [("pairs-dp", "a belief of 50% rises to at most 73.2%"), ("mdav-dp", "No bound for a person")],
+    [("pairs-dp", "raises a belief of 50% to at most 73.2%"), ("mdav-dp", "No bound for a person")],
 )
 def test_the_internal_report_has_a_table_for_the_data_protection_officer(method: str, argument: str) -> None:
     entries = [
@@ -357,7 +357,7 @@ def test_the_internal_report_has_a_table_for_the_data_protection_officer(method:
         assert f'<th scope="row">{name}</th>' in section
     assert argument in section
     assert "guessing" in section
-    assert section.count('<td data-label="for whom">two universities</td>') == 3
-    assert section.count('<td data-label="until">2029-03-01</td>') == 3
+    assert section.count('<td data-label="recipients">two universities</td>') == 3
+    assert section.count('<td data-label="review by">2029-03-01</td>') == 3
     # measured on the original records: never in the public page
     assert 'id="officer"' not in public_report(release)

@@ -225,7 +225,7 @@ def test_what_is_wrong_with_the_records_is_told_to_the_holder_before_any_query()
     with pytest.raises(ClaimError, match="max_rows"):
         prepare(twice, unit)
     declared = Schema((Attribute("who", "nominal", "unit", max_rows=1), *unit.attributes[1:]))
-    with pytest.raises(InputError, match="somebody has more rows than the declared max_rows = 1"):
+    with pytest.raises(InputError, match="a unit has more rows than the declared max_rows = 1"):
         prepare(twice, declared)
     with pytest.raises(InputError, match="missing values"):
         prepare(pa.table({"who": ["a", None], "x": [0, 1]}), declared)

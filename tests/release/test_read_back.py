@@ -211,21 +211,17 @@ def test_what_a_bundle_shows(format: Any, releases: dict[str, shoal.Release], tm
 
 
 BROKEN: dict[str, tuple[str, str | None, str]] = {
-    "no statement": ("statement.json", None, "holds no statement.json"),
+    "no statement": ("statement.json", None, "contains no statement.json"),
     "half a statement": ("statement.json", "{", "is not JSON"),
-    "no recipe": ("method.toml", None, "holds no method.toml"),
+    "no recipe": ("method.toml", None, "contains no method.toml"),
     "half a recipe": ("method.toml", "method = ", "method.toml"),
     "another recipe": (
         "method.toml",
         "laplace",
         "its statement is for method ranking-dp, but its recipe is for laplace",
     ),
-    "no data": ("data.csv", None, "holds no data file"),
-    "other data": (
-        "data.csv",
-        "age,pay\n1,2\n",
-        "its statement lists column 'rent', but none of its tables has it",
-    ),
+    "no data": ("data.csv", None, "contains no data file"),
+    "other data": ("data.csv", "age,pay\n1,2\n", "column 'rent' of its statement is in none of its tables"),
     "no report": ("report.html", None, "contains no report.html"),
 }
 

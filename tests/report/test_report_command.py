@@ -56,7 +56,7 @@ def test_with_the_original_the_page_compares_and_warns(
     page = (here / "inner.html").read_text("utf-8")
     for words in (
         "Do not publish this page",
-        "Learning sex",
+        "Predicting sex",
         "inference of income",
         "unprotected",
         "total_variation",
@@ -87,7 +87,7 @@ def test_the_same_bundle_gives_the_same_page(here: Path) -> None:
 
 REFUSED = {
     "no folder": (["nowhere"], "there is no folder 'nowhere'"),
-    "not a bundle": (["."], "holds no statement.json"),
+    "not a bundle": (["."], "contains no statement.json"),
     "target alone": (["bundle", "--target", "sex"], "also give --original"),
     "unknown target": (["bundle", "--original", "survey.csv", "--target", "sexx"], "Did you mean 'sex'?"),
     "no original": (["bundle", "--original", "nowhere.csv"], "there is no file 'nowhere.csv'"),
@@ -125,9 +125,9 @@ def test_what_cannot_be_done_is_one_line_and_leaves_nothing(
 DAMAGE = {
     "not json": ("statement.json", "{", "is not JSON"),
     "no model": ("statement.json", "{}", "it has no 'model'"),
-    "no recipe": ("method.toml", None, "holds no method.toml"),
+    "no recipe": ("method.toml", None, "contains no method.toml"),
     "no columns": ("method.toml", 'method = "laplace"\n', "describes no column"),
-    "no data": ("data.csv", None, "holds no data file"),
+    "no data": ("data.csv", None, "contains no data file"),
 }
 
 

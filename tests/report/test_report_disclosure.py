@@ -52,7 +52,7 @@ def test_both_tables_are_measured_alike_and_the_original_with_its_weights_too(
     persons = shoal.risk(people, ["age", "sex"], unit="home")
     assert values["expected found"][:3] == tuple(f"{one.expected:.4g}" for one in (persons, weighted, plain))
     assert values["sample uniques"][2:] == (f"{plain.uniques}", "0")
-    assert any("Persons are counted, not records: the values of home." in line for line in found.conditions)
+    assert any("Units are counted, not records: the values of home." in line for line in found.conditions)
     assert any("Weights: w." in line for line in found.conditions)
     page = _environment().get_template("sections/disclosure.html.j2").render(disclosure=found)
     assert page.count('data-label="released"') == len(found.lines)

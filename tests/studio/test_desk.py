@@ -59,7 +59,7 @@ def test_too_large_a_file_is_refused_before_and_while_it_is_sent(tab: Tab, tmp_p
 
 
 def test_an_unknown_ending_is_refused_before_it_is_sent(tab: Tab) -> None:
-    assert "has an unknown ending" in tab.post("announce", name="people.docx", size=10)
+    assert "has an unknown file extension" in tab.post("announce", name="people.docx", size=10)
 
 
 def test_how_the_file_is_written_has_its_effect_at_once(tab: Tab, tmp_path: Path) -> None:

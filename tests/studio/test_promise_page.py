@@ -47,7 +47,7 @@ def test_what_a_card_offers_has_its_claim(card: object, settled: Tab) -> None:
     assert ahead.statement["model"] in card.models
     # never more than holds: what was 50% sure may become surer
     if card.name in ("dp", "approximate-dp"):
-        assert "73.2% sure" in ahead.explained.sentence
+        assert "at most 73.2%" in ahead.explained.sentence
 
 
 class MdavNew(shoal.MdavDP):
@@ -288,7 +288,7 @@ def test_what_was_taken_from_the_records_blocks_the_download_until_somebody_says
     settled.desk.judge(run.letter)
     page = settled.post("step/publish")
     assert "Not ready to publish" in page
-    assert "Recorded: domains read off the records: income" in page
+    assert "Recorded: domains inferred from the records: income" in page
     refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert "not ready to be published" in refused.text
     assert "20 characters" in settled.post("override", reason="because", name="release-A")
@@ -408,7 +408,7 @@ def test_the_verdict_has_the_words_and_lights_of_every_other_page(settled: Tab) 
         found.measured.usefulness.level,
     ]
     officer = page_text(settled.post("step/publish"), "text-officer")
-    assert "Internal, not for publication: Usefulness" in officer
+    assert "Internal, not for publication: Utility" in officer
 
 
 def used(tab: Tab) -> list[str]:

@@ -104,8 +104,8 @@ def test_what_is_no_table_leaves_the_choice_as_it_was(settled: Tab, last_year: P
     assert "There is no file 'none.csv'." in taken(settled, tmp_path / "none.csv")
     bad = tmp_path / "bad.csv"
     bad.write_text("a,b\n1,2\n3\n", "utf-8")
-    assert "'bad.csv': row 2 has 1 field where the header has 2" in sent(settled, bad)
-    assert "has an unknown ending" in settled.post("announce", name="x.docx", size=9, to="people")
+    assert "'bad.csv': row 2 has 1 field, but the header has 2" in sent(settled, bad)
+    assert "has an unknown file extension" in settled.post("announce", name="x.docx", size=9, to="people")
     assert "Studio copies at most" in settled.post("announce", name="x.csv", size=10**9, to="people")
     assert copies(settled) == []
     assert settled.desk.another is not None

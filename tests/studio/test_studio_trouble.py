@@ -57,8 +57,8 @@ def test_files_that_are_none_are_refused_and_the_drop_zone_stays(walk: Walk, tmp
     alert = walk.page.locator("#drop [role=alert]")
     walk.choose(written(tmp_path, "bad.csv", "a,b\n1,2\n3\n"))
     assert alert.inner_text() == (
-        "'bad.csv': row 2 has 1 field where the header has 2: correct it, put quotes around a field that holds ',', "
-        "or name another separator=."
+        "'bad.csv': row 2 has 1 field, but the header has 2: correct it, quote a field that contains ',', or "
+        "choose another separator=."
     )
     walk.page.locator("#file").set_input_files(written(tmp_path, "large.csv", "a,b\n" + "1,2\n" * 1_500_000))
     alert.filter(has_text="large.csv").wait_for()
@@ -89,8 +89,8 @@ def test_what_a_promise_misses_is_said_with_the_way_out(walk: Walk, tmp_path: Pa
     walk.type("#hi-1", "1")
     walk.go("promise")
     text = (
-        "Column 'pay' should hold numbers, but row 21 holds 'much': correct it, make it missing with na=\"much\", or "
-        "leave the column out."
+        "Column 'pay' should hold numbers, but row 21 holds 'much': correct it, declare it missing with "
+        'na="much", or leave the column out.'
     )
     outside = "Some values of column 'n' lie outside 0:1: widen the domain, or clip with outside=\"clip\"."
     assert problems(walk) == [text, outside]
