@@ -221,7 +221,11 @@ BROKEN: dict[str, tuple[str, str | None, str]] = {
         "its statement is for method ranking-dp, but its recipe is for laplace",
     ),
     "no data": ("data.csv", None, "contains no data file"),
-    "other data": ("data.csv", "age,pay\n1,2\n", "column 'rent' of its statement is in none of its tables"),
+    "other data": (
+        "data.csv",
+        "age,pay\n1,2\n",
+        "its statement lists column 'rent', but none of its tables has it",
+    ),
     "no report": ("report.html", None, "contains no report.html"),
 }
 
