@@ -270,7 +270,7 @@ _HELP = """Recompute a paper's tables, figures and statements, and put them besi
 
       shoal reproduce mdai2017 --quick
 
-      shoal reproduce all --out docs/reproduction
+      shoal reproduce all --out results/reproduction
     """
 
 
