@@ -18,7 +18,7 @@ demo: $(VENV)/.core
 
 # needs nothing but Python: neither a browser nor a database server
 test: $(VENV)/.test
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.compile_kernels & \
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.support.compile_kernels & \
 	$(PYTEST) -m "not slow and not papers and not system" --collected-floor $(TEST_FLOOR)
 
 # the pages in a browser, the ledger in PostgreSQL; installs both where it may
@@ -80,8 +80,8 @@ $(VENV)/.test: $(BIN)/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[test]"
 	touch $@ $(VENV)/.core
 
-$(VENV)/.system: $(BIN)/python tests/install_system_packages
-	sh tests/install_system_packages
+$(VENV)/.system: $(BIN)/python tests/support/install_system_packages
+	sh tests/support/install_system_packages
 	touch $@
 
 # anonymeter needs older versions of numpy and pyarrow than Shoal: it gets an environment of its own

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_INSTALL = "PostgreSQL is not installed here: run tests/install_system_packages as root (Debian, Ubuntu)"
+_INSTALL = (
+    "PostgreSQL is not installed here: run tests/support/install_system_packages as root (Debian, Ubuntu)"
+)
 
 
 class NoPostgresError(RuntimeError):

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from shoal.journal import PLACE
-from tests import repeatable
+from tests.support import repeatable
 from tools.public_data import data_folder
 
 # how long an example takes says something about the machine, not about the code; on CI the usual profile is another one

@@ -40,7 +40,7 @@ from shoal.mechanisms.kanonymity.swap_algorithms import dissect, swap_ranking
 from shoal.query.facts import prepare as prepare_queries
 from shoal.release.protection import prepare
 from shoal.tuning.grid import SettingMeasure
-from tests.repeatable import words_of
+from tests.support.repeatable import words_of
 
 N = 97
 CLIPPED = 13

@@ -17,8 +17,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-import test_conformance as conformance
-from registries import forgotten_afterwards
 
 import shoal
 from shoal.cli import options, protect
@@ -38,6 +36,8 @@ from shoal.partition import Partition
 from shoal.privacy.claims import Case, Claim
 from shoal.report import bundle_report
 from shoal.report.pages import Section, register_section
+from tests.mechanisms import test_conformance as conformance
+from tests.support.registries import forgotten_afterwards
 
 WHO = "the tests"
 EXAMPLE = Path(__file__).parents[1] / "docs" / "extending.md"

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from core_only import Done, distributions, modules_beyond, run_with
 
 from shoal.errors import Extra, MissingExtraError, install_words, needs_extra
 from shoal.io import write
 from shoal.survey import survey
+from tests.support.core_only import Done, distributions, modules_beyond, run_with
 
 ROOT = Path(__file__).parents[1]
 # beside every extra, what people and tests bring along

@@ -30,7 +30,7 @@ from tools.results import DOCS, RESULTS
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 
 
-# claims whose draws are added up exactly by tests/accounting, in ε or in ρ
+# claims whose draws are added up exactly by tests/privacy/accounting, in ε or in ρ
 _ACCOUNTED = ("dp", "approximate-dp")
 
 
@@ -143,7 +143,7 @@ def _model_section(model: str, cases: Sequence[_Case]) -> list[str]:
         "Promise": _most_frequent([case.sentence for case in cases]),
         "Against": f"{_most_frequent([case.adversary for case in cases])}.",
         "Public": f"{_most_frequent([case.public for case in cases])}.",
-        # accounting needs nothing held fixed: tests/accounting
+        # accounting needs nothing held fixed: tests/privacy/accounting
         "Checked by": "accounting (exact) and audit." if model in _ACCOUNTED else "audit only.",
     }
     shared = [gap for gap in cases[0].not_covered if all(gap in case.not_covered for case in cases)]

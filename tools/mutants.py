@@ -62,17 +62,20 @@ ROOMS: Mapping[str, Room] = {
             f"{PACKAGE}/mechanisms/sensitivity.py",
             f"{PACKAGE}/mechanisms/moments/statistics.py",
         ),
-        ("tests/test_sensitivity.py", "tests/test_local_sensitivity.py", "tests/moments"),
+        (
+            "tests/mechanisms/test_sensitivity.py",
+            "tests/mechanisms/test_local_sensitivity.py",
+            "tests/mechanisms/moments",
+        ),
     ),
     "partition": Room((f"{PACKAGE}/partition",), ("tests/partition",)),
     "mask": Room(
         (f"{PACKAGE}/mechanisms/clusters.py",),
         (
-            "tests/test_sensitivity.py",
-            "tests/test_local_sensitivity.py",
-            "tests/test_noise_rule.py",
             "tests/mechanisms",
-            "tests/test_release.py",
+            "--ignore=tests/mechanisms/kanonymity",
+            "--ignore=tests/mechanisms/suppression",
+            "tests/release/test_release.py",
         ),
     ),
     "statement": Room(
@@ -82,14 +85,14 @@ ROOMS: Mapping[str, Room] = {
             f"{PACKAGE}/mechanisms/method.py",
         ),
         (
-            "tests/test_statement.py",
-            "tests/test_three_parts.py",
-            "tests/test_noise_rule.py",
-            "tests/test_conformance.py",
+            "tests/privacy/test_statement.py",
+            "tests/privacy/test_three_parts.py",
+            "tests/mechanisms/test_noise_rule.py",
+            "tests/mechanisms/test_conformance.py",
         ),
     ),
-    "ledger": Room((f"{PACKAGE}/ledger",), ("tests/query/ledger",)),
-    "reading": Room((f"{PACKAGE}/io",), ("tests/test_io.py", "tests/test_statfiles.py")),
+    "ledger": Room((f"{PACKAGE}/ledger",), ("tests/ledger",)),
+    "reading": Room((f"{PACKAGE}/io",), ("tests/io/test_io.py", "tests/io/test_statfiles.py")),
 }
 
 

@@ -21,7 +21,7 @@ from shoal.mechanisms.moments.statistics import MomentSummary, eigenvector_chang
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")
 
-LOSS = "`tests/mechanisms/test_moments_privacy.py`"
+LOSS = "`tests/mechanisms/moments/test_moments_privacy.py`"
 # noise is fitted to the data if its scale is below this share of the largest possible
 _SMALL = 0.5
 # means of drawn rows tell those of their cluster if they are this near, in standard deviations

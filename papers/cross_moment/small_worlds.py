@@ -1,7 +1,8 @@
 """The propositions in small worlds: sizes and numbers of columns come in, the largest changes found leave.
 
 Every value lies in [0, 1]. Statistics of different columns are affine in every coordinate of a record, so that tables
-of zeros and ones hold the extremes; tests/moments/test_moment_sensitivity.py searches further, and in exact fractions.
+of zeros and ones hold the extremes; tests/mechanisms/moments/test_moment_sensitivity.py searches further, and in exact
+fractions.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ number = numbering("cross_moment/texts")
 judge = judging("cross_moment/texts")
 heading = wording("cross_moment/texts")
 
-LOSS = "`tests/mechanisms/test_moments_privacy.py`"
+LOSS = "`tests/mechanisms/moments/test_moments_privacy.py`"
 _ENTRY_SIZES, _JOINT_SIZES, _LEMMA_SIZES = (3, 4, 5), (3, 4, 5), range(3, 9)
 _TINY = 1e-9
 

@@ -4,34 +4,67 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+# old module: the room that exports what it documented
 MOVED = {
-    "shoal.columns.bands": "shoal.columns.steps",
-    "shoal.columns.lattice": "shoal.columns.kinds",
-    "shoal.evaluation.attacks.risk": "shoal.evaluation.attacks.singling",
-    "shoal.evaluation.disclosure.diversity": "shoal.evaluation.disclosure.record_risk",
-    "shoal.evaluation.disclosure.figures": "shoal.evaluation.disclosure.result",
-    "shoal.evaluation.disclosure.loglinear": "shoal.evaluation.disclosure.record_risk",
-    "shoal.evaluation.population": "shoal.evaluation.survey",
-    "shoal.evaluation.risk_lines": "shoal.evaluation.assessment",
-    "shoal.io.conventions": "shoal.io.text_files",
-    "shoal.mechanisms.promises": "shoal.mechanisms.registry",
-    "shoal.noise.box_shape": "shoal.noise.box",
-    "shoal.noise.categorical": "shoal.noise.choice",
-    "shoal.query.composition": "shoal.query.price",
-    "shoal.report.sections": "shoal.report.pages",
-    "shoal.tuning.choose": "shoal.tuning.grid",
+    "shoal.columns.bands": "shoal.columns",
+    "shoal.columns.lattice": "shoal.columns",
+    "shoal.evaluation.attacks.risk": "shoal.evaluation",
+    "shoal.evaluation.disclosure.diversity": "shoal.evaluation",
+    "shoal.evaluation.disclosure.figures": "shoal.evaluation",
+    "shoal.evaluation.disclosure.keys": "shoal.partition",
+    "shoal.evaluation.disclosure.loglinear": "shoal.evaluation",
+    "shoal.evaluation.population": "shoal.evaluation",
+    "shoal.evaluation.risk_lines": "shoal.evaluation",
+    "shoal.evaluation.verdict": "shoal.evaluation",
+    "shoal.io.conventions": "shoal.io",
+    "shoal.mechanisms.promises": "shoal.mechanisms",
+    "shoal.method.budget": "shoal.privacy",
+    "shoal.method.claims": "shoal.privacy",
+    "shoal.method.forms": "shoal.mechanisms.forms",
+    "shoal.method.method": "shoal.mechanisms",
+    "shoal.method.parameters": "shoal.mechanisms",
+    "shoal.method.registry": "shoal.mechanisms",
+    "shoal.method.stages": "shoal.mechanisms",
+    "shoal.method.tuned": "shoal.mechanisms",
+    "shoal.method.verdict": "shoal.privacy",
+    "shoal.noise.box_shape": "shoal.noise",
+    "shoal.noise.categorical": "shoal.noise",
+    "shoal.query.composition": "shoal.query",
+    "shoal.release.protect": "shoal.release",
+    "shoal.report.sections": "shoal.report",
+    "shoal.text.render": "shoal.text",
+    "shoal.tuning.choose": "shoal.tuning",
 }
-# names that are others where the module is now
+# rooms that are gone: nothing but the parents of what moved
+GONE = {"shoal.method"}
+# documented names that are others now
 RENAMED = {
     ("shoal.evaluation.attacks.risk", "Risk"): "AttackRisk",
 }
+
+
+def renamed(module: str, **names: str) -> Callable[[str], Any]:
+    """`__getattr__` of a module some of whose documented names are others now: old name = new name."""
+
+    def found(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        new = names[name]
+        warnings.warn(
+            f"{module}.{name} is {new} now; the old name goes with the next minor version",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(sys.modules[module], new)
+
+    return found
 
 
 class _Moved(MetaPathFinder, Loader):
@@ -40,13 +73,17 @@ class _Moved(MetaPathFinder, Loader):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in MOVED else None
+        if fullname not in MOVED and fullname not in GONE:
+            return None
+        return ModuleSpec(fullname, self, is_package=fullname in GONE)
 
     def create_module(self, spec: ModuleSpec) -> None:
         return None
 
     def exec_module(self, module: ModuleType) -> None:
         old = module.__name__
+        if old in GONE:
+            return
         new = MOVED[old]
         warnings.warn(
             f"{old} has moved to {new}; the old path goes with the next minor version",
@@ -56,6 +93,10 @@ class _Moved(MetaPathFinder, Loader):
         there = import_module(new)
 
         def found(name: str) -> Any:
+            # the room may export a function of the module's name, which importing the module has hidden
+            parent, _, child = old.rpartition(".")
+            if (room := sys.modules.get(parent)) is not None and vars(room).get(child) is module:
+                delattr(room, child)
             return getattr(there, RENAMED.get((old, name), name))
 
         module.__dict__["__getattr__"] = found

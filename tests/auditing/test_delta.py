@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import gaussian_method
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,6 +12,7 @@ from scipy import stats
 
 import shoal
 from shoal.auditing.statistics import best_events, epsilon_bounds
+from tests.support import gaussian_method
 
 X = {"x": (0, 100)}
 TABLE = pa.table({"x": [0, 40, 100]})

@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from samples import ODD_NAMES
 
 import shoal
 from shoal.cli import run
 from shoal.cli.command import Flag, sorted_words
 from shoal.mechanisms.registry import claim_words, method_class, parameters
+from tests.support.samples import ODD_NAMES
 
 BUNDLE = {"statement.json", "method.toml", "log.toml", "report.html"}
 

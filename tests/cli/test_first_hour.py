@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from messy_tables import TABLES
 
 import shoal
 from shoal.cli import run
 from shoal.io import write
 from shoal.survey import survey, survey_schema
+
+from .messy_tables import TABLES
 
 Captured = pytest.CaptureFixture[str]
 

@@ -23,15 +23,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from doc_blocks import Block, PageError, commands
-from doc_shell import Shell
-
 import shoal
 from shoal.io import read
 from shoal.io.common import load
 from shoal.mechanisms.recipe import load_recipe
 from shoal.mechanisms.registry import PLUGINS, method_class
 from shoal.query.server.folder import DatasetSettings
+
+from .doc_blocks import Block, PageError, commands
+from .doc_shell import Shell
 
 _FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

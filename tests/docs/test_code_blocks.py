@@ -13,11 +13,13 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
-from doc_blocks import PAGES, ROOT, Block, Command, PageError, blocks, blocks_of, commands, name_of, prose
-from doc_runner import LANGUAGES, PageRun
-from doc_shell import Shell
-from registries import forgotten_afterwards
-from warm_program import warm_program
+
+from tests.support.registries import forgotten_afterwards
+
+from .doc_blocks import PAGES, ROOT, Block, Command, PageError, blocks, blocks_of, commands, name_of, prose
+from .doc_runner import LANGUAGES, PageRun
+from .doc_shell import Shell
+from .warm_program import warm_program
 
 # pages that run with the slow tests only, and what takes long there
 LONG_PAGES = {

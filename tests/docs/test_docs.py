@@ -12,10 +12,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from doc_blocks import PAGES, ROOT, blocks, name_of
-from doc_blocks import prose as without_blocks
 
 import shoal
+
+from .doc_blocks import PAGES, ROOT, blocks, name_of
+from .doc_blocks import prose as without_blocks
 
 
 def listed_methods() -> list[list[str]]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import DESKTOP, PHONE, STICKING_OUT, Theme, chromium, visit
+
+from tests.support.browser import DESKTOP, PHONE, STICKING_OUT, Theme, chromium, visit
 
 pytestmark = pytest.mark.system
 

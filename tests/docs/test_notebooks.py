@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doc_blocks import ROOT
-from doc_runner import same
+
+from .doc_blocks import ROOT
+from .doc_runner import same
 
 NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 

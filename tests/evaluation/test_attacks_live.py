@@ -8,10 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_attacks_recorded import ATTACKS, MIXED, NUMBERS, RECORDED, RELEASES, agree, credits
 
 from shoal.io import write
 from shoal.survey import survey
+
+from .test_attacks_recorded import ATTACKS, MIXED, NUMBERS, RECORDED, RELEASES, agree, credits
 
 ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / os.environ.get("SHOAL_ANONYMETER", ".venv-anonymeter") / "bin" / "python"

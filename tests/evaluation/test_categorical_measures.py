@@ -16,8 +16,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mixed_oracle import semantic_distance
-from mixed_oracle import total_variation as slow_total_variation
 
 import shoal
 from shoal.columns.attribute import Attribute
@@ -25,6 +23,9 @@ from shoal.errors import InputError
 from shoal.evaluation import evaluate, utility
 from shoal.evaluation.pair import FLAT_DISTANCE, MISSING, Nominal, Ordered
 from shoal.taxonomy import Taxonomy
+
+from .mixed_oracle import semantic_distance
+from .mixed_oracle import total_variation as slow_total_variation
 
 PARENTS = {
     "work": None, "office": "work", "craft": "work", "clerk": "office", "lawyer": "office", "judge": "lawyer",

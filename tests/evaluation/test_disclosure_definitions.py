@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-import risk_oracle as oracle
 
 import shoal
+
+from . import risk_oracle as oracle
 
 
 @pytest.mark.parametrize("seed", range(30))

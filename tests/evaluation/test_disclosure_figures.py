@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from office_figures import KEYS, figures, people, records
 
 import shoal
 from shoal.evaluation.disclosure.record_risk import main_effects, population_uniques
 from shoal.io import read
 from shoal.partition.frequencies import approximate, exact
 from shoal.partition.row_patterns import coded, patterns
+
+from .office_figures import KEYS, figures, people, records
 
 # float32 inside the reference
 DIS = 3e-7

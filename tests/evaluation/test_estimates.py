@@ -12,12 +12,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from conftest import data_file, offices_file
 
 import shoal
 from shoal import InputError, OptionError, Schema
 from shoal.cli import run
 from shoal.evaluation.survey import Design, compared, estimates, mean, quantile, share, total
+from tests.conftest import data_file, offices_file
 
 RNG = np.random.default_rng(5)
 

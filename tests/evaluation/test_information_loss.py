@@ -6,13 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
-from office_figures import census_numbers, figures, people
 
 import shoal
 from shoal import InputError, OptionError
 from shoal.evaluation.measures import cell_loss, interval_disclosure, variable_loss
 from shoal.evaluation.pair import Ordered, columns_of, make_pair
 from shoal.partition import mdav
+
+from .office_figures import census_numbers, figures, people
 
 NAMES = {
     "dRisk": ("risk", "drisk"),

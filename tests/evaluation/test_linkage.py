@@ -6,16 +6,16 @@ import csv
 
 import numpy as np
 import pytest
-from conftest import data_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from linkage_oracle import brute_force_credits
 from numpy.typing import NDArray
 
 from shoal.evaluation import linkage
 from shoal.evaluation.linkage import linkage_credits, record_linkage
 from shoal.partition import mdav
-from tests.conftest import examples
+from tests.conftest import data_file, examples
+
+from .linkage_oracle import brute_force_credits
 
 
 def census() -> NDArray[np.float64]:

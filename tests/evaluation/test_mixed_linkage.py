@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixed_oracle import credits, semantic_distance
 
 from shoal.evaluation import linkage
 from shoal.evaluation._linkage_kernel import BLOCK
@@ -18,6 +17,8 @@ from shoal.evaluation.linkage import record_linkage
 from shoal.evaluation.pair import MISSING, Column, Nominal, Ordered
 from shoal.taxonomy import Taxonomy
 from tests.conftest import examples
+
+from .mixed_oracle import credits, semantic_distance
 
 PARENTS = {"root": None, "a": "root", "b": "root", "a1": "a", "a2": "a", "a3": "a", "b1": "b"}
 TREE = Taxonomy.from_pairs([(child, parent) for child, parent in PARENTS.items() if parent])

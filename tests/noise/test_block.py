@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_tree import enumerate_paths, exp_minus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -30,6 +29,8 @@ from shoal.noise import (
     staircase,
 )
 from shoal.noise.block import _radius, ball_points, ball_size, subsets, volume
+
+from .decision_tree import enumerate_paths, exp_minus
 
 FALSE_ALARM = 1e-9
 Groups = tuple[tuple[int, int, int], ...]

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_tree import Branching, enumerate_paths, exp_minus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -20,6 +19,8 @@ from shoal.errors import OptionError
 from shoal.noise import Box, LatticeBox, LatticeStaircase, Seeded, Staircase, box, discrete_box
 from shoal.noise import exact as enclosed
 from shoal.noise.box import _reach, best_share, differences, laplace_region
+
+from .decision_tree import Branching, enumerate_paths, exp_minus
 
 FALSE_ALARM = 1e-9
 EXAMPLE = Box((1.0, 10.0), 1.0, (0.1, 1.0))

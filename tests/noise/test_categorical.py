@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_tree import enumerate_paths, exp_minus
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -28,6 +27,8 @@ from shoal.noise.choice import (
 )
 from shoal.noise.entropy import Source
 from shoal.taxonomy import Taxonomy
+
+from .decision_tree import enumerate_paths, exp_minus
 
 THRESHOLD = 1e-9
 RULES = ("permute-and-flip", "exponential")

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_tree import enumerate_paths
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
@@ -18,6 +17,8 @@ from shoal.errors import OptionError
 from shoal.noise import Seeded, SystemEntropy, block, elliptope_deviation, elliptope_noise, exact
 from shoal.noise.block import _Half, _rounded, disc_points
 from tests.conftest import examples
+
+from .decision_tree import enumerate_paths
 
 FALSE_ALARM = 1e-9
 SIGMAS = 6.5  # about as rare

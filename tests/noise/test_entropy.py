@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_tree import Branching, enumerate_paths
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -20,6 +19,8 @@ from scipy import stats
 from shoal.errors import OptionError
 from shoal.noise import Seeded, Source, SystemEntropy, source
 from shoal.noise.entropy import flip_by_digits, permute_by_keys, uniform_below
+
+from .decision_tree import Branching, enumerate_paths
 
 FALSE_ALARM = 1e-9
 

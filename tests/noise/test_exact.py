@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from decision_tree import enumerate_paths, exp_minus
 from scipy import stats
 
 from shoal.errors import OptionError
 from shoal.noise import Source, SystemEntropy, bernoulli_exp, geometric_exp
+
+from .decision_tree import enumerate_paths, exp_minus
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from decision_tree import Branching, enumerate_paths, exp_minus
 from numpy.typing import NDArray
 from scipy import stats
 
@@ -18,6 +17,8 @@ from shoal.errors import OptionError
 from shoal.noise import Seeded, Source, discrete_gaussian, gaussian
 from shoal.noise import exact as enclosed
 from shoal.noise.gaussian import bernoulli_exp_near
+
+from .decision_tree import Branching, enumerate_paths, exp_minus
 
 FALSE_ALARM = 1e-9
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from decision_tree import enumerate_paths, exp_minus
 from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -16,6 +15,8 @@ from scipy import stats
 
 from shoal.errors import OptionError
 from shoal.noise import Seeded, Source, SystemEntropy, discrete_laplace, laplace, round_up_scale
+
+from .decision_tree import enumerate_paths, exp_minus
 
 FALSE_ALARM = 1e-9
 

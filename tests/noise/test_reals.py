@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_tree import Branching, enumerate_paths, exp_minus
 from numpy.typing import NDArray
 from scipy import stats
 
 from shoal.noise import Seeded, Source, SystemEntropy, exact
 from shoal.noise.exact import Uniforms, below, exponentials, joined
+
+from .decision_tree import Branching, enumerate_paths, exp_minus
 
 
 class Scripted(Source):

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from decision_tree import Branching, enumerate_paths, exp_minus
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -27,6 +26,8 @@ from shoal.noise import (
 from shoal.noise import exact as enclosed
 from shoal.noise.staircase import best_centre, best_fraction
 from shoal.partition import ranking
+
+from .decision_tree import Branching, enumerate_paths, exp_minus
 
 FALSE_ALARM = 1e-9
 

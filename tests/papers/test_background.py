@@ -14,7 +14,8 @@ from papers.psd2014 import background as psd
 from papers.psd2014.curves import EPSILONS
 from shoal.partition import mdav, vmdav
 from tests.conftest import data_file
-from tests.papers.quick import only
+
+from .quick import only
 
 SIZES = Curves((10, 50, 300), {}, {}, {})
 

@@ -41,7 +41,8 @@ from papers.cross_moment.printed import K_MIN
 from shoal.mechanisms.moments.sampling import variance_caps
 from shoal.mechanisms.registry import names
 from tests.conftest import data_file
-from tests.papers.quick import only
+
+from .quick import only
 
 Floats = NDArray[np.float64]
 # what the paper claims, by section of the page: see the text of the paper, statement by statement

@@ -19,7 +19,8 @@ from papers.cross_moment.measure import Cell
 from papers.linked_columns import Linked
 from papers.study import Claim
 from tests.conftest import data_file
-from tests.papers.quick import only
+
+from .quick import only
 
 
 @cache

@@ -34,7 +34,8 @@ from papers.mdai2017.printed import (
 from shoal.partition import mdav
 from shoal.tuning.expected import expected_measures
 from tests.conftest import data_file
-from tests.papers.quick import once, only
+
+from .quick import once, only
 
 # statements that do not simply hold; all others must
 PARTLY = (

@@ -20,7 +20,8 @@ from papers.psd2014.printed import FIGURE, PAPER_RUNS
 from papers.psd2014.readings import readings
 from shoal.partition import Partition, ranking
 from tests.conftest import data_file
-from tests.papers.quick import once, only
+
+from .quick import once, only
 
 # statements that do not simply hold; all others must
 VERDICTS = {

@@ -18,7 +18,8 @@ from shoal.noise import Staircase
 from shoal.partition import mdav
 from shoal.query.refinement import Factors
 from tests.conftest import data_file
-from tests.papers.quick import only
+
+from .quick import only
 
 
 def test_samples_are_no_worse_than_the_whole_table() -> None:

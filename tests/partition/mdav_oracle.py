@@ -6,10 +6,10 @@ import csv
 import math
 
 import numpy as np
-from conftest import data_file
 from numpy.typing import NDArray
 
 from papers.mdai2017.printed import EIA_11
+from tests.conftest import data_file
 
 EIA_COLUMNS = list(EIA_11)
 ADULT_COLUMNS = ["age", "fnlwgt", "education_num", "capital_gain", "capital_loss", "hours_per_week"]

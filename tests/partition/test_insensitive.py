@@ -9,19 +9,20 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from insensitive_oracle import (
-    textbook_alternate,
-    textbook_hamming,
-    textbook_insensitive,
-    textbook_single,
-    unit_bits,
-)
 
 from shoal.errors import InputError, OptionError
 from shoal.partition import insensitive, ranking
 from shoal.partition.insensitive_groups import corner_sequence, insensitive_mixed
 from shoal.partition.multivariate import CornerAxis, nominal_ends, numeric_ends
 from tests.conftest import examples
+
+from .insensitive_oracle import (
+    textbook_alternate,
+    textbook_hamming,
+    textbook_insensitive,
+    textbook_single,
+    unit_bits,
+)
 
 # the package has a function of the same name
 module = sys.modules["shoal.partition.insensitive_groups"]

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from mdav_oracle import EIA_COLUMNS, naive_mean, real_table, textbook_mdav
 
 from shoal.errors import InputError, OptionError
 from shoal.partition import mdav, normalise
 from tests.conftest import examples
+
+from .mdav_oracle import EIA_COLUMNS, naive_mean, real_table, textbook_mdav
 
 small_grid = st.tuples(st.integers(1, 40), st.integers(1, 4)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.integers(-3, 3).map(float))

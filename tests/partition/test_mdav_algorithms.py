@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from mdav_oracle import ADULT_COLUMNS, EIA_COLUMNS, real_table, textbook_mdav
 
 from shoal.errors import OptionError
 from shoal.partition import mdav, nearest, normalise
 from tests.conftest import examples
+
+from .mdav_oracle import ADULT_COLUMNS, EIA_COLUMNS, real_table, textbook_mdav
 
 COMPILED = ["brute", "tree"]
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from mdav_oracle import exact_mean, squared_distance
 
 from shoal.errors import OptionError
 from shoal.partition import vmdav
 from tests.conftest import examples
+
+from .mdav_oracle import exact_mean, squared_distance
 
 small_grid = st.tuples(st.integers(1, 30), st.integers(1, 3)).flatmap(
     lambda shape: arrays(np.float64, shape, elements=st.integers(-3, 3).map(float))

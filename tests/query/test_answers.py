@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from query_worlds import drawn, neighbours_of, rows_of, schema, table, tables_of
 from scipy.stats import chi2
 
 from shoal.errors import OptionError
@@ -40,6 +39,8 @@ from shoal.query.rank import group_sums, quantile, ranked, ranking_means
 from shoal.query.where import Where, parse_where
 from shoal.text import Message
 from tests.conftest import examples
+
+from .query_worlds import drawn, neighbours_of, rows_of, schema, table, tables_of
 
 THRESHOLD = 1e-9
 RELATIONS: tuple[Neighbours, ...] = ("replace-one", "add-remove")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from query_worlds import GROUPS, rows_of, schema, table
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
@@ -21,6 +20,8 @@ from shoal.query.price import AnswerCost, charge, extra, protocol_1_total, total
 from shoal.query.refinement import Factors, Labels, nominal, refine, uniform
 from shoal.query.spec import cost, parse
 from shoal.query.where import parse_where
+
+from .query_worlds import GROUPS, rows_of, schema, table
 
 RELATIONS: tuple[Neighbours, ...] = ("replace-one", "add-remove")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from browser import chromium_path
 
 import shoal
 from benchmarks import picture
+from tests.support.browser import chromium_path
 
 ROOT = Path(__file__).parents[2]
 MOST_BYTES = 300_000

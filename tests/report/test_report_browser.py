@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from browser import DESKTOP, PHONE, STICKING_OUT, Size, Theme, Visit, chromium, visit
-from conftest import data_file
-from samples import ODD_NAMES
 
 import shoal
 from shoal.report import bundle_report, internal_report, public_report
+from tests.conftest import data_file
+from tests.support.browser import DESKTOP, PHONE, STICKING_OUT, Size, Theme, Visit, chromium, visit
+from tests.support.samples import ODD_NAMES
 
 pytestmark = pytest.mark.system
 

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
-from samples import LIBRARIES, frame
 
 import shoal
 from shoal.cli import run
@@ -22,6 +21,7 @@ from shoal.evaluation.pair import excerpt, released_rows, some_rows
 from shoal.io import Table, read, write
 from shoal.release import reports as sources
 from shoal.report import findings, internal_report
+from tests.support.samples import LIBRARIES, frame
 
 COMPARED = (
     "Quantiles, released against original",

@@ -12,7 +12,7 @@ from shoal.io import write
 from shoal.studio.guarantee import Recipe
 from shoal.studio.session import Desks
 from shoal.survey import survey
-from tests.browser import chromium_path
+from tests.support.browser import chromium_path
 from tools.served_studio import Studio, chromium, served
 
 from .studio_client import Tab

@@ -16,7 +16,7 @@ from shoal.cli import run as command
 from shoal.io import write
 from shoal.mechanisms.recipe import load_recipe
 from shoal.survey import survey
-from tests.browser import axe_source
+from tests.support.browser import axe_source
 from tools.served_studio import Studio
 
 PHONE, DESKTOP = (390, 844), (1280, 800)

@@ -12,7 +12,6 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 import pytest
-from registries import forgotten_afterwards
 
 import shoal
 from shoal.evaluation.assessment import verdict
@@ -27,6 +26,7 @@ from shoal.studio.facts import exposed, pairs, person
 from shoal.studio.guarantee import BY_NAME, CARDS, offers
 from shoal.studio.runs import StudioRun, buy, compare
 from shoal.studio.starting import heard
+from tests.support.registries import forgotten_afterwards
 
 from .studio_client import Tab, finished, job_of
 

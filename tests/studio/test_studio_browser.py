@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import data_file
 
 import shoal
 from shoal.cli import run as command
@@ -20,6 +19,7 @@ from shoal.studio.app import hand_over
 from shoal.studio.guarantee import CARDS
 from shoal.studio.session import PEOPLE
 from shoal.survey import survey
+from tests.conftest import data_file
 from tools.served_studio import Studio
 
 from .studio_walker import DESKTOP, FEW, PATIENCE, PHONE, Walk, people, settle, shut_out, vouch, walking

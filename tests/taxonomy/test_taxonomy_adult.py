@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 
 import pytest
-from conftest import data_file
 
 from shoal.errors import InputError
 from shoal.taxonomy import Taxonomy
+from tests.conftest import data_file
 
 
 def column(name: str) -> list[str]:

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from taxonomy_oracle import set_distance, set_marginality, trees
 
 from shoal.errors import OptionError
 from shoal.taxonomy import Taxonomy, marginality
 from shoal.taxonomy.marginality import marginality_sums, nearest_and_farthest, whole_table
+
+from .taxonomy_oracle import set_distance, set_marginality, trees
 
 
 @given(trees())

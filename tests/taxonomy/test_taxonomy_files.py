@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from hypothesis import given
-from taxonomy_oracle import trees
 
 from shoal.errors import InputError, OutputError
 from shoal.taxonomy import Taxonomy
 from shoal.taxonomy.tree import csv_pairs
+
+from .taxonomy_oracle import trees
 
 TREE = Taxonomy.from_dict({"Any": {"Animal": ["cat", "dog"], "Plant": ["oak tree"]}})
 

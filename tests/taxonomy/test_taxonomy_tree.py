@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from taxonomy_oracle import ancestor_set, trees
 
 from shoal.errors import InputError
 from shoal.taxonomy import Taxonomy
 from shoal.taxonomy.tree import MOST_LEVELS, as_taxonomy
+
+from .taxonomy_oracle import ancestor_set, trees
 
 SPORTS = {"sport": {"water": ["sailing", "swimming"], "field": ["soccer"], "chess": {}}}
 

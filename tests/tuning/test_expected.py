@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import data_file
 from pyarrow import csv
 
 import shoal
@@ -22,7 +21,7 @@ from shoal.progress import silent
 from shoal.release.protection import Preparation, carry_out, prepare
 from shoal.survey import survey, survey_schema
 from shoal.tuning.expected import expected_errors, expected_measures, has_closed_form
-from tests.conftest import examples, slow_ones
+from tests.conftest import data_file, examples, slow_ones
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("laplace", {}),

@@ -47,6 +47,7 @@ from shoal.columns.kinds import KIND_FACTS as KIND_FACTS
 from shoal.columns.kinds import KINDS as KINDS
 from shoal.columns.kinds import ORDERED_KINDS as ORDERED_KINDS
 from shoal.columns.kinds import OUTSIDE as OUTSIDE
+from shoal.columns.kinds import ColumnKind as ColumnKind
 from shoal.columns.kinds import Kind as Kind
 from shoal.columns.kinds import Lattice as Lattice
 from shoal.columns.kinds import day_number as day_number
@@ -65,4 +66,13 @@ from shoal.columns.schema import unit_words as unit_words
 from shoal.columns.schema import unsettled as unsettled
 from shoal.columns.schema import weight_words as weight_words
 from shoal.columns.steps import Step as Step
+from shoal.columns.steps import breaks_of as breaks_of
 from shoal.columns.steps import preview as preview
+
+__all__ = [
+    "ColumnKind",
+    "Declared",
+    "Lattice",
+    "Recorded",
+    "breaks_of",
+]

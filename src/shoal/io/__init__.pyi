@@ -62,3 +62,12 @@ from shoal.io.table import without_codes as without_codes
 from shoal.io.table import without_texts as without_texts
 from shoal.io.text_files import Conventions as Conventions
 from shoal.io.text_files import first_formula as first_formula
+
+__all__ = [
+    "Content",
+    "Conventions",
+    "Format",
+    "read",
+    "register_format",
+    "write",
+]

@@ -34,3 +34,12 @@ from shoal.ledger.verification import ChainFinding as ChainFinding
 from shoal.ledger.verification import Examination as Examination
 from shoal.ledger.verification import examine as examine
 from shoal.ledger.verification import verify as verify
+
+__all__ = [
+    "Charge",
+    "Ledger",
+    "OverdrawnError",
+    "RecordedRelease",
+    "Register",
+    "open_ledger",
+]

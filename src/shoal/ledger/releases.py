@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from shoal._moved import renamed
 from shoal.columns import ROW, unit_words
 from shoal.errors import ClaimError, OptionError, ShoalError
 from shoal.ledger.account import Standing, Terms
@@ -362,3 +363,6 @@ def _use(entry: LedgerEntry, table: str) -> Iterator[Message]:
         terms = json.loads(entry.content)
         if terms["fingerprint"] == table and terms["ceiling"] is not None:
             yield Message.of("questions-answered", dataset=entry.dataset)
+
+
+__getattr__ = renamed(__name__, Recorded="RecordedRelease")

@@ -1,3 +1,4 @@
+from shoal.mechanisms import forms as forms
 from shoal.mechanisms.base import Rebuilt as Rebuilt
 from shoal.mechanisms.cluster_methods import ClusterMethod as ClusterMethod
 from shoal.mechanisms.cluster_methods import IdpCBLS as IdpCBLS
@@ -26,6 +27,7 @@ from shoal.mechanisms.kanonymity.methods import TCloseness as TCloseness
 from shoal.mechanisms.kanonymity.swap_algorithms import swap_source as swap_source
 from shoal.mechanisms.kanonymity.swap_algorithms import swapped_ranks as swapped_ranks
 from shoal.mechanisms.method import Method as Method
+from shoal.mechanisms.method import Output as Output
 from shoal.mechanisms.method import ShareNoise as ShareNoise
 from shoal.mechanisms.moments.mechanism import budget_of as budget_of
 from shoal.mechanisms.moments.mechanism import calibrate as calibrate
@@ -35,6 +37,12 @@ from shoal.mechanisms.moments.mechanism import rows_source as rows_source
 from shoal.mechanisms.moments.methods import CrossMoment as CrossMoment
 from shoal.mechanisms.moments.sampling import draw_ranks as draw_ranks
 from shoal.mechanisms.moments.statistics import Centred as Centred
+from shoal.mechanisms.moments.statistics import MomentSummary as MomentSummary
+from shoal.mechanisms.moments.statistics import coskewness_change as coskewness_change
+from shoal.mechanisms.moments.statistics import covariance_change as covariance_change
+from shoal.mechanisms.moments.statistics import eigenvalues_change as eigenvalues_change
+from shoal.mechanisms.moments.statistics import eigenvector_changes as eigenvector_changes
+from shoal.mechanisms.moments.statistics import mean_change as mean_change
 from shoal.mechanisms.pairs.measure_one import Histogram as Histogram
 from shoal.mechanisms.pairs.measure_pairs import PairCounts as PairCounts
 from shoal.mechanisms.pairs.mechanism import measure_attributes as measure_attributes
@@ -74,6 +82,7 @@ from shoal.mechanisms.recipe import together as together
 from shoal.mechanisms.recipe import tuned_settings as tuned_settings
 from shoal.mechanisms.recipe import with_tuning as with_tuning
 from shoal.mechanisms.registry import DEFAULT_METHOD as DEFAULT_METHOD
+from shoal.mechanisms.registry import MethodInfo as MethodInfo
 from shoal.mechanisms.registry import claim_words as claim_words
 from shoal.mechanisms.registry import class_of as class_of
 from shoal.mechanisms.registry import configured as configured
@@ -106,3 +115,23 @@ from shoal.mechanisms.tree.method import TreeDP as TreeDP
 from shoal.mechanisms.tree.sample import DrawnTree as DrawnTree
 from shoal.mechanisms.tree.sample import RowBlock as RowBlock
 from shoal.mechanisms.tree.sample import blocks_of as blocks_of
+
+__all__ = [
+    "Choice",
+    "MethodInfo",
+    "MomentSummary",
+    "Output",
+    "Parameter",
+    "PartitionStage",
+    "Rebuilt",
+    "Tuned",
+    "coskewness_change",
+    "covariance_change",
+    "eigenvalues_change",
+    "eigenvector_changes",
+    "forms",
+    "mean_change",
+    "method_class",
+    "parameter",
+    "shared",
+]

@@ -4,6 +4,7 @@ from shoal.noise.block import elliptope_deviation as elliptope_deviation
 from shoal.noise.block import elliptope_noise as elliptope_noise
 from shoal.noise.box import Box as Box
 from shoal.noise.box import LatticeBox as LatticeBox
+from shoal.noise.box import Region as Region
 from shoal.noise.box import discrete_box as discrete_box
 from shoal.noise.choice import categorical_centroids as categorical_centroids
 from shoal.noise.choice import check_response as check_response
@@ -51,6 +52,8 @@ __all__ = [
     "Box",
     "LatticeBox",
     "LatticeStaircase",
+    "NoiseFamily",
+    "Region",
     "Seeded",
     "Source",
     "Staircase",
@@ -58,6 +61,7 @@ __all__ = [
     "bernoulli_exp",
     "block_deviations",
     "block_noise",
+    "categorical_centroids",
     "choice_rate",
     "choice_rho",
     "discrete_box",

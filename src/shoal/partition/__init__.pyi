@@ -50,6 +50,7 @@ from shoal.partition.univariate import optimal as optimal
 from shoal.partition.univariate import ranking as ranking
 
 __all__ = [
+    "Coded",
     "Partition",
     "best_k",
     "expected_error",

@@ -16,6 +16,7 @@ from shoal.privacy.claims import MethodTerms as MethodTerms
 from shoal.privacy.claims import Model as Model
 from shoal.privacy.claims import ModelFacts as ModelFacts
 from shoal.privacy.claims import Promise as Promise
+from shoal.privacy.claims import StatementTerms as StatementTerms
 from shoal.privacy.statement import CANNOT_CHECK as CANNOT_CHECK
 from shoal.privacy.statement import NOTHING_RECORDED as NOTHING_RECORDED
 from shoal.privacy.statement import PrivacyStatement as PrivacyStatement
@@ -40,3 +41,15 @@ from shoal.privacy.verdict import belief_words as belief_words
 from shoal.privacy.verdict import budget_words as budget_words
 from shoal.privacy.verdict import factor_words as factor_words
 from shoal.privacy.verdict import public_verdict as public_verdict
+
+__all__ = [
+    "Adjacency",
+    "Case",
+    "Claim",
+    "MethodTerms",
+    "Plan",
+    "Promise",
+    "PublicVerdict",
+    "Reason",
+    "StatementTerms",
+]

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal._moved import renamed
 from shoal.columns import (
     Attribute,
     Lattice,
@@ -400,3 +401,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
+__getattr__ = renamed(__name__, Facts="DatasetFacts")

@@ -4,6 +4,7 @@ from shoal.release.bundle import Bundle as Bundle
 from shoal.release.bundle import RegistryRecord as RegistryRecord
 from shoal.release.bundle import registry_record as registry_record
 from shoal.release.bundle import write_documents as write_documents
+from shoal.release.estimate import ResourceEstimate as ResourceEstimate
 from shoal.release.forecast import CALM as CALM
 from shoal.release.forecast import ExpectedNoise as ExpectedNoise
 from shoal.release.forecast import drowned as drowned
@@ -20,6 +21,7 @@ from shoal.release.measure import evaluated as evaluated
 from shoal.release.measure import in_memory_because as in_memory_because
 from shoal.release.measure import risk as risk
 from shoal.release.protection import Angle as Angle
+from shoal.release.protection import Cluster as Cluster
 from shoal.release.protection import Preparation as Preparation
 from shoal.release.protection import Release as Release
 from shoal.release.protection import carry_out as carry_out
@@ -47,3 +49,8 @@ from shoal.release.uses import note_use as note_use
 from shoal.release.uses import noted as noted
 from shoal.release.uses import settings_of as settings_of
 from shoal.release.uses import shows_records as shows_records
+
+__all__ = [
+    "Cluster",
+    "ResourceEstimate",
+]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shoal._moved import renamed
 from shoal.columns import Attribute, Described
 from shoal.engines import LocalRunner
 from shoal.evaluation import MOST_ROWS
@@ -479,3 +480,6 @@ def _duration(seconds: float) -> str:
 
 def _size(count: int) -> str:
     return f"{max(count / 1e6, 1):.0f} MB" if count < 1e9 else f"{count / 1e9:.1f} GB"
+
+
+__getattr__ = renamed(__name__, Estimate="ResourceEstimate")

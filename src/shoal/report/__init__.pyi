@@ -14,6 +14,7 @@ from shoal.report.findings import disclosed as disclosed
 from shoal.report.findings import of_bundle as of_bundle
 from shoal.report.findings import of_release as of_release
 from shoal.report.findings import published as published
+from shoal.report.pages import Page as Page
 from shoal.report.pages import Section as Section
 from shoal.report.pages import bundle_page as bundle_page
 from shoal.report.pages import bundle_report as bundle_report
@@ -24,3 +25,11 @@ from shoal.report.pages import public_report as public_report
 from shoal.report.pages import register_section as register_section
 from shoal.report.words import Explanation as Explanation
 from shoal.report.words import explanation as explanation
+
+__all__ = [
+    "Page",
+    "Section",
+    "bundle_report",
+    "internal_report",
+    "public_report",
+]

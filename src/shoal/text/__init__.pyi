@@ -8,3 +8,7 @@ from shoal.text.words import counted as counted
 from shoal.text.words import listed as listed
 from shoal.text.words import percent as percent
 from shoal.text.words import roughly as roughly
+
+__all__ = [
+    "Message",
+]

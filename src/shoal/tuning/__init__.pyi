@@ -1,3 +1,4 @@
+from shoal.tuning.grid import Row as Row
 from shoal.tuning.grid import default_sizes as default_sizes
 from shoal.tuning.grid import make_grid as make_grid
 from shoal.tuning.grid import with_frontier as with_frontier
@@ -5,3 +6,7 @@ from shoal.tuning.private import METHOD as METHOD
 from shoal.tuning.private import account as account
 from shoal.tuning.result import Tuning as Tuning
 from shoal.tuning.tuner import tune as tune
+
+__all__ = [
+    "Row",
+]

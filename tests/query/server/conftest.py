@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from postgres_fixture import postgres  # noqa: F401
 
 from shoal.ledger import Ledger, open_ledger
 from shoal.query.client import Client
@@ -22,6 +21,7 @@ from shoal.query.server.guard import Limits
 from shoal.query.server.run import bound_socket, http_server
 from shoal.query.server.state import Config, new_token
 from shoal.survey import survey, survey_schema
+from tests.support.postgres_fixture import postgres  # noqa: F401
 
 # a machine with other work may take its time over an answer; tests of being late set their own patience
 PROMPT = Limits(pace=0, rate=0, patience=240)

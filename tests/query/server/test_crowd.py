@@ -17,12 +17,12 @@ from typing import Any
 
 import httpx
 import pytest
-from postgres_fixture import fresh_database
 
 from shoal.ledger import open_ledger, verify
 from shoal.query.client import Client, RefusedError
 from shoal.query.server.folder import LEDGER_FILE
 from tests.conftest import amount
+from tests.support.postgres_fixture import fresh_database
 
 from .conftest import Place, make_place
 

@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal._moved import renamed
 from shoal.columns import KIND_FACTS, Kind, stored_kind
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
@@ -530,3 +531,6 @@ def _candidates(
 def _some_columns(m: int, width: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Different columns in ascending order for each predicate."""
     return np.sort(rng.permuted(np.tile(np.arange(m), (size, 1)), axis=1)[:, :width], axis=1)
+
+
+__getattr__ = renamed(__name__, Risk="AttackRisk")

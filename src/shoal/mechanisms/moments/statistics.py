@@ -11,6 +11,7 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal._moved import renamed
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.numbers import Floats, Integers
@@ -425,3 +426,6 @@ def coskewness_steps(ratios: Ratios, sizes: Integers, fineness: int) -> Integers
 
 
 __all__ = ["MomentSummary"]
+
+
+__getattr__ = renamed(__name__, Summary="MomentSummary")

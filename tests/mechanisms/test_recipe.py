@@ -1,0 +1,108 @@
+"""A recipe file holds all that repeats a release on another table, and nothing private."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import shoal
+from shoal.errors import InputError, OptionError
+from shoal.mechanisms.recipe import load_recipe, recipe_text
+from tests.support.samples import ODD_NAMES
+
+N = 40
+DOMAINS = {ODD_NAMES[1]: ("0", "100.125"), "b": ("-0.1", "50")}
+TYPES = {ODD_NAMES[1]: "decimal", "b": "decimal"}
+
+
+def table(seed: int = 0) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    return pa.table({ODD_NAMES[1]: rng.uniform(0, 100, N), "b": rng.uniform(0, 50, N), "id": np.arange(N)})
+
+
+def protect(**options: Any) -> shoal.Release:
+    return shoal.protect(
+        table(), **{"method": "ranking-dp", "epsilon": "0.3", "domains": DOMAINS, "types": TYPES, **options}
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "laplace"},
+        {"method": "laplace", "split": {ODD_NAMES[1]: "0.1", "b": 3}},
+        {"method": "laplace", "epsilon": "0.12345678901234567890123"},
+        {"method": "mdav-dp", "k": 4, "groups": [["b"], [ODD_NAMES[1]]], "normalise": "zscore"},
+        {"method": "ranking-dp", "k": 3, "remainder": "first", "link": False, "split": "optimal"},
+        {"method": "ranking-dp", "k": 3, "clip": False, "outside": "clip", "missing": "drop"},
+        {"method": "mdav-dp", "k": 3, "domains": None, "domain_from_data": 1.5},
+        {"method": "mdav-dp", "k": 3, "columns": ["b"], "domains": {"b": (0, 50)}},
+    ],
+)
+def test_a_recipe_repeats_statement_and_recipe(options: dict[str, Any], tmp_path: Path) -> None:
+    first = protect(**options)
+    path = tmp_path / "method.toml"
+    path.write_text(recipe_text(first), "utf-8")
+    again = shoal.protect(table(seed=1), **load_recipe(path))
+    assert again.statement == first.statement
+    assert recipe_text(again) == recipe_text(first)
+
+
+def test_a_recipe_with_the_same_seed_repeats_the_release(tmp_path: Path) -> None:
+    first = protect(method="ranking-dp", k=4, seed=5)
+    path = tmp_path / "method.toml"
+    path.write_text(recipe_text(first), "utf-8")
+    assert "seed" not in recipe_text(first)
+    assert shoal.protect(table(), seed=5, **load_recipe(path)).data.equals(first.data)
+
+
+def test_a_recipe_keeps_schema_facts_and_the_unit(tmp_path: Path) -> None:
+    entries = [
+        {"name": "b", "lo": "-0.1", "hi": 50, "step": "0.3", "role": "quasi-identifier", "type": "decimal"},
+        {"name": "id", "role": "unit", "max_rows": 3},
+    ]
+    schema = shoal.Schema.from_dict({"attribute": entries})
+    first = shoal.protect(table(), schema, "laplace", epsilon=1)
+    path = tmp_path / "method.toml"
+    path.write_text(recipe_text(first), "utf-8")
+    arguments = load_recipe(path)
+    assert arguments["schema"] == schema
+    again = shoal.protect(table(), **arguments)
+    assert again.statement == first.statement
+    assert again.statement.epsilon == 3
+
+
+def test_domains_taken_from_the_data_are_not_in_it() -> None:
+    text = recipe_text(protect(method="laplace", domains=None, domain_from_data=1.5))
+    assert "domain_from_data = 1.5" in text
+    assert "lo =" not in text
+    assert "hi =" not in text
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "word"),
+    [
+        ("method = ", InputError, "not valid TOML"),
+        ("epsilon = 1", OptionError, "names no method"),
+        ('method = "laplace"\nsed = 1', OptionError, "unknown key 'sed'"),
+        ("method = 1", OptionError, "method must be the name"),
+        ('method = "laplace"\n[[attribute]]\nlo = 1', OptionError, "needs a name"),
+    ],
+)
+def test_recipes_that_make_no_sense_are_refused(
+    text: str, error: type[Exception], word: str, tmp_path: Path
+) -> None:
+    (tmp_path / "m.toml").write_text(text, "utf-8")
+    with pytest.raises(error, match=word):
+        load_recipe(tmp_path / "m.toml")
+
+
+def test_recipes_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no recipe"):
+        load_recipe(tmp_path / "none.toml")
+    with pytest.raises(InputError, match="cannot be read"):
+        load_recipe(tmp_path)

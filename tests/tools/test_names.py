@@ -1,0 +1,44 @@
+"""A name means one thing in the package."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parents[2] / "src" / "shoal"
+# the arrays that numbers.py names
+ARRAYS = {"NDArray[np.float64]": "Floats", "NDArray[np.int64]": "Integers", "NDArray[np.bool_]": "Bools"}
+
+
+def statements() -> Iterator[tuple[Path, ast.stmt]]:
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.parse(path.read_text("utf-8")).body:
+            yield path, node
+            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+                yield from ((path, inner) for inner in node.body)
+
+
+def test_a_class_name_stands_once() -> None:
+    places: dict[str, list[Path]] = defaultdict(list)
+    for path, node in statements():
+        if isinstance(node, ast.ClassDef):
+            places[node.name].append(path)
+    assert len(places) > 300
+    assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+@pytest.mark.parametrize(("array", "name"), ARRAYS.items())
+def test_an_array_type_has_one_alias(array: str, name: str) -> None:
+    found = {
+        path.relative_to(SOURCE).as_posix()
+        for path, node in statements()
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        and node.value is not None
+        and ast.unparse(node.value) == array
+        and name in SOURCE.joinpath("numbers.py").read_text("utf-8")
+    }
+    assert found == {"numbers.py"}
