@@ -49,9 +49,9 @@ from shoal.query.server.guard import RequestProblem
 from shoal.query.spec import Query, answer, parse
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
+from tools.results import RESULTS, between, put
 
 HERE = Path(__file__).parents[1]
-MARKS = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("attacks", "load")}
 LEVEL = 0.01
 PACE, ALLOWANCE, PATIENCE = 0.1, 4.0, 1e9
 EPSILON, LITTLE = "0.002", "0.001"
@@ -703,9 +703,7 @@ def mixed_load(minutes: float, realtime: bool = False, place: Path | None = None
 
 def write(page: Path, mark: str, section: str) -> None:
     """Replace what stands between the markers of a page."""
-    begin, end = MARKS[mark]
-    head, rest = page.read_text("utf-8").split(begin)
-    page.write_text(f"{head}{begin}\n\n{section}\n\n{end}{rest.split(end)[1]}", "utf-8")
+    put(page, between(page.read_text("utf-8"), mark, section))
 
 
 def main() -> None:
@@ -719,7 +717,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, metavar="MINUTES")
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--folder", type=Path, metavar="DIR")
-    parser.add_argument("--out", type=Path, default=HERE / "docs" / "timing.md")
+    parser.add_argument("--out", type=Path, default=RESULTS / "timing.md")
     arguments = parser.parse_args()
     if arguments.load:
         section = mixed_load(arguments.load, arguments.realtime, arguments.folder)

@@ -275,7 +275,7 @@ _HELP = """Reproduce a paper's tables, figures and claims next to the published 
 
       shoal reproduce mdai2017 --quick
 
-      shoal reproduce all --out docs/reproduction
+      shoal reproduce all --out results/reproduction
     """
 
 

@@ -166,7 +166,7 @@ class PartitionMethod(Method):
             all of them: insensitive clusters. Laplace noise is measured in L1 norm over all blocks and always passes.
 
         Reference:
-            docs/proofs/staircase.md, sections 3 and 4.
+            docs/proofs/noise.md#staircase, sections 3 and 4.
         """
         if not NOISES[self.noise].blockwise or self.stability in ("record", "each"):
             return
@@ -365,7 +365,7 @@ class IdpCBLS(IdpLS):
 class InsensitiveDP(ClusterMethod):
     """Clusters that change by at most one record each when one is replaced, noise on all their means.
 
-    Guarantee: ε-DP of the records, none with `composition="parallel"`; docs/proofs/insensitive.md.
+    Guarantee: ε-DP of the records, none with `composition="parallel"`; docs/proofs/clusters.md#insensitive.
     """
 
     name: ClassVar[str] = "insensitive-dp"

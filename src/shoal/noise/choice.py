@@ -111,7 +111,7 @@ def categorical_centroids(
 
     Reference:
         The thesis, Algorithm 6.3; McKenna and Sheldon, "Permute-and-Flip: A New Mechanism for Differentially Private
-        Selection"; docs/proofs/categorical.md.
+        Selection"; docs/proofs/noise.md#categorical.
 
     >>> from shoal.noise.entropy import Seeded
     >>> tree = Taxonomy.flat(["a", "b"])
@@ -203,7 +203,7 @@ def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: Source)
         If a change moves the difference of any two scores of a row by at most D, it costs at most D / scale.
 
     Reference:
-        docs/proofs/categorical.md, sections 2 and 3.
+        docs/proofs/noise.md#categorical, sections 2 and 3.
 
     >>> from shoal.noise.entropy import Seeded
     >>> permute_and_flip(np.array([[0, 10**9], [10**9, 0]]), Fraction(1), Seeded(1)).tolist()
@@ -332,7 +332,7 @@ def exponential_choice(
         once in 10^3 for a million intervals.
 
     Reference:
-        McSherry and Talwar, "Mechanism Design via Differential Privacy"; docs/proofs/tree.md.
+        McSherry and Talwar, "Mechanism Design via Differential Privacy"; docs/proofs/trees.md#tree.
 
     >>> from shoal.noise.entropy import Seeded
     >>> exponential_choice(np.array([0, 3, 0]), np.array([0, 7, 1]), Fraction(1, 3), Seeded(1))
@@ -492,7 +492,8 @@ def randomised_response(truth: NDArray[np.bool_], epsilon: Fraction, source: Sou
         Linear in the number of records.
 
     Reference:
-        Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias"; docs/proofs/missing.md.
+        Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias";
+        docs/proofs/trees.md#missing.
 
     >>> from shoal.noise.entropy import Seeded
     >>> randomised_response(np.array([True, False]), Fraction(60), Seeded(1)).tolist()

@@ -130,7 +130,7 @@ class Claim:
         cases: the first that holds settles the model; the last one always holds.
         shows_gaps: released values stay in the rows of their records, so that they can stay missing there without
             saying more than the claim allows.
-        proofs: pages of docs/proofs.
+        proofs: parts of the pages in docs/proofs.
         free: values are released as they are or not at all, so no domain needs to be declared, whatever the claim.
     """
 

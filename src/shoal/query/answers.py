@@ -1,9 +1,9 @@
 """Answers to queries: noise, sums, histograms and cells of a table.
 
 An offer settles price, noise and error before any record is looked at. Its `run` is the only place where records and
-noise meet, and spends what the offer reserves. Proofs of all sensitivities: docs/proofs/refinement.md.
+noise meet, and spends what the offer reserves. Proofs of all sensitivities: docs/proofs/queries.md#refinement.
 
-Proofs of the sensitivities: docs/proofs/refinement.md.
+Proofs of the sensitivities: docs/proofs/queries.md#refinement.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class AnswerNoise:
 
         Guarantee:
             For whole numbers with this L1 sensitivity between neighbours, the noisy numbers together are `epsilon`-DP.
-            The scale drawn from is rounded up, never down: docs/proofs/laplace.md, section 3.
+            The scale drawn from is rounded up, never down: docs/proofs/noise.md#laplace, section 3.
         """
         if sensitivity == 0:
             return cls(0, Fraction(0), Fraction(0), unit)
@@ -87,7 +87,7 @@ class AnswerNoise:
 
         Guarantee:
             `epsilon`-DP for one number with this sensitivity. Staircase noise costs all of ε for a shift of a single
-            unit, so it must not be used for several numbers that share an ε: docs/proofs/staircase.md.
+            unit, so it must not be used for several numbers that share an ε: docs/proofs/noise.md#staircase.
         """
         if noise not in NOISES:
             raise OptionError(

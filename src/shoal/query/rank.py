@@ -362,7 +362,7 @@ def ranking_means(facts: DatasetFacts, *, column: str, k: int, epsilon: Fraction
 
     Guarantee:
         Groups fixed by rank: replacing one record moves all group sums together by at most the width of the domain
-        (docs/proofs/sums.md, section 3). Laplace noise of that scale on every sum costs ε for all of them.
+        (docs/proofs/clusters.md#sums, section 3). Laplace noise of that scale on every sum costs ε for all of them.
 
     Reference:
         Thesis, section 6.2 (a query of microaggregated data); PSD-2014, Lemma 1.

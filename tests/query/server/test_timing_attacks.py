@@ -1,6 +1,6 @@
 """What the time of an answer tells: attacks with the CPU seconds of the real work on the real schedule.
 
-`python -m benchmarks.timing_attacks` runs the same with 1,000 trials a side and writes docs/timing.md.
+`python -m benchmarks.timing_attacks` runs the same with 1,000 trials a side and writes results/timing.md.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class PairsDP(Method):
     """Synthetic records from noisy counts of single columns and of all pairs of columns.
 
-    Guarantee: ε-DP of the records, (ε, δ)-DP with a `delta`; docs/proofs/pairs.md.
+    Guarantee: ε-DP of the records, (ε, δ)-DP with a `delta`; docs/proofs/trees.md#pairs.
     """
 
     name: ClassVar[str] = "pairs-dp"

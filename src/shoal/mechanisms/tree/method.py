@@ -15,7 +15,7 @@ from shoal.privacy import BY_STABILITY, Claim
 class TreeDP(Method):
     """Synthetic records from noisy counts and means of boxes, whose cuts are private medians.
 
-    Guarantee: ε-DP of the records; docs/proofs/tree.md.
+    Guarantee: ε-DP of the records; docs/proofs/trees.md#tree.
     """
 
     name: ClassVar[str] = "tree-dp"
