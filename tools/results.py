@@ -173,7 +173,7 @@ def trees() -> Summary:
         ("the same without any cut", without["any cut (depth 0)"]),
         (
             "Census, ε = 1: distance / correlation error",
-            row("tree-quality.md", **{"table, ε": "Census, 1"})["tree-dp"],
+            row("tree-quality.md", "", 0, **{"table, ε": "Census, 1"})["tree-dp"],
         ),
         ("1,000,000 rows of 10 attributes, ε = 1", seconds),
     ]

@@ -119,8 +119,8 @@ def main() -> None:
         for made in sorted(Path(aside).glob("*.png")):
             step = made.stem.removeprefix(_TUTORIAL)
             shutil.copy(made, SHOWN / f"{step}.png" if step in _IN_TUTORIAL else SCREENS / made.name)
-    size = sum(file.stat().st_size for folder in (SCREENS, SHOWN) for file in folder.glob("*.png"))
-    print(f"{size / 1e6:.1f} MB in {SCREENS} and {SHOWN}")
+    total = sum(file.stat().st_size for folder in (SCREENS, SHOWN) for file in folder.glob("*.png"))
+    print(f"{total / 1e6:.1f} MB in {SCREENS} and {SHOWN}")
 
 
 if __name__ == "__main__":
