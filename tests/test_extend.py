@@ -205,7 +205,8 @@ OWN: dict[str, dict[str, Any]] = {
     "a claim": {"claims": Claim((Case("dp", "what the tests say"),))},
     "its work": {"run": _half_the_work},
     "where its work is": {"work": "shoal.mechanisms.clusters"},
-    "what its records hide": {"adjacency": property(lambda self: shoal.RankingDP.adjacency.fget(self))},
+    "what its records hide": {"adjacency": shoal.RankingDP.adjacency},
+    "what its records hide, computed": {"adjacency": property(lambda self: shoal.RankingDP.adjacency)},
 }
 
 
