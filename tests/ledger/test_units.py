@@ -77,7 +77,7 @@ def test_a_release_per_person_is_refused_against_a_budget_per_row(ledger: Ledger
 def test_another_number_of_rows_is_another_unit(ledger: Ledger) -> None:
     ledger.register(Register("persons", "replace-one", None, unit="value of 'who' (at most 3 rows)"))
     with pytest.raises(
-        ClaimError, match=r"at most 3 rows\), this release claims ε per value of 'who' \(at most 2"
+        ClaimError, match=r"at most 3 rows\), but this release claims ε per value of 'who' \(at most 2"
     ):
         released(ledger, statement(PERSONS), "persons")
 
@@ -283,7 +283,7 @@ def test_a_choice_that_the_budget_does_not_allow_is_not_made(
     ledger.close()
     monkeypatch.setattr(private, "choose_privately", looked)
     assert run(["tune", *WORDS, "--ks", "5,9", "--private", "0.1", *LEDGER, "--out", "tuning"]) == 2
-    assert "epsilon 0.2 was requested, 0.1 remains" in capsys.readouterr().err
+    assert "epsilon 0.2 was requested, but only 0.1 remains" in capsys.readouterr().err
     assert not Path("tuning").exists()
 
 

@@ -52,7 +52,7 @@ def test_one_of_two_bought_settings_changed_voids_the_price_of_both() -> None:
     for changed in ({"split": "optimal"}, {"split": {"age": 2, "income": 1}}):
         found = statement(**changed, **price)
         assert "split was chosen privately as equal, but" in found.data_dependent[0]
-        assert "bought 20 and equal only, and is not counted" in found.data_dependent[0]
+        assert "paid for 20 and equal only, and is not counted" in found.data_dependent[0]
         assert (found.epsilon, found.publishable) == (1, False)
 
 

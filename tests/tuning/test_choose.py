@@ -177,7 +177,7 @@ def test_reasons_name_the_best_of_stronger_claims() -> None:
     assert "Its claim is idp-given-partition." in words
     assert "stronger claim dp is laplace: 30." in words
     assert "stronger claim dp-given-partition is ranking-dp, k = 50: 0.25." in words
-    assert "ranking-dp, k = 50 loses 0.25, 150% more; laplace loses 30, 300 times as much" in words
+    assert "ranking-dp, k = 50 has loss 0.25, 150% more; laplace has loss 30, 300 times as much" in words
 
 
 def test_the_measure_fits_all_that_is_compared() -> None:
