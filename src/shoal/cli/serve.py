@@ -103,8 +103,8 @@ def serve(typed: Mapping[str, Any]) -> None:
     def ready() -> None:
         if not _is_loopback(where):
             messages().print(
-                f"Warning: others can reach {where}, and this server uses plain HTTP, so tokens, queries and answers can "
-                "be intercepted. Put a proxy with TLS in front, or listen on 127.0.0.1.",
+                f"Warning: others can reach {where}, and this server uses plain HTTP, so tokens, queries and answers "
+                "can be intercepted. Put a proxy with TLS in front, or listen on 127.0.0.1.",
                 markup=False,
             )
         messages().print(

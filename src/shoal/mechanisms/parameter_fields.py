@@ -325,7 +325,7 @@ DECLARATIONS: Mapping[str, Parameter] = {
         Parameter(
             "domain_from_data",
             forms.NUMBER,
-            "experiments only: domains from 0 to this multiple of the maximum; data-dependent, which the statement says",
+            "experiments only: domains from 0 to this multiple of the maximum; the statement says so",
             "odd values",
             least=1,
         ),
