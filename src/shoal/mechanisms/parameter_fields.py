@@ -234,7 +234,7 @@ _SHARED = (
     Parameter(
         "clip",
         forms.SWITCH,
-        "{off} keeps noisy values that lie outside the public domain (experiments only)",
+        "{off} keeps noisy values beyond the public domain (experiments only)",
         default=True,
         kinds=ORDERED_KINDS,
     ),
