@@ -75,7 +75,7 @@ def test_a_private_choice_is_stated_by_the_release(here: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--ks", "3,x"], "--ks must be whole numbers"),
+        (["--ks", "3,x"], "--ks must be integers"),
         (["--methods", "rankin-dp"], "unknown method 'rankin-dp'"),
         (["--private", "0.1"], "or give --no-link"),
         (["--private", "0.1", "--methods", "mdav-dp"], "ranking-dp only"),
@@ -109,7 +109,7 @@ def test_interrupted_with_and_without_a_folder(
         assert run([*WORDS, *SMALL]) == 130
         assert capsys.readouterr().err.endswith("shoal: interrupted, nothing was written.\n")
         assert run([*WORDS, *SMALL, "--out", "out"]) == 130
-        assert "is kept in 'out', and the same command continues from there" in capsys.readouterr().err
+        assert "are kept in 'out', and the same command continues from there" in capsys.readouterr().err
     assert run([*WORDS, *SMALL, "--out", "out"]) == 0
 
 

@@ -115,4 +115,4 @@ def test_classical_risk_of_synthetic_rows_says_what_it_means(
     shoal.protect(people, method="ranking-dp", k=5, **asked).save(tmp_path / "kept", format="csv")
     for folder, synthetic in (("drawn", True), ("kept", False)):
         assert run([command[0], str(tmp_path / folder / "data.csv"), *command[1:]]) == 0
-        assert ("synthetic and belong to nobody" in capsys.readouterr().err) is synthetic
+        assert ("synthetic and belong to no person" in capsys.readouterr().err) is synthetic

@@ -351,7 +351,7 @@ def test_a_taxonomy_from_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["job", "=jobs.csv", "job="])
 def test_a_taxonomy_option_of_another_form_is_refused(text: str) -> None:
     typed = {"config": None, "schema": None, "method": "laplace", "domain": None, "taxonomy": [text]}
-    with pytest.raises(OptionError, match="not of the form column=file"):
+    with pytest.raises(OptionError, match="must have the form column=file"):
         recipe_arguments(typed)
 
 

@@ -148,7 +148,7 @@ def test_nothing_is_made_for_many_rows() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n": 0}, "n must be an integer"),
+        ({"n": 0}, "n must be a positive integer"),
         ({"k": 61}, "larger than the number of records"),
         ({"columns": ["nope"]}, "'nope' is not described"),
         ({"split": "fair"}, "split 'fair'"),

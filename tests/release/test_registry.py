@@ -200,7 +200,7 @@ def test_the_command_writes_a_new_file(tmp_path: Path, capsys: Any) -> None:
     check(yaml.safe_load(out.read_text("utf-8")))
     before = out.read_bytes()
     assert run(["registry", str(folder), "--out", str(out)]) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert out.read_bytes() == before
 
 

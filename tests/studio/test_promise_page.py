@@ -368,7 +368,7 @@ def test_the_most_exposed_person_is_the_one_whose_own_row_stands_out_most() -> N
     alike = person(pairs(read(original), hidden, ("a", "b")), 24, hidden)
     assert alike["crowd"] == 40
     assert alike["sentence"] == (
-        "Not surely. 40 published rows are equally near: the intruder has to guess among them."
+        "Not with certainty. 40 published rows are equally near: the intruder has to guess among them."
     )
 
 
@@ -392,7 +392,7 @@ def test_crowds_are_counted_again_in_the_file(settled: Tab) -> None:
     lonely = ",".join(["119", *first.split(",")[1:]])
     table.write_text("\n".join([header, lonely, *rest]) + "\n", "utf-8")
     page = settled.post("step/publish")
-    assert "The smallest has 1, alike in age, sex." in page
+    assert "The smallest has 1, equal in age, sex." in page
     assert "Not ready to publish" in page
 
 

@@ -161,7 +161,7 @@ def test_settings_changed_after_judge_are_recorded_and_can_be_taken_back(settled
     settled.post("step/judge")
     page = settled.promise("typed", "25", "k")
     assert recorded(settled)["settings-changed"] == {"settings": ["k"]}
-    assert "Go back to the settings of run A" in page
+    assert "Return to the settings of run A" in page
     assert settled.desk.look_ahead().verdict.level == "amber"
     settled.promise("first", "")
     assert settled.desk.recipe.settings["k"] == "20"

@@ -45,7 +45,7 @@ def copies(tab: Tab) -> list[str]:
 def test_a_rehearsal_on_another_file_spoils_nothing_and_names_it(settled: Tab, last_year: Path) -> None:
     page = sent(settled, last_year)
     assert "The 250 rows of <b>last-year.csv</b>." in page
-    assert "Rehearse on the people of last-year.csv" in page
+    assert "Rehearse on the records of last-year.csv" in page
     run = finished(settled.desk, "rehearse")
     page = settled.post("step/judge")
     assert "Rehearsal on 250 people of another table: nothing was spent, charged or spoiled." in page

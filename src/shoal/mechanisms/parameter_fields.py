@@ -234,7 +234,7 @@ _SHARED = (
     Parameter(
         "clip",
         forms.SWITCH,
-        "{off} keeps noisy values that lie outside the public domain (experiments only)",
+        "{off} keeps noisy values beyond the public domain (experiments only)",
         default=True,
         kinds=ORDERED_KINDS,
     ),
@@ -325,7 +325,7 @@ DECLARATIONS: Mapping[str, Parameter] = {
         Parameter(
             "domain_from_data",
             forms.NUMBER,
-            "experiments only: domains from 0 to this multiple of the maximum; the statement says data-dependent",
+            "experiments only: domains from 0 to this multiple of the maximum; the statement says so",
             "odd values",
             least=1,
         ),

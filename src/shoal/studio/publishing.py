@@ -142,7 +142,7 @@ def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
     except ShoalError as error:
         yield Checked("bad", title, str(error))
         return
-    detail = f"The smallest has {smallest:,} rows with equal {', '.join(quasi)}."
+    detail = f"The smallest has {smallest:,}, equal in {', '.join(quasi)}."
     yield Checked("good" if smallest >= k else "bad", title, detail)
 
 
