@@ -23,7 +23,14 @@ def test_figures_of_the_table_are_printed_and_single_records_only_written(
     words = ["--keys", "age,sex", "--weight", "w", "--household", "hid", "--sensitive", "ill"]
     assert run(["risk", str(survey), *words, "--internal", str(tmp_path / "records.csv")]) == 0
     printed = capsys.readouterr()
-    for name in ("expected found", "household risk", "tau1", "special uniques", "l of ill", "threshold"):
+    for name in (
+        "expected re-identified",
+        "household risk",
+        "tau1",
+        "special uniques",
+        "l of ill",
+        "threshold",
+    ):
         assert name in printed.out
     assert "a missing key value matches any value" in printed.out
     assert "keep them internal" in printed.out

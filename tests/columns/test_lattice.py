@@ -96,8 +96,8 @@ def test_values_outside_land_on_the_ends() -> None:
     [
         (1, 1, 1, "lo < hi"),
         (2, 1, 1, "lo < hi"),
-        (0, 1, 0, "above 0"),
-        (0, 1, -1, "above 0"),
+        (0, 1, 0, "greater than 0"),
+        (0, 1, -1, "greater than 0"),
         (0, 2, Fraction(1, MAX_STEPS), "too fine"),
         (10**9, 10**9 + 1, Fraction(1, 2**40), "too fine"),
     ],

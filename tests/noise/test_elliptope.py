@@ -323,8 +323,8 @@ def test_seeds_repeat_and_large_budgets_draw_zeros() -> None:
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        ((0, 1), "at least 1"),
-        ((2.5, 1), "at least 1"),
+        ((0, 1), "positive integer"),
+        ((2.5, 1), "positive integer"),
         ((3, 0), "epsilon"),
         ((10**5, "1e-9"), "larger epsilon"),
     ],

@@ -284,7 +284,7 @@ def disclosed(
     if "weight" in gone:
         tables = {"original, weighted": (before, _without(whole, {"unit"})), **tables}
     if "unit" in gone and measure is None:
-        tables = {"original, persons": (before, _without(whole, {"weight"})), **tables}
+        tables = {"original, units": (before, _without(whole, {"weight"})), **tables}
     try:
         found = {
             title: (measure or _in_memory)(table, keys, known, sensitive)

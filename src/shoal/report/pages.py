@@ -449,7 +449,7 @@ def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:
     moved = most_moved(utility)
     if moved is None:
         return "not measured", ", ".join(words)
-    return f"{roughly(moved.value)} total variation", "; ".join([str(moved.message), *words])
+    return roughly(moved.value), "; ".join([str(moved.message), *words])
 
 
 def _linked(line: RiskLine) -> tuple[str, str]:

@@ -277,7 +277,7 @@ def _of_records(statement: Mapping[str, Any]) -> dict[str, str]:
     factor = _at_most(factor_words(epsilon))
     bound = f"One {unit} changes the probability of any outcome by a factor of {factor}{apart}"
     return {
-        "singling out": f"{bound}: beyond this factor, that record does not help to single out a person.",
+        "singling out": f"{bound}: beyond this factor, it does not help to single out a person.",
         "linkability": f"{bound}, whatever other data it is linked with.",
         "inference": f"{bound}: it raises a belief of 50% to {_at_most(belief_words(epsilon))}. What is true of the "
         "population can be inferred and is not covered.",

@@ -219,7 +219,7 @@ def test_check_and_risk_see_through_six_rows_of_one_person() -> None:
     assert (measured.suda > 0).tolist() == [True] * 6 + [False] * 5
     assert measured.figures.suda is not None
     assert measured.figures.suda.records == 1
-    assert "persons that no other fits" in measured.figures.lines()[0][2]
+    assert "units that no other matches" in measured.figures.lines()[0][2]
     lived = shoal.risk(table.append_column("home", pa.array([1] * 11)), ["age"], household="home", unit="who")
     assert lived.household is not None
     assert lived.household.max() == 1

@@ -154,14 +154,14 @@ class RiskFigures:
 
     def lines(self) -> list[tuple[str, str, str]]:
         """Name, value and meaning of every figure."""
-        who, one = ("records", "record") if self.unit is None else ("persons", "person")
+        who, one = ("records", "record") if self.unit is None else ("units", "unit")
         found = [
-            ("sample uniques", f"{self.uniques:,}", f"{who} that no other fits (fk = 1)"),
-            ("fk below 3", f"{self.below_3:,}", f"{who} that at most one other fits"),
-            ("expected found", f"{self.expected:.4g}", f"{who} found again, sum of individual risks"),
+            ("sample uniques", f"{self.uniques:,}", f"{who} that no other matches (fk = 1)"),
+            ("fk below 3", f"{self.below_3:,}", f"{who} that at most one other matches"),
+            ("expected re-identified", f"{self.expected:.4g}", f"{who}, sum of individual risks"),
             ("global risk", f"{self.global_risk:.4%}", f"the same as a share of the {who}"),
-            ("largest risk", f"{self.largest:.4g}", f"of one {one}"),
-            ("high risk", f"{self.high:,}", f"{who} that stand out, risk above {HIGH_RISK:g}"),
+            ("largest risk", f"{self.largest:.4g}", f"of a single {one}"),
+            ("high risk", f"{self.high:,}", f"{who} that stand out, with a risk above {HIGH_RISK:g}"),
             (
                 "threshold",
                 "not needed" if self.threshold is None else f"{self.threshold:.4g}",
@@ -170,7 +170,11 @@ class RiskFigures:
         ]
         if self.household_expected is not None:
             found += [
-                ("by households", f"{self.household_expected:.4g}", f"{who} with somebody found at home"),
+                (
+                    "by households",
+                    f"{self.household_expected:.4g}",
+                    f"{who} with at least one re-identified household member",
+                ),
                 ("household risk", f"{self.household_risk:.4%}", f"the same as a share of the {who}"),
             ]
         # without weights the sample is the population, and every unique is one of it
@@ -182,11 +186,11 @@ class RiskFigures:
         if self.suda is not None:
             found += [
                 ("special uniques", f"{self.suda.records:,}", f"{who} with a minimal sample unique (SUDA2)"),
-                ("largest DIS", f"{self.suda.largest_dis:.4g}", "chance that a match is right (DIS-SUDA)"),
+                ("largest DIS", f"{self.suda.largest_dis:.4g}", "chance that a match is correct (DIS-SUDA)"),
             ]
         for name, least in self.diversity.items():
             value = f"{least['distinct']} / {least['entropy']:.3g} / {least['recursive']}"
-            found.append((f"l of {name}", value, "distinct, entropy, recursive; least group"))
+            found.append((f"l of {name}", value, "distinct, entropy, recursive; smallest group"))
         return found
 
     def to_dict(self) -> dict[str, Any]:
