@@ -19,7 +19,8 @@ demo: $(VENV)/.core
 # needs nothing but Python: neither a browser nor a database server
 test: $(VENV)/.test
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m tests.support.compile_kernels & \
-	$(PYTEST) -m "not slow and not papers and not system" --collected-floor $(TEST_FLOOR)
+	$(PYTEST) -m "not slow and not papers and not system" --collected-floor $(TEST_FLOOR) \
+		--durations=25 --durations-min=1
 
 # the pages in a browser, the ledger in PostgreSQL; installs both where it may
 test-system: $(VENV)/.test $(VENV)/.system

@@ -28,8 +28,9 @@ from shoal.evaluation.disclosure.record_risk import (
     with_margins,
 )
 from shoal.evaluation.disclosure.suda import only_person
-from shoal.partition.frequencies import approximate, as_wildcard, exact, frequencies_one_by_one
+from shoal.partition.frequencies import approximate, as_wildcard, exact
 from shoal.partition.row_patterns import MISSING, patterns
+from tests.support.frequencies_oracle import frequencies_one_by_one
 from tests.support.suda_oracle import minimal_uniques_one_by_one
 
 
