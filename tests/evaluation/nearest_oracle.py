@@ -13,4 +13,4 @@ def nearest_by_scan(rows: Floats, points: Floats, space: Space, slack: Floats) -
     """For every point the rows that are, up to its slack, as near as the nearest one."""
     gaps = distances(points, rows, space)
     near = gaps <= (gaps.min(axis=1) + slack)[:, np.newaxis]
-    return [np.flatnonzero(one) for one in near]
+    return [np.flatnonzero(one).astype(np.int64) for one in near]
