@@ -45,7 +45,7 @@ test-thorough: $(VENV)/.test $(VENV)/.system .venv-anonymeter/.done
 BASE ?= HEAD
 GAINED ?=
 golden: $(VENV)/.test
-	$(BIN)/python -m tools.golden $(BASE) . $(if $(GAINED),--gained $(GAINED))
+	$(BIN)/python -m tools.golden $(BASE) . $(if $(GAINED),--gained $(GAINED)) $(if $(WORDS),--words)
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -1,15 +1,15 @@
-"""`python -m benchmarks [--quick]`: run all benchmarks and write docs/benchmarks.md with date and machine size."""
+"""`python -m benchmarks [--quick]`: run all benchmarks and write results/benchmarks.md with date and machine size."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
-from pathlib import Path
 
 from benchmarks import estimates, kanonymity, noise, partition, ranking
 from shoal.workers import machine_words
+from tools.results import RESULTS, put
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+PAGE = RESULTS / "benchmarks.md"
 
 
 def page(quick: bool) -> str:
@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller sizes, a few minutes")
     arguments = parser.parse_args()
-    PAGE.write_text(page(arguments.quick), "utf-8")
+    put(PAGE, page(arguments.quick))
     print(f"Written to {PAGE}.")
 
 

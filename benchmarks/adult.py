@@ -1,6 +1,6 @@
-"""The complete Adult table: the file and examples/adult.toml come in, docs/adult.md leaves.
+"""The complete Adult table: the file and examples/adult.toml come in, results/adult.md leaves.
 
-python -m benchmarks.adult [--runs 5] [--out docs/adult.md]
+python -m benchmarks.adult [--runs 5] [--out results/adult.md]
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ import shoal
 from shoal.mechanisms.tree import layout
 from shoal.workers import machine_words as machine
 from tools.public_data import data_folder
+from tools.results import RESULTS, put
 
 DATA = data_folder()
 SCHEMA = Path(__file__).parents[1] / "examples" / "adult.toml"
@@ -175,6 +176,6 @@ def _claim(sentence: str) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--out", type=Path, default=Path("docs/adult.md"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "adult.md")
     arguments = parser.parse_args()
-    arguments.out.write_text(report(arguments.runs), "utf-8")
+    put(arguments.out, report(arguments.runs))

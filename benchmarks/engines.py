@@ -1,8 +1,8 @@
-"""Rows per second and core, and memory, of the three engines; writes docs/scale.md.
+"""Rows per second and core, and memory, of the three engines, for docs/scale.md.
 
-    python -m benchmarks.engines run --rows 1e6 --rows 1e7     # all engines and methods; adds to engines_recorded.jsonl
+    python -m benchmarks.engines run --rows 1e6 --rows 1e7     # adds to results/engines_recorded.jsonl
     python -m benchmarks.engines run --rows 1e8 --engine local
-    python -m benchmarks.engines page                          # docs/scale.md from what is recorded
+    python -m benchmarks.engines page                          # the figures of docs/scale.md from what is recorded
 
 Every cell is a process of its own that first releases a small table, so that compilation and the start of a session
 are not counted. Processor time is that of all its processes together, Java included; memory is the largest sum of what
@@ -25,7 +25,9 @@ from typing import Any
 
 import numpy as np
 
-RECORDED = Path(__file__).with_name("engines_recorded.jsonl")
+from tools.results import RESULTS
+
+RECORDED = RESULTS / "engines_recorded.jsonl"
 METHODS = ("laplace", "ranking-dp", "tree-dp", "pairs-dp")
 ENGINES = ("memory", "local", "spark")
 DOMAINS = {"age": (0, 120), "income": (0, 200_000), "hours": (0, 100), "rent": (0, 10_000)}

@@ -1,18 +1,16 @@
-"""docs/scale.md from what `benchmarks.engines` recorded: tables, a cost model, and its assumptions."""
+"""Speed and a cost model of the engines, from what `benchmarks.engines` recorded, for docs/scale.md."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.measures import block
+from tools.results import DOCS, between
 
 if TYPE_CHECKING:
     from benchmarks.engines import Cell
 
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
-_TEXT = Path(__file__).with_name("engines_page.md")
+PAGE = DOCS / "scale.md"
 _METHODS = ("laplace", "ranking-dp", "tree-dp", "pairs-dp")
 _LARGE, _COLUMNS, _CORES = 10**9, 10, 32
 # bytes that tasks send on for a value of a table of four columns: value and place, or position and row before that
@@ -20,19 +18,11 @@ _SENT = {"laplace": 9, "ranking-dp": 20, "tree-dp": 9, "pairs-dp": 9}
 
 
 def write_page(cells: Sequence[Cell]) -> None:
-    """Write the page."""
-    text = _TEXT.read_text("utf-8")
-    for mark, words in {
-        "@machine": cells[0].machine if cells else "nothing recorded",
-        "@figures": _figures(cells),
-        "@model": _model(cells),
-        "@large": f"{_LARGE:,}",
-        "@columns": str(_COLUMNS),
-        "@cores": str(_CORES),
-        "@measures": block(),
-    }.items():
-        text = text.replace(mark, words)
-    PAGE.write_text(text, "utf-8")
+    """Write figures and cost model between the markers of the page."""
+    machine = cells[0].machine if cells else "nothing recorded"
+    head = f"Written by `python -m benchmarks.engines` ({machine}, other work running beside it)."
+    text = between(PAGE.read_text("utf-8"), "engines", f"{head}\n\n{_figures(cells)}")
+    PAGE.write_text(between(text, "model", _model(cells)), "utf-8")
 
 
 def _of(cells: Sequence[Cell], engine: str, method: str, rows: int) -> Cell | None:

@@ -1,6 +1,6 @@
 """Estimated against measured processor time, for every family of methods on tables of several sizes.
 
-python -m benchmarks.estimates [--quick] [--into docs/benchmarks.md]
+python -m benchmarks.estimates [--quick] [--into results/benchmarks.md]
 
 Every row is a process of its own, as a command is: what is loaded once is not counted, neither before nor after.
 """
@@ -31,9 +31,10 @@ from shoal.release.estimate import estimate, estimate_in_parts
 from shoal.release.in_parts.run import carry_out_on_engine
 from shoal.release.protection import Preparation, carry_out, prepare
 from shoal.release.publication import Delivery, opened
-from shoal.release.reports import Look
+from shoal.release.reports import ReleaseReview
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
+from tools.results import put
 
 HEADING = "## Estimates of time"
 # threads of linear algebra that wait for each other on a busy machine take processor time without doing anything
@@ -154,7 +155,7 @@ def measure_in_parts(method: str, settings: dict[str, Any], rows: int) -> dict[s
         started = time.process_time()
         expected = estimate_in_parts(of, source.runner)
         probing = time.process_time() - started
-        look = Look(source.runner, False, False, silent)
+        look = ReleaseReview(source.runner, False, False, silent)
         started = time.process_time()
         carry_out_on_engine(of, source.runner, Path(folder) / "out", None, silent, look)
         return {
@@ -218,7 +219,7 @@ def main() -> None:
     page = arguments.into.read_text("utf-8")
     before, _, rest = page.partition(f"{HEADING}\n")
     after = rest[rest.index("\n## ") + 1 :] if "\n## " in rest else ""
-    arguments.into.write_text(f"{before.rstrip()}\n\n{HEADING}\n\n{found}{after and chr(10)}{after}", "utf-8")
+    put(arguments.into, f"{before.rstrip()}\n\n{HEADING}\n\n{found}{after and chr(10)}{after}")
 
 
 if __name__ == "__main__":

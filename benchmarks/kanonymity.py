@@ -1,6 +1,6 @@
 """The k-anonymity family on a million records: made-up tables come in, seconds leave.
 
-python -m benchmarks.kanonymity [--quick] [--into docs/benchmarks.md]
+python -m benchmarks.kanonymity [--quick] [--into results/benchmarks.md]
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import shoal
 from shoal.io import write
+from tools.results import put
 
 HEADING = "## The k-anonymity family"
 
@@ -96,9 +97,7 @@ def main() -> None:
     page = arguments.into.read_text("utf-8")
     before, _, rest = page.partition(f"{HEADING}\n")
     after = rest[rest.index("\n## ") + 1 :] if "\n## " in rest else ""
-    arguments.into.write_text(
-        f"{before.rstrip()}\n\n{HEADING}\n\n{measured}{after and chr(10)}{after}", "utf-8"
-    )
+    put(arguments.into, f"{before.rstrip()}\n\n{HEADING}\n\n{measured}{after and chr(10)}{after}")
 
 
 if __name__ == "__main__":

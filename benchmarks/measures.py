@@ -1,6 +1,6 @@
 """Time and memory of measuring a large release in memory and in parts; writes its own section of docs/scale.md.
 
-    python -m benchmarks.measures run --rows 1e6 --rows 1e7    # adds to measures_recorded.jsonl
+    python -m benchmarks.measures run --rows 1e6 --rows 1e7    # adds to results/measures_recorded.jsonl
     python -m benchmarks.measures page                         # the section between its two marks
 
 Every cell is a process of its own. Processor time is that of all its processes together, memory the largest sum of what
@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.engines import _sampled, make_table
+from tools.results import DOCS, RESULTS, between
 
-RECORDED = Path(__file__).with_name("measures_recorded.jsonl")
-PAGE = Path(__file__).parents[1] / "docs" / "scale.md"
-BEGIN, END = "<!-- measures: begin -->", "<!-- measures: end -->"
+RECORDED = RESULTS / "measures_recorded.jsonl"
+PAGE = DOCS / "scale.md"
 WORK = ("evaluate", "check", "report")
 ENGINES = ("memory", "local", "spark")
 
@@ -118,8 +118,6 @@ def block() -> str:
     """The section of the page, between its marks."""
     cells = recorded()
     lines = [
-        BEGIN,
-        "",
         "A table of four columns of whole numbers and a release of it: seconds of processor time of all processes",
         "together, start included, and the most memory they held. Written by `python -m benchmarks.measures`",
         f"({cells[0].machine if cells else 'nothing recorded'}, other work running beside it). Empty cells were not",
@@ -137,17 +135,12 @@ def block() -> str:
                     for one in ENGINES
                 ]
                 lines.append(f"| {rows:,} | `shoal {work}` | {' | '.join(shown)} |")
-    return "\n".join([*lines, "", END])
+    return "\n".join(lines)
 
 
 def write_block() -> None:
-    """Put the section into the page, between its marks; the rest stays as it is."""
-    text = PAGE.read_text("utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise SystemExit(f"'{PAGE}' has no place for the section: {BEGIN} and {END} are missing.")
-    PAGE.write_text(f"{before}{block()}{after}", "utf-8")
+    """Put the section between the markers of the page."""
+    PAGE.write_text(between(PAGE.read_text("utf-8"), "measures", block()), "utf-8")
 
 
 def main() -> None:

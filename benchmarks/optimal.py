@@ -1,6 +1,6 @@
-"""What optimal partitions gain over the best fixed k, and their speed: Census comes in, docs/optimal.md leaves.
+"""What optimal partitions gain over the best fixed k, and their speed: Census comes in, results/optimal.md leaves.
 
-python -m benchmarks.optimal [--runs 200] [--out docs/optimal.md]
+python -m benchmarks.optimal [--runs 200] [--out results/optimal.md]
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import shoal
 from shoal.partition import best_k, expected_error, optimal, ranking
 from shoal.privacy.accountant import split_budget
 from tools.public_data import data_folder
+from tools.results import RESULTS, put
 
 DATA = data_folder()
 CENSUS_4 = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
@@ -184,6 +185,6 @@ def report(runs: int) -> str:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--out", type=Path, default=Path("docs/optimal.md"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "optimal.md")
     arguments = parser.parse_args()
-    arguments.out.write_text(report(arguments.runs), "utf-8")
+    put(arguments.out, report(arguments.runs))

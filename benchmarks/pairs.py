@@ -1,11 +1,12 @@
-"""What every idea of pairs-dp is worth: one is left out, or done another way, at a time; docs/pairs-quality.md leaves.
+"""The ablation study of pairs-dp: writes results/pairs-quality.md.
 
 python -m benchmarks.pairs [--runs 10] [--first 200] [--studies tails ...] [--tables Census ...]
                            [--variations "as it is" ...] [--page-only]
-                           [--keep benchmarks/pairs_measured.jsonl] [--out docs/pairs-quality.md]
+                           [--keep results/pairs_measured.jsonl] [--out results/pairs-quality.md]
 
-Seeds start at 200, where neither the constants nor docs/utility.md were looked at. What was measured is kept in a file
-at once: run the command again to go on. Trials by which something was chosen have seeds from 300 on, and are recorded.
+Seeds start at 200: neither the constants nor results/utility.md were chosen with them. What was measured is kept in a
+file at once: run the command again to go on. Trials by which something was chosen have seeds from 300 on, and are
+recorded.
 """
 
 from __future__ import annotations
@@ -39,12 +40,13 @@ from benchmarks.utility_scores import (
 )
 from benchmarks.utility_tables import FRESH, TASKS, Task
 from shoal.workers import machine_words
+from tools.results import RESULTS, put
 
 ROOT = Path(__file__).parents[1]
 # trials by which something was chosen, or dropped
-RECORDED = ROOT / "benchmarks" / "pairs_recorded.jsonl"
+RECORDED = RESULTS / "pairs_recorded.jsonl"
 # what the page is made of
-MEASURED = ROOT / "benchmarks" / "pairs_measured.jsonl"
+MEASURED = RESULTS / "pairs_measured.jsonl"
 ALL = TASKS | FRESH | MORE
 SCORES = {
     "marginal": marginal_error,
@@ -169,7 +171,7 @@ def times() -> Iterator[Time]:
 
 
 HEAD = (
-    "Every row leaves one idea of [`pairs-dp`](proofs/pairs.md) out, or does it another way. Domains are "
+    "Every row leaves one idea of [`pairs-dp`](../docs/proofs/trees.md#pairs) out, or does it another way. Domains are "
     "those of `benchmarks/utility_tables.py`, the number of rows is given, one record is added or removed, "
     "and there is no δ, unless a row says so. Constants were chosen on Census, Wine and Adult with other "
     "seeds, some (the floor of latent variances, the share of odd records, when joint tails are measured) with a "
@@ -203,7 +205,7 @@ TRIED = (
     "",
     "- *One block of noise for all nodes of a pair* at each fineness, as in the first design: a pivot whose "
     "nodes are cells apart has 1.2 to 1.5 times less noise for the same budget "
-    "([why](proofs/pairs.md#5-pairs)).",
+    "([why](../docs/proofs/trees.md#5-pairs)).",
     "- *Plain halving of intervals* instead of asking where the answers so far put a quantile, with values "
     "spread evenly between thresholds: larger errors of marginals.",
     "- *Latent normals placed independently at first*, then by Gibbs sweeps: with strong correlations the "
@@ -319,7 +321,7 @@ def main() -> None:
     parser.add_argument("--speed", action="store_true", help="measure times only")
     parser.add_argument("--page-only", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--keep", type=Path, default=MEASURED, help="what was measured")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pairs-quality.md")
+    parser.add_argument("--out", type=Path, default=RESULTS / "pairs-quality.md")
     arguments = parser.parse_args()
     entries = read(arguments.keep)
     if not arguments.page_only and not arguments.speed:
@@ -340,7 +342,7 @@ def main() -> None:
         for time_taken in times():
             add(arguments.keep, time_taken)
             print(time_taken, flush=True)
-    arguments.out.write_text(page(read(arguments.keep), read(RECORDED)), "utf-8")
+    put(arguments.out, page(read(arguments.keep), read(RECORDED)))
     print(f"Written to {arguments.out}.")
 
 

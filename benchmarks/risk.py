@@ -1,6 +1,6 @@
-"""Speed of `shoal.risk` beside the seconds that the offices' reference tool took: docs/risk-speed.md leaves.
+"""Speed of `shoal.risk` beside the seconds that the offices' reference tool took: results/risk-speed.md leaves.
 
-python -m benchmarks.risk [--out docs/risk-speed.md]
+python -m benchmarks.risk [--out results/risk-speed.md]
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ import shoal
 from shoal.workers import machine_words
 from tools.offices import KEYS6, adult, generated
 from tools.public_data import data_folder
+from tools.results import RESULTS, put
 
-PAGE = Path(__file__).parents[1] / "docs" / "risk-speed.md"
+PAGE = RESULTS / "risk-speed.md"
 GENERATED_KEYS = tuple(f"k{place}" for place in range(1, 7))
 BEST_OF = 3
 
@@ -150,7 +151,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=PAGE)
     out = parser.parse_args().out
-    out.write_text(report(), "utf-8")
+    put(out, report())
     print(f"Written to {out}.")
 
 

@@ -2,8 +2,8 @@
 
     python -m benchmarks.studio
 
-writes docs/studio-speed.md. The table is chosen as a CSV file; the clock stops when its rows were painted. A setting is
-moved on the promise page; the clock runs until the answer is there, and until what it changed was painted, with the
+writes results/studio-speed.md. The table is chosen as a CSV file; the clock stops when its rows were painted. A setting
+is moved on the promise page; the clock runs until the answer is there, and until what it changed was painted, with the
 pause that the page waits for the next move. Meanwhile, and while a release is made, another client asks over and over
 whether the studio is alive. It needs Chromium and playwright, which `make test-system` installs.
 """
@@ -31,9 +31,10 @@ from shoal.io import write
 from shoal.journal import PLACE
 from shoal.survey import survey
 from shoal.workers import machine_words
+from tools.results import RESULTS, put
 from tools.served_studio import Studio, chromium, served
 
-PAGE = Path(__file__).parents[1] / "docs" / "studio-speed.md"
+PAGE = RESULTS / "studio-speed.md"
 ROWS = 200_000
 # what was asked for, at most, in seconds
 TABLE, PREVIEW, HEARTBEAT = 3.0, 0.15, 1.0
@@ -242,7 +243,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--out", type=Path, default=PAGE)
     arguments = parser.parse_args()
-    arguments.out.write_text(report(arguments.rows), "utf-8")
+    put(arguments.out, report(arguments.rows))
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ from shoal.noise import source
 from shoal.numbers import exact
 from shoal.query import protocols, rank
 from shoal.query.facts import QueryTable, RowOrder, prepare
-from shoal.query.price import effort
+from shoal.query.price import computing_cost
 from shoal.query.refinement import Factors, Prior, Refined, refine
 from shoal.query.refinement.refine import _keys
 from shoal.query.server.answers import Departure, Schedule, WorkQueue
@@ -49,9 +49,9 @@ from shoal.query.server.guard import RequestProblem
 from shoal.query.spec import Query, answer, parse
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
+from tools.results import RESULTS, between, put
 
 HERE = Path(__file__).parents[1]
-MARKS = {name: (f"<!-- {name}: begin -->", f"<!-- {name}: end -->") for name in ("attacks", "load")}
 LEVEL = 0.01
 PACE, ALLOWANCE, PATIENCE = 0.1, 4.0, 1e9
 EPSILON, LITTLE = "0.002", "0.001"
@@ -404,7 +404,7 @@ def timed(query: Query, table: QueryTable) -> float:
 
 def allowed(query: Query, rows: int) -> dict[bool, float]:
     """The seconds that a question is given, by whether effort bounds all work."""
-    return {True: effort(query, rows), False: usual_effort(query, rows)}
+    return {True: computing_cost(query, rows), False: usual_effort(query, rows)}
 
 
 def trial(attack: Attack, inside: bool, questions: int, even: bool = True) -> list[Asked]:
@@ -703,9 +703,7 @@ def mixed_load(minutes: float, realtime: bool = False, place: Path | None = None
 
 def write(page: Path, mark: str, section: str) -> None:
     """Replace what stands between the markers of a page."""
-    begin, end = MARKS[mark]
-    head, rest = page.read_text("utf-8").split(begin)
-    page.write_text(f"{head}{begin}\n\n{section}\n\n{end}{rest.split(end)[1]}", "utf-8")
+    put(page, between(page.read_text("utf-8"), mark, section))
 
 
 def main() -> None:
@@ -719,7 +717,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, metavar="MINUTES")
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("--folder", type=Path, metavar="DIR")
-    parser.add_argument("--out", type=Path, default=HERE / "docs" / "timing.md")
+    parser.add_argument("--out", type=Path, default=RESULTS / "timing.md")
     arguments = parser.parse_args()
     if arguments.load:
         section = mixed_load(arguments.load, arguments.realtime, arguments.folder)

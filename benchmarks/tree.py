@@ -1,6 +1,6 @@
-"""Quality and speed of tree-dp: real and made-up tables come in, docs/tree-quality.md leaves.
+"""Quality and speed of tree-dp: real and made-up tables come in, results/tree-quality.md leaves.
 
-python -m benchmarks.tree [--runs 50] [--processes 2] [--out docs/tree-quality.md]
+python -m benchmarks.tree [--runs 50] [--processes 2] [--out results/tree-quality.md]
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ import shoal
 from benchmarks.tree_shapes import SHAPES, made_up
 from shoal.mechanisms.tree import intervals, layout, mechanism, sample
 from tools.public_data import data_folder
+from tools.results import RESULTS, put
 
 DATA = data_folder()
 COLUMNS = {
@@ -321,6 +322,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("docs/tree-quality.md"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "tree-quality.md")
     arguments = parser.parse_args()
-    arguments.out.write_text(report(arguments.runs, arguments.processes), "utf-8")
+    put(arguments.out, report(arguments.runs, arguments.processes))

@@ -1,6 +1,6 @@
-"""How good the choices of `shoal tune` are, and how long they take: Census comes in, docs/tuning-quality.md leaves.
+"""How good the choices of `shoal tune` are, and how long they take: Census comes in, results/tuning-quality.md leaves.
 
-python -m benchmarks.tune [--many 100] [--out docs/tuning-quality.md]
+python -m benchmarks.tune [--many 100] [--out results/tuning-quality.md]
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from shoal.release.protection import prepare
 from shoal.tuning.grid import Row, Setting
 from shoal.workers import machine_words as machine
 from tools.public_data import data_folder
+from tools.results import RESULTS, put
 
 DATA = data_folder()
-PAGE = Path(__file__).parents[1] / "docs" / "tuning-quality.md"
+PAGE = RESULTS / "tuning-quality.md"
 COLUMNS = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
 METHODS = ("laplace", "mdav-dp", "ranking-dp", "optimal-dp", "idp-cbls", "insensitive-dp")
 PROCESSES = 2
@@ -161,7 +162,7 @@ def main() -> None:
     parser.add_argument("--many", type=int, default=100, help="seeds of the long runs")
     parser.add_argument("--out", type=Path, default=PAGE)
     arguments = parser.parse_args()
-    arguments.out.write_text(report(arguments.many), "utf-8")
+    put(arguments.out, report(arguments.many))
     print(f"Written to {arguments.out}.")
 
 

@@ -1,7 +1,7 @@
-"""Shoal beside what users would pick instead: tables come in, docs/utility.md leaves.
+"""Shoal beside what users would pick instead: tables come in, results/utility.md leaves.
 
 python -m benchmarks.utility [--first 40] [--seeds 10] [--dear 1] [--tables Census ...] [--methods tree-dp ...]
-                             [--page-only] [--keep benchmarks/utility_measured.jsonl] [--out docs/utility.md]
+                             [--page-only] [--keep results/utility_measured.jsonl] [--out results/utility.md]
 
 MST and AIM run in an environment of their own, made by `make .venv-dpmm/.done`. Every measured cell is kept in a
 file at once: run the command again to go on after an interruption. The file is part of the repository, so that
@@ -43,12 +43,13 @@ from benchmarks.utility_page import (
 from benchmarks.utility_scores import TREES
 from benchmarks.utility_tables import FRESH, TASKS, Numbers, Task
 from shoal.workers import machine_words
+from tools.results import RESULTS, put
 
 ROOT = Path(__file__).parents[1]
 # runs of MST and AIM, which take long: run 0 as an earlier version of the page had it, later ones measured again
-RECORDED = ROOT / "benchmarks" / "utility_recorded.jsonl"
+RECORDED = RESULTS / "utility_recorded.jsonl"
 # what the page is made of, besides
-MEASURED = ROOT / "benchmarks" / "utility_measured.jsonl"
+MEASURED = RESULTS / "utility_measured.jsonl"
 ALL = TASKS | FRESH
 EPSILONS = ("0.1", "1", "10")
 # an ε at which hardly any noise is left, for what the model itself loses
@@ -85,8 +86,8 @@ OTHERS = (
     ),
     (
         ("ranking-dp", "mdav-dp", "optimal-dp", "xm-6", "idp-cbls"),
-        "- **{names}** claim{s} [less](claims.md): differential privacy given the partition. Their ε is not the same "
-        "quantity; they stand here because their rows correspond to records.",
+        "- **{names}** claim{s} [less](../docs/claims.md): differential privacy given the partition. Their ε is not "
+        "the same quantity; they stand here because their rows correspond to records.",
     ),
 )
 
@@ -347,7 +348,7 @@ def main() -> None:
     )
     parser.add_argument("--page-only", action="store_true", help="measure nothing, write the page")
     parser.add_argument("--keep", type=Path, default=MEASURED, help="file of measured cells")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "utility.md")
+    parser.add_argument("--out", type=Path, default=RESULTS / "utility.md")
     arguments = parser.parse_args()
     chosen = [contestant for contestant in CONTESTANTS if contestant.name in arguments.methods]
     if not arguments.page_only:
@@ -369,7 +370,7 @@ def main() -> None:
     cells = list((read_cells(RECORDED) | read_cells(arguments.keep)).values())
     measured = {cell.table for cell in cells}
     tasks = [make() for name, make in ALL.items() if name in TASKS or name in measured]
-    arguments.out.write_text(page(cells, tasks, arguments.seeds, arguments.first), "utf-8")
+    put(arguments.out, page(cells, tasks, arguments.seeds, arguments.first))
     print(f"Written to {arguments.out}.")
 
 

@@ -98,7 +98,7 @@ class Preset:
             data = with_name_as_label(data)
             aligned = None if aligned is None else with_name_as_label(aligned)
         stated = release.statement
-        return Made(data, aligned, stated.model, stated.neighbours or "", seconds)
+        return Made(data, aligned, stated.model, stated.adjacency.words if stated.adjacency else "", seconds)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""A custodian's walk through Adult: the table comes in, docs/walkthrough-adult.md leaves.
+"""A custodian's walk through Adult: the table comes in, results/walkthrough-adult.md leaves.
 
-python -m benchmarks.walkthrough_adult [--runs 2] [--out docs/walkthrough-adult.md]
+python -m benchmarks.walkthrough_adult [--runs 2] [--out results/walkthrough-adult.md]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from shoal import Schema
 from shoal.io import read
 from shoal.partition.groups import column_codes, count_groups, distinct_values, row_groups
 from tools.public_data import data_folder
+from tools.results import RESULTS, put
 
 DATA = data_folder()
 QUASI = ("age", "sex", "race", "marital_status", "native_country")
@@ -237,8 +238,9 @@ def report(runs: int) -> str:
         "",
         "`shoal schema adult.csv` drafts a schema; `examples/adult.toml` is one that was filled in. The roles are what "
         "matters here: five quasi-identifiers, one confidential column. Domains are needed for the methods with an ε "
-        "only; taxonomies (see [Taxonomies](taxonomies.md)) let *Cambodia* and *Laos* be closer than *Cambodia* and "
-        "*Peru*. Some countries are missing; `--missing category` makes that one more value instead of dropping rows.",
+        "only; taxonomies (see [Taxonomies](../docs/taxonomies.md)) let *Cambodia* and *Laos* be closer than "
+        "*Cambodia* and *Peru*. Some countries are missing; `--missing category` makes that one more value instead of "
+        "dropping rows.",
         "",
         "## 3. Try k = 5, 10, 25",
         "",
@@ -284,7 +286,7 @@ def report(runs: int) -> str:
         "against somebody who knows more than the five columns. If every row must be somebody's (for follow-up by the "
         "custodian, or for users who need real incomes), `k-anonymity` with k = 10 or more and l = 2 is the "
         "choice, and the "
-        "statement says for whom it holds. [The k-anonymity family](k-anonymity.md) has the other options: "
+        "statement says for whom it holds. [The k-anonymity family](../docs/k-anonymity.md) has the other options: "
         "swapping keeps "
         "every column exact, t-closeness bounds what a group says about income.",
         "",
@@ -295,9 +297,9 @@ def report(runs: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=Path("docs/walkthrough-adult.md"))
+    parser.add_argument("--out", type=Path, default=RESULTS / "walkthrough-adult.md")
     arguments = parser.parse_args()
-    arguments.out.write_text(report(arguments.runs), "utf-8")
+    put(arguments.out, report(arguments.runs))
 
 
 if __name__ == "__main__":

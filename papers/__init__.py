@@ -17,6 +17,7 @@ from papers.study import Claim, Erratum, Figure, Number, Section, Series, Study,
 from shoal.errors import Extra, OptionError, OutputError, closest, needs_extra
 from shoal.workers import available_cores, machine_words
 from tools.public_data import data_folder
+from tools.results import RESULTS, write_summaries
 
 # every module has `study(desk) -> Study`; they load scipy, numba and scikit-learn, hence on demand
 PAPERS: Mapping[str, str] = {
@@ -97,6 +98,8 @@ def _one(name: str, folder: Path, desk: Desk) -> Reproduced:
     )
     page.write(folder, page.files(name, study, head))
     page.write(folder, {"index.md": overview.page(folder, list(PAPERS))})
+    if folder.resolve() == RESULTS / "reproduction":
+        write_summaries()
     keep.unlink(missing_ok=True)
     return Reproduced(name, study, folder / f"{name}.md")
 

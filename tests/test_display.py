@@ -134,7 +134,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "evaluation": lambda: shoal.evaluate(marked(), release()),
     "attack": lambda: shoal.attack(marked().select(["income", "rent"]), release().data, seed=1),
     "risk": lambda: shoal.risk(marked(), ["town", "rent"], household="who", sensitive=["income"]),
-    "check": lambda: shoal.check(marked(), ["town"], confidential=["income"]),
+    "check": lambda: shoal.check(marked(), ["town"], sensitive=["income"]),
     "tuning": lambda: shoal.tune(marked(), **TUNING, methods=["ranking-dp"], fast=True),
     "private tuning": lambda: shoal.tune(marked(), **TUNING, link=False, private="1"),
     "audit": lambda: audit(columns=["income"], **AUDITED),
@@ -264,11 +264,11 @@ def test_every_public_type_has_a_repr_of_its_own() -> None:
 
 def test_a_release_says_what_is_promised_and_its_shape() -> None:
     text = repr(made("laplace"))
-    assert "Differential privacy of the original records, with ε = 1 per row" in text
+    assert "Differential privacy of the original records with ε = 1 per row" in text
     assert "Verdict: publish with these limits." in text
     assert f"{N} rows, 2 columns (income, rent)" in text
     seeded = repr(made("seeded"))
-    assert "Verdict: do not publish. A seed was given" in seeded
+    assert "Verdict: do not publish. A seed was set" in seeded
     assert f"{N} rows" not in seeded
     assert "<td>" not in made("seeded")._repr_html_()
 
@@ -292,7 +292,7 @@ def test_what_is_measured_says_that_it_is_internal() -> None:
         "partition": r"<Partition: internal, .*",
     }.items():
         assert re.fullmatch(words, repr(made(name))), repr(made(name))
-    assert "was drawn from 2 settings" in repr(made("private tuning"))
+    assert "was selected from 2 settings" in repr(made("private tuning"))
 
 
 @pytest.mark.parametrize("library", [pa.table, pd.DataFrame, pl.DataFrame])

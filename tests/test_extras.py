@@ -109,7 +109,7 @@ def test_reports_of_the_core_lack_nothing(done: tuple[Path, list[Done]]) -> None
         page = (folder / name).read_text()
         assert "<svg" in page
         assert "singling out" in page
-        for complaint in ("Nothing was measured", "Attacks were not run", "the extra"):
+        for complaint in ("No measures were computed", "Attacks were not run", "the extra"):
             assert complaint not in page
     assert (folder / "csv" / "report.html").stat().st_size > 1000
 
@@ -122,7 +122,7 @@ def test_a_missing_extra_is_one_line_and_status_2(place: int, done: tuple[Path, 
     result = results[len(CORE_COMMANDS) + place]
     assert result.status == 2
     # the same table was measured before, which is said first
-    lines = [line for line in result.err.splitlines() if "the journal of use knows" not in line]
+    lines = [line for line in result.err.splitlines() if "the journal of use has a table" not in line]
     assert len(lines) == 1
     assert f"the extra '{extra}': " in lines[0]
     assert lines[0].endswith(f"{install_words(extra)}.")

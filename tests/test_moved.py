@@ -15,6 +15,8 @@ from shoal._moved import GONE, MOVED, RENAMED
 # what docs/reference.md documented under a path that has moved
 NAMES = (
     "shoal.columns.bands.breaks_of",
+    "shoal.columns.circumstances.Declared",
+    "shoal.columns.circumstances.Recorded",
     "shoal.columns.lattice.Lattice",
     "shoal.evaluation.attacks.risk.Risk",
     "shoal.evaluation.disclosure.diversity.Diversity",

@@ -1,9 +1,9 @@
-"""The rooms of the house and one call of `shoal protect` through them: the package comes in, a page leaves.
+"""The packages of Shoal, the cost of a change, and one traced call of `shoal protect`: writes results/architecture.md.
 
-python -m tools.architecture [--out docs/architecture.md]
+python -m tools.architecture [--out results/architecture.md]
 
-The walk is what really ran: every function of Shoal that the call entered is noted, and a call from a room to one that
-comes before it in the order of the layers (pyproject.toml, which `make lint` holds the imports to) would be a back-hop.
+The walk is what really ran: every function of Shoal that the call entered is noted, and a call from a package to one
+above it in the order of the layers (pyproject.toml, which `make lint` holds the imports to) would lead back.
 """
 
 from __future__ import annotations
@@ -24,23 +24,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from tools.results import RESULTS
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "shoal"
 _HEAD = """\
-# Architecture
+# Architecture in figures
 
-One direction: a table comes in at one end, and what may be published leaves at the other. A room knows the rooms before
-it and none after it; `make lint` fails on an import against the order, inside a function too, and on a circle. This
-page is written by `python -m tools.architecture`.
-
-## The way of the data
-
-    read  ->  describe  ->  partition  ->  calibrate  ->  mask, rebuild  ->  release  ->  evaluate, report
-    io        columns       partition      mechanisms     mechanisms         release      evaluation, report
-                                           privacy        noise
-
-    beside it:   privacy (what is claimed), ledger (what was spent), tuning and auditing (what to take, does it hold)
-    on top:      cli, query (server and client), studio (the window)
+Written by `python -m tools.architecture`. The architecture itself is described in [one page](../docs/architecture.md).
 
 """
 
@@ -51,7 +42,7 @@ class Walk:
 
     Attributes:
         modules: the functions first entered of each module, in the order of the modules.
-        hops: calls from one room to another, with how often each was made.
+        hops: calls from one package to another, with how often each was made.
     """
 
     modules: dict[str, list[str]] = field(default_factory=dict)
@@ -72,18 +63,18 @@ class Walk:
         while caller is not None and not caller.f_globals.get("__name__", "").startswith("shoal."):
             caller = caller.f_back
         if caller is not None:
-            pair = room(caller.f_globals["__name__"]), room(module)
-            # what a room was handed, a value or a function such as that of a progress bar, it may ask
+            pair = package_of(caller.f_globals["__name__"]), package_of(module)
+            # a package may call what it was handed, such as the function of a progress bar
             if pair[0] != pair[1] and "." not in name:
                 self.hops[pair] = self.hops.get(pair, 0) + 1
 
 
-def room(module: str) -> str:
+def package_of(module: str) -> str:
     return module.split(".")[1]
 
 
 def layers() -> list[str]:
-    """The rooms from the top of the house to its ground."""
+    """The packages from the top layer to the bottom."""
     text = (ROOT / "pyproject.toml").read_text("utf-8")
     contracts = tomllib.loads(text)["tool"]["importlinter"]["contracts"]
     ordered = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
@@ -163,7 +154,7 @@ def costs() -> tuple[Cost, ...]:
     return (
         Cost(
             "a method",
-            "a class in a room of `mechanisms`, with its `Claim`, and its place in `mechanisms/registry.py`",
+            "a class in `mechanisms`, with its `Claim`, and its place in `mechanisms/registry.py`",
             names(),
             "mechanisms/registry.py",
             ("name",),
@@ -218,7 +209,7 @@ def costs() -> tuple[Cost, ...]:
             "an engine",
             "`release/publication.py` chooses it; what it does is a runner like `engines/local.py`",
         ),
-        Cost("a window on top", "a call of `shoal.publish`"),
+        Cost("an interface on top", "a call of `shoal.publish`"),
     )
 
 
@@ -255,10 +246,10 @@ def cost_lines() -> list[str]:
     lines = [
         "## What a change costs",
         "",
-        "What one more of each takes, and how often code still asks for one by its name instead of asking its record, "
-        "counted in the package: comparisons with a name that the table has.",
+        "What it takes to add one, and how often code still compares with a name instead of asking the record of that "
+        "name.",
         "",
-        "| one more | what it takes | asked for by name |",
+        "| one more | what it takes | compared by name |",
         "| --- | --- | --- |",
     ]
     for cost in costs():
@@ -276,7 +267,7 @@ def cost_lines() -> list[str]:
 
 
 def back_hops(walk: Walk) -> list[tuple[str, str]]:
-    """Calls from a room to one above it."""
+    """Calls from a package to one above it."""
     order = {name: place for place, name in enumerate(layers())}
     return [
         (caller, called)
@@ -288,12 +279,12 @@ def back_hops(walk: Walk) -> list[tuple[str, str]]:
 def page() -> str:
     walk = protect_once()
     text = [
-        _HEAD + "## The rooms",
+        _HEAD + "## Packages",
         "",
-        "From the ground up; a room may use those above it in this table.",
+        "From the bottom layer up: a package may import those above it in this table.",
         "",
     ]
-    text += ["| room | what it is for | lines |", "| --- | --- | --- |"]
+    text += ["| package | what it is for | lines |", "| --- | --- | --- |"]
     for name in reversed(layers()):
         text.append(f"| `{name}` | {about(f'shoal.{name}')} | {lines_of(name)} |")
     text += ["", *cost_lines()]
@@ -310,18 +301,18 @@ def page() -> str:
     calls = sum(walk.hops.values())
     text += [
         "",
-        f"Of {len(walk.hops)} pairs of rooms whose functions called each other, {calls} times in all, ",
+        f"Of {len(walk.hops)} pairs of packages whose functions called each other, {calls} times in all, ",
     ]
     if hops:
         text[-1] += "these lead back: " + ", ".join(f"{caller} to {called}" for caller, called in hops) + "."
     else:
-        text[-1] += "none leads back: every call goes from a room to one below it."
+        text[-1] += "none leads back: every call goes from a package to one of a lower layer."
     return "\n".join(text) + "\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "architecture.md")
+    parser.add_argument("--out", type=Path, default=RESULTS / "architecture.md")
     out = parser.parse_args().out
     out.write_text(page(), "utf-8")
     print(f"Written to {out}.")

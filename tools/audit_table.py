@@ -1,7 +1,7 @@
 """The table of audits: one row says which method, on which data, in which view, and what is expected to come out.
 
 A new preset is audited by adding a row; every row is a slow test, with all its runs in `make test-thorough`, and a line
-of docs/promise.md.
+of docs/guarantee.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What mkdocs asks while it builds the pages: their HTML comes in, with tables that scroll; an index of words leaves.
+"""Hooks of mkdocs: make wide tables scroll and build the search index.
 
 The theme is our own (`theme/`), on the tokens of reports and pages. The index is a script, not a file to be fetched, so
 that search works where `site/` is opened from a disk.

@@ -1,12 +1,16 @@
 """Does a change of structure change what Shoal does? The same calls in two checkouts, every byte compared.
 
-    make golden [BASE=HEAD]
-    python -m tools.golden BEFORE AFTER [--only WORD ...] [--keep FOLDER]
+    make golden [BASE=HEAD] [WORDS=1]
+    python -m tools.golden BEFORE AFTER [--only WORD ...] [--keep FOLDER] [--words]
 
 BEFORE and AFTER are checkouts or commits of this repository. Every preset and its variants release tables with whole
 numbers, decimals, dates, ordinal and nominal columns, gaps, weights, several rows for a person and strata, in memory
 and in parts. Compared are the files of every bundle, what the terminal shows, exit statuses, JSON, the help of every
 command, and errors with their codes and facts. Each call begins with an empty journal. Durations are left out.
+
+With `--words`, other words alone are no difference: every sentence of the catalogue is recorded as its code and facts.
+Compared are then data, statements, recipes, logs, errors, JSON and exit statuses; of what terminal and reports show,
+what is said by codes and the numbers in tables; of help, the options.
 """
 
 from __future__ import annotations
@@ -14,6 +18,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import difflib
+import html
 import io
 import json
 import os
@@ -23,6 +28,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -384,19 +390,142 @@ def library_errors(folder: Path) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
+# sentences as codes and facts
+
+# around what is said by a code: no sentence and no table has them
+_OPENS, _CLOSES = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}", "\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
+# facts that differ from run to run
+_TIMED = re.compile("(seconds|duration|elapsed|took|rate)$")
+_DURATIONS = ("time-second", "time-seconds", "time-minutes", "time-hours")
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+
+
+@contextlib.contextmanager
+def as_codes() -> Iterator[None]:
+    """Every sentence is its code and facts while this lasts; it is worded all the same, which has to be possible."""
+    from shoal import errors
+    from shoal.text import sentences
+
+    worded = sentences.render
+
+    def render(code: str, facts: Mapping[str, Any], flag: Any = None) -> str:
+        sentence = worded(code, facts, flag)
+        return _coded(code, facts) if code in sentences.catalogue() else sentence
+
+    def way_out(code: str, facts: Mapping[str, Any]) -> str:
+        return _coded(f"way out of {code}", facts)
+
+    with contextlib.ExitStack() as patched:
+        for room in (sentences, errors):
+            patched.enter_context(mock.patch.object(room, "render", render))
+            patched.enter_context(mock.patch.object(room, "way_out", way_out))
+        yield
+
+
+def _coded(code: str, facts: Mapping[str, Any]) -> str:
+    if code in _DURATIONS:
+        return "<duration>"
+    said = "".join(f" {name}={_fact(name, value)}" for name, value in sorted(facts.items()))
+    return f"{_OPENS}{code}{said}{_CLOSES}"
+
+
+def _fact(name: str, value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_fact(name, one) for one in value)}]"
+    if isinstance(value, (set, frozenset)):
+        return _fact(name, sorted(value, key=str))
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key}: {_fact(str(key), one)}' for key, one in value.items())}}}"
+    if isinstance(value, (int, float)) and _TIMED.match(name):
+        return "<duration>"
+    return _ADDRESS.sub("", str(value))
+
+
+def said_by_codes(text: str) -> list[str]:
+    """What is said by codes in a text, in order; one that was cut off reaches to the end of its line.
+
+    >>> said_by_codes(f"Done: {_OPENS}a of={_OPENS}b{_CLOSES}{_CLOSES}. {_OPENS}c")
+    ['a of=⟦b⟧', 'c']
+    """
+    found = []
+    for line in text.splitlines():
+        depth = start = 0
+        for place, sign in enumerate(line):
+            if sign == _OPENS:
+                start = start if depth else place + 1
+                depth += 1
+            elif sign == _CLOSES and depth:
+                depth -= 1
+                if not depth:
+                    found.append(line[start:place])
+        if depth:
+            found.append(line[start:])
+    return found
+
+
+def without_words(name: str, data: bytes) -> bytes:
+    """What is compared of a recorded file when words do not count.
+
+    Args:
+        name: path of the file in the recording.
+    """
+    path = Path(name)
+    if path.name == "terminal.txt":
+        return _of_terminal(data.decode("utf-8"), help=path.parent.name.startswith("help")).encode()
+    if path.suffix == ".html":
+        return "\n".join(_of_page(data.decode("utf-8"))).encode()
+    if path.suffix == ".toml":
+        return "\n".join(_without_comments(data.decode("utf-8"))).encode()
+    if path.name == "statement.json":
+        statement = json.loads(data)
+        # which edition of the sentences it was
+        statement["versions"].pop("words", None)
+        return json.dumps(statement, indent=1, ensure_ascii=False).encode()
+    return data
+
+
+def _of_terminal(text: str, *, help: bool) -> str:
+    out, _, errors = text.partition("\n-- errors --\n")
+    status, _, out = out.partition("\n\n")
+    if help:
+        options = sorted(set(re.findall(r"^[^\w-]*(--?[a-z][a-z-]*)", out, re.MULTILINE)))
+        return "\n".join([status, *options])
+    said = sorted(said_by_codes(errors))
+    for read, kept in ((json.loads, str.splitlines), (tomllib.loads, _without_comments)):
+        with contextlib.suppress(ValueError):
+            read(out)
+            return "\n".join([status, *kept(out), *said])
+    return "\n".join([status, *sorted(said_by_codes(out)), *said])
+
+
+def _of_page(page: str) -> list[str]:
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", page, re.DOTALL)
+    numbers = [number for cell in cells for number in re.findall(r"\d[\d.,]*", re.sub("<[^>]*>", "", cell))]
+    return [*numbers, *sorted(said_by_codes(html.unescape(page)))]
+
+
+def _without_comments(document: str) -> list[str]:
+    return [line.partition("  #")[0] for line in document.splitlines() if not line.lstrip().startswith("#")]
+
+
 # one checkout
 
 
-def record(out: Path, only: Sequence[str]) -> None:
-    """Run every case with the package that this interpreter finds; each gets a folder with all that came of it."""
+def record(out: Path, only: Sequence[str], *, words: bool = False) -> None:
+    """Run every case with the package that this interpreter finds; each gets a folder with all that came of it.
+
+    Args:
+        words: only these may differ, so sentences are recorded as codes and facts.
+    """
     with tempfile.TemporaryDirectory(prefix="golden-") as noted:
         plain = {
-            "COLUMNS": "100",
+            # what is said by codes is not broken into lines
+            "COLUMNS": "100000" if words else "100",
             "NO_COLOR": "1",
             "TERM": "dumb",
             "SHOAL_JOURNAL": str(Path(noted) / "journal"),
         }
-        with mock.patch.dict(os.environ, plain):
+        with mock.patch.dict(os.environ, plain), as_codes() if words else contextlib.nullcontext():
             _record(out, only)
 
 
@@ -429,6 +558,7 @@ def _record(out: Path, only: Sequence[str]) -> None:
             (folder / file).unlink()
         _keep_journal(journal, folder)
         text = f"exit {status}\n\n{said.getvalue()}\n-- errors --\n{complained.getvalue()}"
+        text = text.replace(str(folder.resolve()), "")
         (folder / "terminal.txt").write_text(_DURATION.sub("<duration>", text), "utf-8")
     shutil.rmtree(tables)
     if not only or any(word in "library errors" for word in only):
@@ -469,7 +599,7 @@ def checkout(given: str) -> Iterator[Path]:
         yield Path(made)
 
 
-def started(code: Path, out: Path, only: Sequence[str]) -> subprocess.Popen[bytes]:
+def started(code: Path, out: Path, only: Sequence[str], *, words: bool = False) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(code / "src"), str(ROOT)]),
@@ -478,6 +608,7 @@ def started(code: Path, out: Path, only: Sequence[str]) -> subprocess.Popen[byte
         "NUMBA_NUM_THREADS": "1",
     }
     command = [sys.executable, "-m", "tools.golden", "--record", str(out), "--only", *only]
+    command += ["--words"] if words else []
     # the calls of this checkout, with the package of the other
     return subprocess.Popen(command, env=environment, cwd=ROOT)
 
@@ -493,11 +624,14 @@ class Difference:
     lines: tuple[str, ...]
 
 
-def differences(before: Path, after: Path, gained: Sequence[str] = ()) -> list[Difference]:
+def differences(
+    before: Path, after: Path, gained: Sequence[str] = (), *, words: bool = False
+) -> list[Difference]:
     """Every file of one side beside that of the other.
 
     Args:
         gained: keys that a statement may have afterwards and did not have before.
+        words: these may differ; both sides were recorded so.
     """
     sides = [
         {str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()}
@@ -509,6 +643,8 @@ def differences(before: Path, after: Path, gained: Sequence[str] = ()) -> list[D
         one, other = (root.joinpath(name).read_bytes() for root in (before, after))
         if gained and Path(name).name == "statement.json":
             one, other = (_without(data, gained) for data in (one, other))
+        if words:
+            one, other = (without_words(name, data) for data in (one, other))
         if one == other or Path(name).suffix in _RANDOM:
             continue
         try:
@@ -542,11 +678,14 @@ def main() -> None:
     parser.add_argument(
         "--gained", nargs="*", default=[], metavar="KEY", help="keys that a statement.json may gain"
     )
+    parser.add_argument(
+        "--words", action="store_true", help="words may differ: compare codes, facts and data"
+    )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep what was recorded in a new folder")
     parser.add_argument("--record", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.record:
-        record(arguments.record, arguments.only)
+        record(arguments.record, arguments.only, words=arguments.words)
         return
     if len(arguments.checkouts) != 2:
         parser.error("name two checkouts or commits, BEFORE and AFTER.")
@@ -555,13 +694,14 @@ def main() -> None:
         before, after = (Path(keep).resolve() / side for side in ("before", "after"))
         codes = [stack.enter_context(checkout(given)) for given in arguments.checkouts]
         running = [
-            started(code, side, arguments.only) for code, side in zip(codes, (before, after), strict=True)
+            started(code, side, arguments.only, words=arguments.words)
+            for code, side in zip(codes, (before, after), strict=True)
         ]
         if any([one.wait() for one in running]):
             raise SystemExit("a recording failed: see above.")
         import shoal
 
-        found = differences(before, after, arguments.gained)
+        found = differences(before, after, arguments.gained, words=arguments.words)
         for one in found:
             print(f"\n{one.name}")
             print("\n".join(f"  {line}" for line in one.lines[:_SHOWN_LINES]))

@@ -1,4 +1,4 @@
-"""Write docs/messages.md: every message of the catalogue, rendered with sample facts.
+"""Write results/messages.md: every message of the catalogue, rendered with sample facts.
 
     python -m tools.messages
 
@@ -13,10 +13,11 @@ import string
 from pathlib import Path
 from typing import Any
 
+import shoal.cli.program  # noqa: F401  (its commands bring the flags)
 from shoal.cli.command import flag
 from shoal.text import catalogue, render
 
-PAGE = Path(__file__).parents[1] / "docs" / "messages.md"
+PAGE = Path(__file__).parents[1] / "results" / "messages.md"
 ROOMS = Path(__file__).parents[1] / "src" / "shoal" / "text" / "en"
 _HEAD = """\
 # Messages

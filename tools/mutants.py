@@ -38,7 +38,7 @@ LIST = ROOT / "tools" / "mutants.json"
 SEED, NUMBER = 17, 60
 PACKAGE = "src/shoal"
 # what the tests may need of a checkout
-_COPIED = ("src", "tests", "benchmarks", "papers", "tools", "docs", "examples")
+_COPIED = ("src", "tests", "benchmarks", "papers", "tools", "docs", "results", "examples")
 Outcome = Literal["killed", "survived", "timeout", "lost"]
 
 

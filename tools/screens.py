@@ -1,6 +1,6 @@
-"""Pictures of every kind of page: releases and the documentation come in, docs/screens/ leaves.
+"""Pictures of every kind of page: releases and the documentation come in, results/screens/ leaves.
 
-    python -m tools.screens [--out docs/screens] [--only NAME ...]
+    python -m tools.screens [--out results/screens] [--only NAME ...]
 
 It needs Chromium and playwright, which `make test-system` installs, and `site/`, which `make docs` builds. Pages are
 shown at the widths of a desk and of a phone, light and dark.
@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 Theme = Literal["light", "dark"]
 ROOT = Path(__file__).parents[1]
-SCREENS = ROOT / "docs" / "screens"
+SCREENS = ROOT / "results" / "screens"
 DESK, PHONE = 1400, 390
 # a picture is for looking at the page, not for reading all of it
 _TALLEST = {DESK: 1500, PHONE: 2400}
@@ -55,7 +55,7 @@ PAGES = {
     "server": "The page of the query server",
     "docs-index": "The first page of the documentation",
     "docs-tutorial": "A tutorial",
-    "docs-promise": "The promise",
+    "docs-guarantee": "The guarantee",
     "docs-director": "What may be said in public",
 }
 _LOOKS: tuple[tuple[int, Theme], ...] = ((DESK, "light"), (DESK, "dark"), (PHONE, "light"), (PHONE, "dark"))
@@ -95,7 +95,7 @@ def pages_in(folder: Path) -> dict[str, Path]:
         "server": folder / "server.html",
         "docs-index": site / "index.html",
         "docs-tutorial": site / "tutorials" / "command-line.html",
-        "docs-promise": site / "promise.html",
+        "docs-guarantee": site / "guarantee.html",
         "docs-director": site / "director.html",
     }
 

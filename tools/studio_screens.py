@@ -1,4 +1,4 @@
-"""The screens of the studio, for README and tutorial: every step, on a desk and on a phone, light and dark.
+"""Screens of Shoal Studio: every step, at the width of a desk and of a phone, light and dark.
 
 python -m tools.studio_screens
 """
@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from shoal.journal import PLACE
+from tools.results import DOCS, RESULTS
 from tools.served_studio import Studio, chromium, served
 
-HERE = Path(__file__).parents[1] / "docs" / "studio"
+SCREENS, SHOWN = RESULTS / "studio", DOCS / "figures" / "studio"
+# what the tutorial shows: large, light
+_TUTORIAL = "desk-light-"
+_IN_TUTORIAL = ("1-start", "2-columns", "3-promise", "4-judge", "4-person", "5-publish")
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
 LOOKS = ("light", "dark")
 _PATIENCE = 180_000
@@ -108,12 +112,15 @@ def main() -> None:
                     os.environ[PLACE] = str(Path(aside) / size / look / "journal.jsonl")
                     with served() as studio:
                         shots(studio, browser, Path(aside), size, look)
-        HERE.mkdir(parents=True, exist_ok=True)
-        for old in HERE.glob("*.png"):
-            old.unlink()
+        for folder in (SCREENS, SHOWN):
+            folder.mkdir(parents=True, exist_ok=True)
+            for old in folder.glob("*.png"):
+                old.unlink()
         for made in sorted(Path(aside).glob("*.png")):
-            shutil.copy(made, HERE / made.name)
-    print(f"{sum(file.stat().st_size for file in HERE.glob('*.png')) / 1e6:.1f} MB in {HERE}")
+            step = made.stem.removeprefix(_TUTORIAL)
+            shutil.copy(made, SHOWN / f"{step}.png" if step in _IN_TUTORIAL else SCREENS / made.name)
+    total = sum(file.stat().st_size for folder in (SCREENS, SHOWN) for file in folder.glob("*.png"))
+    print(f"{total / 1e6:.1f} MB in {SCREENS} and {SHOWN}")
 
 
 if __name__ == "__main__":

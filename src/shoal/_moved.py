@@ -13,6 +13,7 @@ from typing import Any
 
 # old module: the room that exports what it documented
 MOVED = {
+    "shoal.columns.circumstances": "shoal.columns",
     "shoal.columns.bands": "shoal.columns",
     "shoal.columns.lattice": "shoal.columns",
     "shoal.evaluation.attacks.risk": "shoal.evaluation",
@@ -47,6 +48,7 @@ GONE = {"shoal.method"}
 # documented names that are others now
 RENAMED = {
     ("shoal.evaluation.attacks.risk", "Risk"): "AttackRisk",
+    ("shoal.method.claims", "Promise"): "AppliedClaim",
 }
 
 

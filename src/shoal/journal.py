@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from shoal.arguments import as_names
 from shoal.columns import Recorded
 from shoal.display import internal
 from shoal.errors import OptionError
@@ -172,7 +173,7 @@ class Journal:
         *,
         dataset: str | None = None,
         table: str = "",
-        columns: Iterable[str] = (),
+        columns: str | Iterable[str] = (),
         **facts: Any,
     ) -> str:
         """Append one line.
@@ -195,7 +196,7 @@ class Journal:
             "at": at,
             "kind": kind,
             "dataset": dataset,
-            "columns": list(columns),
+            "columns": list(as_names(columns)),
             "facts": facts,
         }
         for place in self.places:
@@ -228,10 +229,10 @@ class Journal:
         self,
         dataset: str | None,
         *,
-        columns: Iterable[str] = (),
+        columns: str | Iterable[str] = (),
         settings: Mapping[str, Any] | None = None,
         domains: Mapping[str, Any] | None = None,
-        same_records: Sequence[str] = (),
+        same_records: str | Sequence[str] = (),
         charges: Mapping[str, bool] | None = None,
     ) -> tuple[Recorded, ...]:
         """The public facts about the uses of a data set: nothing about the content of a table takes part.
@@ -247,13 +248,13 @@ class Journal:
         if not dataset:
             return ()
         entries = self.entries()
-        known = _known_as(entries, dataset, same_records)
+        known = _known_as(entries, dataset, as_names(same_records))
         uses = [entry for entry in entries if known.holds(entry)]
         found = [
             _earlier_releases(uses, charges or {}),
             _records_measured(uses),
             None if settings is None else _settings_changed(uses, settings, domains or {}),
-            *(_column_viewed(uses, column, (domains or {}).get(column)) for column in columns),
+            *(_column_viewed(uses, column, (domains or {}).get(column)) for column in as_names(columns)),
         ]
         if rehearsed := sum(entry.kind == "rehearsed" for entry in uses):
             found.append(Recorded("rehearsed-on-records", {"count": rehearsed}))
@@ -262,7 +263,11 @@ class Journal:
         return tuple(fact for fact in found if fact is not None)
 
     def matches(
-        self, table: str, dataset: str | None, same_records: Sequence[str] = (), not_same: Sequence[str] = ()
+        self,
+        table: str,
+        dataset: str | None,
+        same_records: str | Sequence[str] = (),
+        not_same: str | Sequence[str] = (),
     ) -> tuple[Match, ...]:
         """Uses of the same content under other names, or without one: for the custodian, never for a statement.
 
@@ -274,8 +279,8 @@ class Journal:
             if table
             else set()
         )
-        known = _known_as(entries, dataset, same_records)
-        refused = _known_as(entries, dataset, not_same, same=False)
+        known = _known_as(entries, dataset, as_names(same_records))
+        refused = _known_as(entries, dataset, as_names(not_same), same=False)
         groups: dict[str | None, list[JournalEntry]] = {}
         for entry in entries:
             asked = entry.kind in USES and not own.isdisjoint(entry.marks)
@@ -286,12 +291,12 @@ class Journal:
             for name, uses in groups.items()
         )
 
-    def declare_same(self, dataset: str | None, names: Sequence[str], *, same: bool = True) -> None:
+    def declare_same(self, dataset: str | None, names: str | Sequence[str], *, same: bool = True) -> None:
         """Keep the custodian's answer about names, or ids of uses without one."""
         if names:
-            self.note("same-records", dataset=dataset, same=same, datasets=sorted(names))
+            self.note("same-records", dataset=dataset, same=same, datasets=sorted(as_names(names)))
 
-    def check_answers(self, dataset: str | None, names: Sequence[str]) -> None:
+    def check_answers(self, dataset: str | None, names: str | Sequence[str]) -> None:
         """Refuse answers that cannot be kept.
 
         Raises:
@@ -299,7 +304,7 @@ class Journal:
         """
         if names and not dataset:
             raise OptionError("same-records-about-named-data-set", option="dataset")
-        for name in names:
+        for name in as_names(names):
             if _USE.fullmatch(name) and all(entry.id != name for entry in self.entries()):
                 raise OptionError("journal-no-use", option="same_records", name=name)
 

@@ -293,14 +293,14 @@ AUDIT = Audit(
 
 
 def test_the_words() -> None:
-    assert AUDIT.verdict == "refuted: at least 3.14 with 99% confidence where 1 is claimed"
+    assert AUDIT.verdict == "refuted: ε is at least 3.14 with 99% confidence, but ε = 1 is claimed"
     assert AUDIT.alarm
     unclaimed = replace(AUDIT, view="original", claimed=False)
     assert not unclaimed.alarm
     assert "not claimed" in unclaimed.verdict
     assert "agree" in unclaimed.sentence
     passed = replace(AUDIT, bound=0.709)
-    assert passed.verdict == "not refuted with 20000 runs: at least 0.70"
+    assert passed.verdict == "not refuted with 20000 runs: ε is at least 0.70"
     for audit in (AUDIT, unclaimed, passed):
         assert CAVEAT in audit.sentence
         assert "verified" not in (audit.sentence + str(audit.to_dict())).lower()
@@ -336,7 +336,7 @@ def test_a_tainted_release_claims_nothing() -> None:
         ({"view": "orginal"}, "Did you mean 'original'"),
         ({"runs": 5}, "runs must be at least 100"),
         ({"confidence": 1.0}, "confidence must be"),
-        ({"method": "mdav-dp", "partition": "given"}, "makes its own clusters"),
+        ({"method": "mdav-dp", "partition": "given"}, "computes its own clusters"),
     ],
 )
 def test_bad_options_are_refused(arguments: dict[str, object], says: str) -> None:

@@ -34,7 +34,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_not_refuted(table: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["audit", table, "--method", "ranking-dp", "--k", "5", *DOMAINS]) == 0
     printed = capsys.readouterr().out
-    assert "original view: not refuted with 400 runs: at least 0." in printed
+    assert "original view: not refuted with 400 runs: ε is at least 0." in printed
     assert CAVEAT in printed
     assert "verified" not in printed
 
@@ -60,7 +60,7 @@ def test_a_refuted_claim_ends_with_1(
 
     monkeypatch.setattr(shoal.auditing, "audit", pretend)
     assert run(["audit", table, "--method", "mdav-dp", "--k", "5", *DOMAINS]) == 1
-    assert "with 99% confidence where 1 is claimed" in capsys.readouterr().out
+    assert "with 99% confidence, but ε = 1 is claimed" in capsys.readouterr().out
 
 
 def test_the_picture(table: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +92,7 @@ def test_the_picture(table: str, capsys: pytest.CaptureFixture[str], monkeypatch
     assert sorted(float(budget) for budget in budgets) == [0.25, 0.5, 1, 2, 4]
     assert Path("bounds.svg").read_text("utf-8").count("<circle") == 5
     assert run(words) == 2
-    assert "exists already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ def test_noise_that_is_enough_survives() -> None:
 def test_too_little_noise_is_refuted() -> None:
     broken = audited(Fraction(1, 6), "2", "1e-6")
     assert broken.alarm
-    assert broken.verdict.endswith("where 2 is claimed with δ = 1e-06")
+    assert broken.verdict.endswith("but ε = 2 is claimed with δ = 1e-06")
     assert broken.to_dict()["delta"] == 1e-6
 
 

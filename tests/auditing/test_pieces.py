@@ -47,7 +47,7 @@ def test_the_search_covers_corners_borders_duplicates_and_outliers() -> None:
     pairs = find_pairs(RECORDS, DOMAIN, CLUSTERS, individual=False, removal=False, limit=100)
     words = " ".join(pair.words() for pair in pairs)
     for kind in (
-        "corner to corner",
+        "from one corner to the opposite corner",
         "cluster border",
         "equal records",
         "outlier",

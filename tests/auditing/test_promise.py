@@ -1,4 +1,4 @@
-"""docs/promise.md is written by a command: the prose stays, every preset and every row of the table is there."""
+"""docs/guarantee.md is written by a command: the prose stays, every preset and every row of the table is there."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 import shoal
 from shoal.auditing.auditor import Attack, Audit
-from tools import promise_page as promise
+from tools import guarantee_page as guarantee
 from tools.audit_table import ROWS, Row
 
-PAGE = Path(__file__).parents[2] / "docs" / "promise.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guarantee.md"
 
 
 def pretended(row: Row) -> Audit:
@@ -35,8 +35,8 @@ def pretended(row: Row) -> Audit:
 
 
 def test_the_tables_hold_every_row_and_what_its_statement_says() -> None:
-    text = promise.promise_tables(
-        [promise.Result(row, pretended(row), 12.0, "today") for row in ROWS], "2 cores"
+    text = guarantee.guarantee_tables(
+        [guarantee.Result(row, pretended(row), 12.0, "today") for row in ROWS], "2 cores"
     )
     for row in ROWS:
         assert f"| {row.name} |" in text
@@ -56,12 +56,12 @@ def test_the_tables_hold_every_row_and_what_its_statement_says() -> None:
 
 def test_only_what_stands_between_the_markers_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{promise.BEGIN}\nold\n{promise.END}\nafter\n")
-    promise.write_between_markers(page, "new")
-    assert page.read_text() == f"before\n{promise.BEGIN}\n\nnew\n\n{promise.END}\nafter\n"
+    page.write_text(f"before\n{guarantee.BEGIN}\nold\n{guarantee.END}\nafter\n")
+    guarantee.write_between_markers(page, "new")
+    assert page.read_text() == f"before\n{guarantee.BEGIN}\n\nnew\n\n{guarantee.END}\nafter\n"
     page.write_text("no markers")
     with pytest.raises(ValueError, match="must contain"):
-        promise.write_between_markers(page, "new")
+        guarantee.write_between_markers(page, "new")
     assert [path.name for path in tmp_path.iterdir()] == ["page.md"]
 
 
@@ -69,14 +69,14 @@ def test_an_unexpected_outcome_is_written_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"{promise.BEGIN}{promise.END}")
-    monkeypatch.setattr(promise, "run_row", lambda row, **_: pretended(row))
-    assert promise.main([str(page)]) == 1  # laplace stays below the bound it must reach
+    page.write_text(f"{guarantee.BEGIN}{guarantee.END}")
+    monkeypatch.setattr(guarantee, "run_row", lambda row, **_: pretended(row))
+    assert guarantee.main([str(page)]) == 1  # laplace stays below the bound it must reach
     assert "NOT AS EXPECTED: laplace: not refuted" in capsys.readouterr().err
     monkeypatch.setattr(
-        promise, "run_row", lambda row, **_: replace(pretended(row), bound=0.9 + 9 * row.refuted)
+        guarantee, "run_row", lambda row, **_: replace(pretended(row), bound=0.9 + 9 * row.refuted)
     )
-    assert promise.main([str(page)]) == 0
+    assert guarantee.main([str(page)]) == 0
     assert "| 0.90" in page.read_text("utf-8")
 
 
@@ -84,30 +84,30 @@ def test_only_rows_without_a_record_are_carried_out_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"{promise.BEGIN}{promise.END}")
+    page.write_text(f"{guarantee.BEGIN}{guarantee.END}")
     carried_out: list[str] = []
 
     def pretend(row: Row, **_: object) -> Audit:
         carried_out.append(row.name)
         return pretended(row)
 
-    monkeypatch.setattr(promise, "run_row", pretend)
-    promise.main([str(page)])
+    monkeypatch.setattr(guarantee, "run_row", pretend)
+    guarantee.main([str(page)])
     assert carried_out == [row.name for row in ROWS]
     first = page.read_text("utf-8")
     carried_out.clear()
-    promise.main([str(page), "--missing"])
+    guarantee.main([str(page), "--missing"])
     assert carried_out == []
     assert page.read_text("utf-8") == first
     changed = (replace(ROWS[0], runs=77), *ROWS[1:-1])
-    monkeypatch.setattr(promise, "ROWS", changed)
-    promise.main([str(page), "--missing"])
+    monkeypatch.setattr(guarantee, "ROWS", changed)
+    guarantee.main([str(page), "--missing"])
     assert carried_out == [ROWS[0].name]
 
 
 def test_the_page_of_the_project_has_every_preset_and_every_row() -> None:
     text = PAGE.read_text("utf-8")
-    tables = text.split(promise.BEGIN)[1].split(promise.END)[0]
+    tables = text.split(guarantee.BEGIN)[1].split(guarantee.END)[0]
     audited = {row.method for row in ROWS}
     for info in shoal.methods():
         # claims about the released table itself have no ε to audit
@@ -115,11 +115,11 @@ def test_the_page_of_the_project_has_every_preset_and_every_row() -> None:
             assert "epsilon" not in info.parameters
             continue
         assert f"| `{info.name}`" in tables, (
-            f"docs/promise.md lacks {info.name}: run tools.promise_page again"
+            f"docs/guarantee.md lacks {info.name}: run tools.guarantee_page again"
         )
     for row in ROWS:
         assert f"| {row.name} |" in tables, (
-            f"docs/promise.md lacks '{row.name}': run tools.promise_page again"
+            f"docs/guarantee.md lacks '{row.name}': run tools.guarantee_page again"
         )
     assert "NOT AS EXPECTED" not in tables
     assert "verified" not in text

@@ -73,7 +73,7 @@ CASES = {
         GOOD, instead("--domain", "age=0:120"), ("column 'income' has no public domain",)
     ),
     "domain of a column left out": Case(
-        GOOD, [*USUAL, "--columns", "age"], ("'income'", "not among columns")
+        GOOD, [*USUAL, "--columns", "age"], ("'income'", "which columns does not contain")
     ),
     "text column asked for": Case(
         GOOD,
@@ -136,9 +136,9 @@ CASES = {
         ("larger than 2^52", "larger epsilon"),
     ),
     "unknown method": Case(
-        GOOD, instead("--method", "ranking-pd"), ("no method 'ranking-pd'", "Did you mean 'ranking-dp'?")
+        GOOD, instead("--method", "ranking-pd"), ("unknown method 'ranking-pd'", "Did you mean 'ranking-dp'?")
     ),
-    "method missing": Case(GOOD, without("--method"), ("has no groups", "leave k out", "ranking-dp")),
+    "method missing": Case(GOOD, without("--method"), ("forms no groups", "leave k out", "ranking-dp")),
     "option of another method": Case(GOOD, [*USUAL, "--normalise", "domain"], ("no option 'normalise'",)),
     "unknown option": Case(GOOD, [*USUAL, "--epsilom", "1"], ("--epsilom",)),
     "unknown remainder": Case(GOOD, [*USUAL, "--remainder", "midle"], ("'midle'", "Did you mean 'middle'?")),
@@ -150,7 +150,9 @@ CASES = {
     "unknown format": Case(GOOD, [*USUAL, "--format", "xlsx"], ("format 'xlsx'",)),
     "negative seed": Case(GOOD, [*USUAL, "--seed", "-1"], ("seed",)),
     "groups that leave a column out": Case(
-        GOOD, [*instead("--method", "mdav-dp"), "--groups", "age"], ("groups leaves out column 'income'",)
+        GOOD,
+        [*instead("--method", "mdav-dp"), "--groups", "age"],
+        ("groups does not contain column 'income'",),
     ),
     "labels without labels": Case(
         GOOD, [*instead("--method", "mdav-dp"), "--partition", "given"], ("needs labels",)
@@ -172,7 +174,7 @@ CASES = {
         GOOD, WITH_SCHEMA, ("'age'", "both lo and hi"), schema('[[attribute]]\nname = "age"\nlo = 0\n')
     ),
     "schema with a step of zero": Case(
-        GOOD, WITH_SCHEMA, ("step must be above 0",), schema(AGE + "step = 0\n")
+        GOOD, WITH_SCHEMA, ("step must be greater than 0",), schema(AGE + "step = 0\n")
     ),
     "schema with a step too fine": Case(
         GOOD, WITH_SCHEMA, ("too fine",), schema(AGE + "step = 0.00000000000000001\n")
@@ -188,15 +190,15 @@ CASES = {
     "person with more rows than declared": Case(
         GOOD,
         WITH_SCHEMA,
-        ("'town'", "somebody has more rows than the declared max_rows = 4"),
+        ("'town'", "a unit has more rows than the declared max_rows = 4"),
         schema(AGE + UNIT + "max_rows = 4\n"),
     ),
     "max_rows that is no number": Case(
-        GOOD, WITH_SCHEMA, ("max_rows", "whole number"), schema(AGE + UNIT + 'max_rows = "two"\n')
+        GOOD, WITH_SCHEMA, ("max_rows", "positive integer"), schema(AGE + UNIT + 'max_rows = "two"\n')
     ),
     "missing recipe": Case(GOOD, WITH_CONFIG, ("no recipe 's.toml'",)),
     "broken recipe": Case(GOOD, WITH_CONFIG, ("not valid TOML",), schema("method =")),
-    "recipe without a method": Case(GOOD, WITH_CONFIG, ("names no method",), schema("epsilon = 1\n")),
+    "recipe without a method": Case(GOOD, WITH_CONFIG, ("does not name a method",), schema("epsilon = 1\n")),
     "recipe with an unknown key": Case(
         GOOD, WITH_CONFIG, ("unknown key 'sede'",), schema('method = "laplace"\nsede = 1\n')
     ),
@@ -225,7 +227,7 @@ CASES = {
         GOOD, [*USUAL, "--internal", "x/../out/a/i.html"], ("inside the published",)
     ),
     "internal is a folder": Case(GOOD, [*USUAL, "--internal", "."], ("is a folder",)),
-    "internal exists": Case(GOOD, [*USUAL, "--internal", "i.html"], ("exists already",), {"i.html": "mine"}),
+    "internal exists": Case(GOOD, [*USUAL, "--internal", "i.html"], ("already exists",), {"i.html": "mine"}),
 }
 
 
@@ -336,7 +338,7 @@ def test_folder_and_odd_ending_as_input(here: Path, capsys: pytest.CaptureFixtur
     (here / "data.csv").mkdir()
     (here / "data.ods").write_text("x")
     assert "is a folder" in refused(["protect", "data.csv", *USUAL], capsys, here)
-    assert "unknown ending" in refused(["protect", "data.ods", *USUAL], capsys, here)
+    assert "unknown file extension" in refused(["protect", "data.ods", *USUAL], capsys, here)
     assert "name too long" in refused(["protect", "x" * 300 + ".csv", *USUAL], capsys, here)
 
 
@@ -358,11 +360,11 @@ OTHER_COMMANDS: dict[str, tuple[list[str], str]] = {
     "no table": (["protect"], "data"),
     "unknown method listed": (["methods", "laplas"], "did you mean 'laplace'?"),
     "schema of a missing table": (["schema", "none.csv"], "no file 'none.csv'"),
-    "schema over a file": (["schema", "data.csv", "--out", "data.csv"], "exists already"),
+    "schema over a file": (["schema", "data.csv", "--out", "data.csv"], "already exists"),
     "schema into nowhere": (["schema", "data.csv", "--out", "no/s.toml"], "no/s.toml"),
     "evaluate one table": (["evaluate", "data.csv"], "released"),
     "evaluate a missing table": (["evaluate", "data.csv", "none.csv"], "no file 'none.csv'"),
-    "evaluate unrelated tables": (["evaluate", "data.csv", "other.csv"], "no column in common"),
+    "evaluate unrelated tables": (["evaluate", "data.csv", "other.csv"], "no common column"),
     "evaluate an unknown column": (["evaluate", "data.csv", "data.csv", "--columns", "wage"], "'wage'"),
     "demo over a folder": (["demo", "--out", "full"], "not empty"),
     "demo of nobody": (["demo", "--people", "3"], "--people"),
@@ -400,7 +402,7 @@ def test_the_real_command_refuses_in_one_line(start: Callable[[], list[str]], tm
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        "shoal: column 'age' should hold numbers, but row 31 holds 'old': correct it, make it missing with --na 'old', "
-        "or leave the column out.\n"
+        "shoal: column 'age' should hold numbers, but row 31 holds 'old': correct it, declare it missing with --na "
+        "'old', or leave the column out.\n"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]

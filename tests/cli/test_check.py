@@ -41,7 +41,7 @@ def test_ends_with_one_when_a_level_is_not_reached(table: Path, capsys: pytest.C
     printed = capsys.readouterr()
     assert "k 3: not met, found 2" in printed.out
     assert "l 2: met, found 2" in printed.out
-    assert printed.err == "shoal: a level asked for is not reached: k 3: not met, found 2.\n"
+    assert printed.err == "shoal: a required level is not reached: k 3: not met, found 2.\n"
 
 
 def test_json_holds_every_level(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -73,7 +73,7 @@ def test_roles_come_from_a_schema(table: Path, tmp_path: Path, capsys: pytest.Ca
     [
         (["--quasi", "town"], "there is no column 'town'"),
         ([], "there are no quasi-identifiers"),
-        (["--quasi", "age", "--l", "2"], "l is about a confidential column"),
+        (["--quasi", "age", "--l", "2"], "l applies to a confidential column"),
         (["--quasi", "age", "--k", "-1"], "k must be at least 1"),
         (["--quasi", "age", "--k", "many"], "'--k'"),
         (["--quasi", "age", "--schema", "nowhere.toml"], "nowhere.toml"),

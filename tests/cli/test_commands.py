@@ -62,13 +62,13 @@ def test_evaluate_option_prints_measures_but_publishes_none(
 ) -> None:
     assert protect("--k", "3", "--evaluate", "--internal", "deep/down/internal.html") == 0
     printed = capsys.readouterr().out
-    assert "rows traced back" in printed
-    assert "Usefulness, " in printed
-    assert "keep them inside" in printed
+    assert "rows re-identified" in printed
+    assert "Utility, " in printed
+    assert "keep them internal" in printed
     assert "Facts about the original data" in (here / "deep/down/internal.html").read_text("utf-8")
     assert {path.name for path in (here / "out").iterdir()} == {"data.csv", *BUNDLE}
     for path in (here / "out").iterdir():
-        for private in ("traced", "usefulness", "measured"):
+        for private in ("re-identified", "utility", "measured"):
             assert private not in path.read_text("utf-8").lower()
 
 
@@ -77,8 +77,8 @@ def test_seed_and_choices_that_looked_at_the_records_are_complained_about(
 ) -> None:
     assert protect("--seed", "1", "--missing", "drop", "--k", "3") == 0
     printed = capsys.readouterr()
-    assert "Verdict: do not publish.\n- A seed was given" in printed.out
-    assert "looked at the records: missing=drop" in printed.err
+    assert "Verdict: do not publish.\n- A seed was set" in printed.out
+    assert "data-dependent: missing=drop" in printed.err
 
 
 def test_decimal_text_of_epsilon_is_exact(here: Path) -> None:
@@ -253,8 +253,8 @@ def test_a_warning_about_exposed_files_is_one_line(
         monkeypatch.setattr("shoal.cli.program._program", lambda: told)
         assert run(["protect"]) == 0
     assert capsys.readouterr().err == (
-        "shoal: the workers at 'spark://there' keep what lies between stages, private values among it, in folders of "
-        "their own: see that nobody else can read these, or set spark.io.encryption.enabled=true.\n"
+        "shoal: the workers at 'spark://there' store intermediate data, including private values, in their own "
+        "folders: make sure that nobody else can read them, or set spark.io.encryption.enabled=true.\n"
     )
 
 
@@ -296,29 +296,29 @@ def test_help_about_a_method_that_is_none_is_refused(capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["protect", "a.csv", "--epsilno", "1"], "there is no option '--epsilno'. Did you mean '--epsilon'?"),
-        (["hold-out", "a.csv", "--shar", "1"], "there is no option '--shar'. Did you mean '--share'?"),
-        (["protect", "a.csv", "-z"], "there is no option '-z'."),
-        (["protect"], "Missing argument 'DATA'."),
-        (["serve"], "Missing option '--data'."),
-        (["protect", "a.csv", "b.csv"], "Got unexpected extra argument(s) (b.csv)"),
-        (["protect", "a.csv", "--k"], "Option '--k' requires an argument."),
-        (["protect", "a.csv", "--json=1"], "Option '--json' does not take a value."),
+        (["protect", "a.csv", "--epsilno", "1"], "unknown option '--epsilno'. Did you mean '--epsilon'?"),
+        (["hold-out", "a.csv", "--shar", "1"], "unknown option '--shar'. Did you mean '--share'?"),
+        (["protect", "a.csv", "-z"], "unknown option '-z'."),
+        (["protect"], "missing argument 'DATA'."),
+        (["serve"], "missing option '--data'."),
+        (["protect", "a.csv", "b.csv"], "unexpected extra argument(s): b.csv"),
+        (["protect", "a.csv", "--k"], "option '--k' requires a value."),
+        (["protect", "a.csv", "--json=1"], "option '--json' does not take a value."),
         (
             ["protect", "a.csv", "--k", "2.5"],
-            "Invalid value for '--k' / '-k': Input should be a valid integer, unable to parse string as an integer",
+            "invalid value for '--k' / '-k': must be an integer.",
         ),
         (
             ["risk", "a.csv", "--alpha", "x"],
-            "Invalid value for '--alpha': Input should be a valid number, unable to parse string as a number",
+            "invalid value for '--alpha': must be a number.",
         ),
         (
             ["serve", "--data", "x", "--port", "99999"],
-            "Invalid value for '--port': Input should be less than or equal to 65535",
+            "invalid value for '--port': must be at most 65535.",
         ),
         (
             ["serve", "--data", "x", "--patience", "0"],
-            "Invalid value for '--patience': Input should be greater than or equal to 0.1",
+            "invalid value for '--patience': must be at least 0.1.",
         ),
     ],
 )

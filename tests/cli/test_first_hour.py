@@ -109,7 +109,7 @@ def test_the_demo_may_be_published_and_is_useful(capsys: Captured) -> None:
     told = public_lines(text)
     assert told[0] == "Verdict: publish."
     # noise differs from run to run: good nearly always, fair at times
-    assert "Usefulness, good" in text or "Usefulness, fair" in text
+    assert "Utility, good" in text or "Utility, fair" in text
     assert on_page(Path("shoal-demo/release/report.html"))[0] == "publish"
     assert on_page(Path("shoal-demo/internal.html"))[0] == "publish"
     assert json.loads(Path("shoal-demo/release/statement.json").read_text("utf-8"))["model"] == "dp"
@@ -145,7 +145,7 @@ def test_a_budget_that_protects_nobody_is_not_to_be_published(capsys: Captured) 
 def test_following_tune_is_called_what_it_is_before_and_after(capsys: Captured) -> None:
     arguments = ("tune", "survey.csv", *SMALL, "--epsilon", "1", "--methods", "laplace,ranking-dp", "--fast")
     text = said(capsys, *arguments, "--ks", "20,50", "--out", "tuning")
-    assert "was chosen by looking at the records" in text
+    assert "was chosen based on the records" in text
     assert "shoal rehearse" in text
     assert "--private" in text
     followed = said(capsys, "protect", "survey.csv", "--config", "tuning/method.toml", "--out", "release")
@@ -157,11 +157,11 @@ def test_following_tune_is_called_what_it_is_before_and_after(capsys: Captured) 
 def test_useless_output_does_not_come_without_a_word(capsys: Captured) -> None:
     ranking = ("protect", "survey.csv", *SMALL, "--method", "ranking-dp", "--epsilon", "1", "--k", "3")
     planned = said(capsys, *ranking, "--dry-run")
-    assert "noise will drown age, income" in planned
-    assert re.search(r"--k \d+ brings it to a tenth", planned)
+    assert "noise will dominate age, income" in planned
+    assert re.search(r"--k \d+ reduces it to 10%", planned)
     written = said(capsys, *ranking, "--out", "release", "--evaluate")
-    assert "noise will drown age, income" in written
-    assert "Usefulness, poor" in written
+    assert "noise will dominate age, income" in written
+    assert "Utility, poor" in written
     said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--k", "3", "--out", "other", status=2)
 
 
@@ -170,9 +170,9 @@ def test_defaults_that_matter_are_said(capsys: Captured) -> None:
     text = said(
         capsys, "protect", "survey.csv", *SMALL, "--method", "mdav-dp", "--epsilon", "1", "--out", "a"
     )
-    assert "Taken by default: k = 50, split = equal, missing = error." in text
+    assert "Default settings used: k = 50, split = equal, missing = error." in text
     text = said(capsys, "protect", "survey.csv", *SMALL, "--epsilon", "1", "--out", "b")
-    assert "Taken by default: delta = 0, neighbours = add-remove, missing = error." in text
+    assert "Default settings used: delta = 0, neighbours = add-remove, missing = error." in text
 
 
 @pytest.mark.usefixtures("people")
@@ -251,7 +251,7 @@ def test_evaluate_of_any_table_says_that_nothing_is_promised(capsys: Captured) -
     text = said(capsys, "evaluate", "a.csv", "b.csv")
     assert "Verdict: none." in text
     assert "log2 SSE" not in text
-    assert "over all columns" in text
+    assert "(all columns)" in text
     everything = said(capsys, "evaluate", "a.csv", "b.csv", "--all")
     assert "total variation" in everything
 

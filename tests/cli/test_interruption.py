@@ -59,9 +59,12 @@ LEDGER = ["--ledger", "ledger.sqlite", "--dataset", "people"]
         ("shoal.release.publication.prepare", ""),
         (
             "shoal.release.publication.carry_out",
-            " What was charged to data set 'people' (ε = 1) stays charged.",
+            " The privacy budget charged to data set 'people' (ε = 1) stays charged.",
         ),
-        ("shoal.release.bundle.write", " What was charged to data set 'people' (ε = 1) stays charged."),
+        (
+            "shoal.release.bundle.write",
+            " The privacy budget charged to data set 'people' (ε = 1) stays charged.",
+        ),
     ],
 )
 def test_interrupted_after_the_charge_the_line_says_that_it_stays(
@@ -118,7 +121,7 @@ sys.exit(run(sys.argv[1:]))
 
 
 @pytest.mark.parametrize(
-    ("ledger", "stays"), [([], ""), (LEDGER, " What was charged to the ledger stays charged.")]
+    ("ledger", "stays"), [([], ""), (LEDGER, " The privacy budget charged to the ledger stays charged.")]
 )
 def test_a_real_signal_while_the_bundle_is_half_written(
     ledger: list[str], stays: str, tmp_path: Path

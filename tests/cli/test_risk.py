@@ -25,8 +25,8 @@ def test_figures_of_the_table_are_printed_and_single_records_only_written(
     printed = capsys.readouterr()
     for name in ("expected found", "household risk", "tau1", "special uniques", "l of ill", "threshold"):
         assert name in printed.out
-    assert "a missing key value fits any value" in printed.out
-    assert "keep them inside" in printed.out
+    assert "a missing key value matches any value" in printed.out
+    assert "keep them internal" in printed.out
     assert printed.err == ""
     lines = (tmp_path / "records.csv").read_text("utf-8").splitlines()
     assert len(lines) == 6
@@ -55,11 +55,11 @@ def test_check_shows_the_risk_too(survey: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        ([], "there are no keys: name the columns an intruder may know (--keys)"),
+        ([], "there are no keys: name the columns that an intruder may know (--keys)"),
         (["--keys", "agee"], "there is no column 'agee'"),
         (["--keys", "age", "--weight", "sex"], "column 'sex' should hold numbers"),
         (["--keys", "age", "--missing", "drop"], "--missing 'drop' is not one of wildcard, category"),
-        (["--keys", "age", "--tolerated", "3"], "--tolerated must be above 0 and below 1"),
+        (["--keys", "age", "--tolerated", "3"], "--tolerated must be greater than 0 and less than 1"),
         (["--keys", "age", "--interactions", "age,sex"], "'sex', which is not one of the keys"),
         (["--keys", "age", "--internal", "here/records.csv"], "cannot write 'here/records.csv'"),
     ],

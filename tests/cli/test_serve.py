@@ -74,7 +74,7 @@ def test_ask_describes_previews_answers_and_is_refused(
 ) -> None:
     text = said(capsys, "ask", "survey", *SURVEY)
     assert "income (numeric, 0 to 300000)" in text
-    assert "left for you: 2." in text
+    assert "ε you have left: 2." in text
     mean = ["ask", "survey", "mean", "--column", "income", *SURVEY]
     assert "Costs ε 0.5, adds 0.5" in said(capsys, *mean, "--epsilon", "0.5", "--preview")
     text = said(capsys, *mean, "--epsilon", "0.5", "--key", "one")
@@ -94,7 +94,8 @@ def test_ask_describes_previews_answers_and_is_refused(
     said(capsys, "ask", "survey", asked, "--epsilon", "0.75", *SURVEY)
     refused = said(capsys, *mean, "--epsilon", "0.5", status=2)
     assert refused.splitlines() == [
-        "shoal: The budget does not allow this question. Nothing was spent. Requested 0.5, remaining 0.25, missing "
+        "shoal: The remaining privacy budget does not allow this query. No privacy budget was used. "
+        "Requested 0.5, remaining 0.25, missing "
         "0.25 (budget of the analyst)."
     ]
     assert "more than is left" in said(capsys, *mean, "--epsilon", "0.5", "--preview")
@@ -105,11 +106,14 @@ def test_ask_describes_previews_answers_and_is_refused(
     [
         (["ask", "survey", "meen", "--epsilon", "1", *SURVEY], "Did you mean 'mean'?"),
         (["ask", "nothing", *SURVEY], "There is no such data set or page."),
-        (["ask", "survey", '{"kind"', *SURVEY], "the question starts like JSON but is not"),
-        (["ask", "survey", "count", "--where", "age", *SURVEY], "--where 'age' is no condition"),
-        (["ask", "survey", "count", "--option", "q", *SURVEY], "--option 'q' is not of the form name=value"),
-        (["ask", "survey", "--token-file", "nowhere"], "the token file 'nowhere' cannot be read"),
-        (["ask", "survey"], "there is no token"),
+        (["ask", "survey", '{"kind"', *SURVEY], "the question starts like JSON but is not valid JSON"),
+        (["ask", "survey", "count", "--where", "age", *SURVEY], "--where must be a condition, got 'age'"),
+        (
+            ["ask", "survey", "count", "--option", "q", *SURVEY],
+            "--option must have the form name=value, got 'q'",
+        ),
+        (["ask", "survey", "--token-file", "nowhere"], "cannot read the token file 'nowhere'"),
+        (["ask", "survey"], "no token was given"),
     ],
 )
 def test_what_cannot_be_asked_is_one_line(
@@ -133,8 +137,8 @@ def test_ledger_shows_verifies_and_exports(here: Path, capsys: pytest.CaptureFix
     (standing,) = json.loads(said(capsys, "ledger", "show", path, "--json"))
     assert standing["analysts"].keys() == {"demo"}
     text = said(capsys, "ledger", "verify", path, "--head", standing["head"])
-    assert f"{standing['entries']} entries, all in order. Head {standing['head']}" in text
-    assert "Every head that was named is there." in text
+    assert f"{standing['entries']} entries, no problem found. Last hash {standing['head']}" in text
+    assert "Every named checkpoint is in the ledger." in text
     text = said(capsys, "ledger", "verify", path, "--head", "f" * 64, status=2)
     assert "is not in this ledger" in text
     lines = said(capsys, "ledger", "export", path).splitlines()
@@ -142,7 +146,7 @@ def test_ledger_shows_verifies_and_exports(here: Path, capsys: pytest.CaptureFix
     assert run(["ledger", "export", path, "--out", "entries.jsonl"]) == 0
     assert Path("entries.jsonl").read_text().splitlines() == lines
     assert "exists" in said(capsys, "ledger", "export", path, "--out", "entries.jsonl", status=2)
-    assert "there is no ledger 'none.sqlite'" in said(capsys, "ledger", "show", "none.sqlite", status=2)
+    assert "ledger 'none.sqlite' does not exist" in said(capsys, "ledger", "show", "none.sqlite", status=2)
     assert not Path("none.sqlite").exists()
 
 
@@ -152,7 +156,7 @@ def test_tokens_are_made_listed_and_revoked(tmp_path: Path, capsys: pytest.Captu
     printed = capsys.readouterr()
     text = printed.out.strip()
     assert text.startswith("shoal_")
-    assert "not stored" in printed.err
+    assert "does not store it" in printed.err
     run(["token", "new", *folder, "--name", "hilda", "--role", "holder"])
     capsys.readouterr()
     listed = json.loads(said(capsys, "token", "list", *folder, "--json"))
@@ -162,7 +166,7 @@ def test_tokens_are_made_listed_and_revoked(tmp_path: Path, capsys: pytest.Captu
     ]
     assert "ada (analyst)" in said(capsys, "token", "list", *folder)
     number = listed[0]["id"]
-    assert "is revoked" in said(capsys, "token", "revoke", *folder, number)
+    assert "has been revoked" in said(capsys, "token", "revoke", *folder, number)
     assert "there is no token" in said(capsys, "token", "revoke", *folder, number, status=2)
     assert "hilda" in said(capsys, "token", "list", *folder)
     assert "role 'king'" in said(capsys, "token", "new", *folder, "--name", "x", "--role", "king", status=2)
@@ -246,16 +250,16 @@ def test_a_release_respects_the_ceiling_of_a_served_data_set(
     ledger.register(Register("served", "replace-one", Fraction(1), fingerprint=fingerprint(table)))
     ledger.register(Register("counted", "add-remove", Fraction(1)))
     assert protect("one", "--dataset", "served") == 0
-    assert "questions about this table are answered as data set 'served'" in capsys.readouterr().err
+    assert "queries about this table are answered as data set 'served'" in capsys.readouterr().err
     assert protect("two", "--dataset", "served") == 0
     capsys.readouterr()
     assert protect("three", "--dataset", "served") == 2
-    assert "epsilon 0.5 was requested, 0 remains" in capsys.readouterr().err
+    assert "epsilon 0.5 was requested, but only 0 remains" in capsys.readouterr().err
     assert not Path("three").exists()
     assert protect("four", "--k", "3", "--dataset", "served", method="mdav-dp") == 2
-    assert "has a ceiling, and this release (dp-given-partition) has no ε" in capsys.readouterr().err
+    assert "has a ceiling, but this release (dp-given-partition) has no ε" in capsys.readouterr().err
     assert protect("five", "--dataset", "counted") == 2
-    assert "'add-remove', this release claims 'replace-one'" in capsys.readouterr().err
+    assert "'add-remove', but this release claims 'replace-one'" in capsys.readouterr().err
     assert ledger.standing("served").spent == 1
     ledger.close()
 

@@ -29,13 +29,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_table_the_reason_and_the_files(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*WORDS, *SMALL, "--out", "out"]) == 0
     printed = capsys.readouterr()
-    assert "ranking-dp, k = 30 has the least loss of 3 settings" in printed.out
+    assert "ranking-dp, k = 30 has the smallest loss of 3 settings" in printed.out
     assert "Written to out: method.toml, runs.jsonl, tuning.json, tuning.svg." in printed.out
-    assert "These are facts about the original data: keep them inside." in printed.out
-    assert "3 of 3 settings are left, 4 runs: about" in printed.err
+    assert "These are facts about the original data: keep them internal." in printed.out
+    assert "3 of 3 settings remain, 4 runs: about" in printed.err
     assert run(["protect", "people.csv", "--config", "out/method.toml", "--out", "release"]) == 0
     printed = capsys.readouterr()
-    assert "looked at the records: method and k were chosen by looking at the records" in printed.err
+    assert "data-dependent: method and k were chosen based on the records" in printed.err
     statement = json.loads((here / "release" / "statement.json").read_text("utf-8"))
     assert statement["publishable"] is False
     assert "method and k were chosen" in statement["data_dependent"][0]
@@ -76,12 +76,12 @@ def test_a_private_choice_is_stated_by_the_release(here: Path, capsys: pytest.Ca
     ("words", "expected"),
     [
         (["--ks", "3,x"], "--ks must be whole numbers"),
-        (["--methods", "rankin-dp"], "there is no method 'rankin-dp'"),
+        (["--methods", "rankin-dp"], "unknown method 'rankin-dp'"),
         (["--private", "0.1"], "or give --no-link"),
         (["--private", "0.1", "--methods", "mdav-dp"], "ranking-dp only"),
         (["--utility", "sse"], "utility 'sse' is not one of"),
         (["--seeds", "0"], "seeds must be"),
-        (["--out", "people.csv"], "'people.csv' is not a new folder"),
+        (["--out", "people.csv"], "'people.csv' must be a new or empty folder"),
         (["--domain", "age=30:40"], "lie outside"),
     ],
 )
@@ -109,7 +109,7 @@ def test_interrupted_with_and_without_a_folder(
         assert run([*WORDS, *SMALL]) == 130
         assert capsys.readouterr().err.endswith("shoal: interrupted, nothing was written.\n")
         assert run([*WORDS, *SMALL, "--out", "out"]) == 130
-        assert "is kept in 'out', and the same command goes on from there" in capsys.readouterr().err
+        assert "is kept in 'out', and the same command continues from there" in capsys.readouterr().err
     assert run([*WORDS, *SMALL, "--out", "out"]) == 0
 
 
@@ -139,5 +139,5 @@ def test_a_real_signal_while_processes_work(here: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=600)
     assert process.returncode == 130
-    assert "goes on from there" in errors
+    assert "continues from there" in errors
     assert '"seed": 1' in (here / "out" / "runs.jsonl").read_text("utf-8")

@@ -144,13 +144,13 @@ def test_domain_from_the_data_is_exact_and_marked_private() -> None:
     )
     assert found.lattices["age"].hi == 120
     assert found.lattices["income"].hi == Fraction("90.75")
-    assert found.circumstances.private_domains == ("income",)
-    assert len(found.circumstances.data_dependent) == 3
+    assert found.provenance.private_domains == ("income",)
+    assert len(found.provenance.data_dependent) == 3
 
 
 def test_domain_from_the_data_that_nobody_needs_taints_nothing() -> None:
     found = described(columns=["age"], domains={"age": (0, 120)}, domain_from_data=2)
-    assert found.circumstances.data_dependent == ()
+    assert found.provenance.data_dependent == ()
 
 
 def test_sums_that_would_not_fit_are_refused_before_any_is_made() -> None:
@@ -172,10 +172,10 @@ def unit_schema(**facts: Any) -> Schema:
 
 
 def test_repeated_units_are_noticed() -> None:
-    assert described(schema=unit_schema()).circumstances.unit_repeats
-    declared = described(schema=unit_schema(max_rows=3)).circumstances
+    assert described(schema=unit_schema()).provenance.unit_repeats
+    declared = described(schema=unit_schema(max_rows=3)).provenance
     assert (declared.unit_repeats, declared.rows_per_unit) == (False, 3)
-    with pytest.raises(InputError, match="somebody has more rows than the declared max_rows = 1"):
+    with pytest.raises(InputError, match="a unit has more rows than the declared max_rows = 1"):
         described(schema=unit_schema(max_rows=1))
 
 
@@ -191,19 +191,18 @@ def test_a_row_without_its_person_is_refused() -> None:
         ({"outside": "ignore"}, "outside 'ignore' is not one of error, clip"),
         ({"missing": "fill"}, "missing 'fill' is not one of error, keep, drop"),
         ({"schema": "s.toml"}, "must be a shoal.Schema"),
-        ({"columns": "age"}, "list of column names"),
         ({"columns": [1]}, "list of column names"),
         ({"columns": 3}, "columns must be a list"),
         ({"columns": ["age", "age"]}, "names 'age' twice"),
-        ({"domains": [("age", 0, 1)]}, "domains must be a mapping"),
+        ({"domains": [("age", 0, 1)]}, "domains must map each column"),
         ({"domains": {"age": 5}}, "must be a pair"),
         ({"domains": {"age": (0, "inf")}}, "must be finite"),
         ({"domain_from_data": 0.5}, "at least 1"),
         ({"domain_from_data": "big"}, "must be a number"),
-        ({"domains": DOMAINS, "columns": ["age"]}, "'income', which is not among columns"),
+        ({"domains": DOMAINS, "columns": ["age"]}, "'income', which columns does not contain"),
         (
             {"columns": ["age"], "domains": {"age": ("0.2", "0.8")}, "types": {"age": "integer"}},
-            "holds no such",
+            "contains no such",
         ),
     ],
 )

@@ -132,14 +132,17 @@ def test_what_is_unsettled_is_listed() -> None:
         }
     )
     assert tuple(map(str, unsettled(schema, table))) == (
-        "column 'age': domain is known from these records only: check, and name a source other than 'these records'.",
-        "column 'age' has missing values, the first in row 2: say what becomes of them with missing.",
-        "column 'town' has no list of values: give values, or a taxonomy.",
-        "column 'town' holds '=1+1', which a spreadsheet would run: correct it, or write the release with "
-        "spreadsheet_safe=True.",
+        "column 'age': domain is known from these records only: verify it, and declare a source other "
+        "than 'these records'.",
+        "column 'age' has missing values, the first in row 2: declare how to handle them with missing.",
+        "column 'town' has no list of values: declare values or a taxonomy.",
+        "column 'town' holds '=1+1', which a spreadsheet would run as a formula: correct it, or write the release "
+        "with spreadsheet_safe=True.",
         "column 'gone' is not in the table: correct its name, or remove the entry.",
-        "column 'extra' is not described: add an entry, or leave it as it is, and it is not released.",
-        "column 'id' repeats: give it the role unit and max_rows, or a promise is about rows and not about persons.",
+        "column 'extra' is not described: add an [[attribute]] entry to release it; otherwise it is not "
+        "released.",
+        "column 'id' has repeated values, so one person may own several rows: give it the role unit and max_rows; "
+        "otherwise the guarantee is about rows, not about persons.",
     )
 
 
@@ -154,7 +157,7 @@ def test_check_has_a_status(
         '[[attribute]]\nname = "age"\ntype = "integer"\nlo = 0\nhi = 120\nsource = "law"\n'
     )
     assert run(["schema", "ages.csv", "--schema", "ages.toml", "--check"]) == 0
-    assert capsys.readouterr().err == "Everything is settled.\n"
+    assert capsys.readouterr().err == "Nothing is left to decide.\n"
     assert run(["schema", "ages.csv", "--schema", "ages.toml"]) == 2
 
 
@@ -164,13 +167,13 @@ AGE = {"age": (0, 120)}
 @pytest.mark.parametrize(
     ("table", "settings", "says"),
     [
-        ({"age": [30]}, {}, "the table has one row: whoever is in it is protected by noise alone"),
+        ({"age": [30]}, {}, "the table has one row: only noise protects the people in it"),
         ({"age": [30, 31, 32]}, {}, "the table has 3 rows"),
-        ({"age": [30] * 20}, {"epsilon": 1000}, "epsilon 1000 promises next to nothing"),
+        ({"age": [30] * 20}, {"epsilon": 1000}, "epsilon 1000 guarantees next to nothing"),
         (
             {f"c{i}": [1] * 20 for i in range(300)},
             {"domains": {f"c{i}": (0, 9) for i in range(300)}},
-            "epsilon 1 is shared by 300 columns, about 0.0033 each: noise will drown most of what they say",
+            "epsilon 1 is shared by 300 columns, about 0.0033 each: noise will dominate most of the information",
         ),
     ],
 )

@@ -135,8 +135,8 @@ def test_other_methods_have_a_category_for_names_only(method: str) -> None:
         protect(table(data, "polars"), method, missing="category")
     with pytest.raises(
         OptionError,
-        match="column 'age' is numeric and declared with missing = \"category\", which takes method pairs-dp, "
-        "tree-dp or laplace",
+        match="column 'age' is numeric and declared with missing = \"category\", which only the methods "
+        "pairs-dp, tree-dp and laplace support",
     ):
         # whether or not a value is missing
         protect(table(columns(), "polars"), method, schema(age={"missing": "category"}))
@@ -244,9 +244,7 @@ def test_separate_keeps_the_number_of_gaps_of_every_column(method: str, library:
         assert values_of(release.data, name).count(None) == data[name].count(None) == 24 * (name in names)
     assert release.statement.model == "dp-given-partition"
     assert release.statement.publishable
-    assert (
-        "Which values are missing is treated as fixed and known to everybody." in release.statement.conditions
-    )
+    assert "Which values are missing is treated as fixed and public." in release.statement.conditions
 
 
 def test_rows_with_the_same_gaps_stay_together() -> None:
@@ -296,7 +294,7 @@ def test_aligned_rows_have_the_gaps_of_their_originals() -> None:
 def test_separate_is_refused_where_the_claim_covers_the_gaps(method: str, names: tuple[str, ...]) -> None:
     data = table(columns(gaps=["age"]), "pyarrow")
     arguments = settings(method, columns=list(names)) if method in METHODS else {"method": method, "k": 5}
-    with pytest.raises(ClaimError, match="missing=separate shows which values are missing"):
+    with pytest.raises(ClaimError, match="missing=separate reveals which values are missing"):
         shoal.protect(data, schema(), **arguments, missing="separate")
 
 
@@ -329,7 +327,7 @@ def test_too_few_rows_with_the_same_gaps_are_an_error() -> None:
     for row in range(3):
         data["age"][row] = None
     with pytest.raises(
-        OptionError, match=r"too few rows that miss age and nothing else, 3 for k = 5: lower k"
+        OptionError, match=r"too few rows with values missing in exactly age, got 3 for k = 5: lower k"
     ):
         protect(table(data, "pyarrow"), "mdav-dp", missing="separate")
     # a group of its own has nothing to release for them

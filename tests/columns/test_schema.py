@@ -122,7 +122,7 @@ def test_default_steps() -> None:
         ({"lo": 5, "hi": 5}, "lo < hi"),
         ({"lo": True, "hi": 5}, "must be a number"),
         ({"lo": "low", "hi": 5}, "'x': lo must be a number"),
-        ({"lo": 0, "hi": 1, "step": 0}, "above 0"),
+        ({"lo": 0, "hi": 1, "step": 0}, "greater than 0"),
         ({"max_rows": 0}, "max_rows"),
         ({"max_rows": "2"}, "max_rows"),
         ({"max_rows": 2.5}, "max_rows"),

@@ -146,29 +146,29 @@ def test_a_schema_file_is_written_and_read_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        ({"recode": "age"}, "give one of breaks, level and mapping"),
-        ({"recode": "age", "breaks": [0, 5], "level": 1}, "give one of breaks"),
+        ({"recode": "age"}, "give exactly one of breaks, level and mapping"),
+        ({"recode": "age", "breaks": [0, 5], "level": 1}, "give exactly one of breaks"),
         ({"recode": "age", "breaks": [5, 5]}, "ascending"),
         ({"recode": "age", "breaks": 5}, "must be a list"),
-        ({"recode": "age", "breaks": [0, 5, 9], "labels": ["a"]}, "2 bands, and there are 1 labels"),
-        ({"recode": "age", "breaks": [0, 5, 9], "labels": ["a", "a"]}, "different from each other"),
-        ({"recode": "age", "breaks": [0, 5, 9], "closed": "up"}, "not one of right, left"),
+        ({"recode": "age", "breaks": [0, 5, 9], "labels": ["a"]}, "2 bands, got labels for 1"),
+        ({"recode": "age", "breaks": [0, 5, 9], "labels": ["a", "a"]}, "labels must be distinct"),
+        ({"recode": "age", "breaks": [0, 5, 9], "closed": "up"}, "closed must be right or left, got 'up'"),
         ({"recode": "age", "breaks": [0, 120]}, "drop the column"),
-        ({"recode": "age", "mapping": {"17": "x"}}, "mapping is for names"),
-        ({"recode": "civil", "breaks": [0, 5, 9]}, "breaks are for numbers and dates"),
+        ({"recode": "age", "mapping": {"17": "x"}}, "mapping applies to named values"),
+        ({"recode": "civil", "breaks": [0, 5, 9]}, "breaks apply to numbers and dates only"),
         ({"recode": "civil", "mapping": {"maried": "x"}}, "no value 'maried'"),
-        ({"recode": "civil", "level": 1}, "needs the taxonomy"),
-        ({"recode": "job", "level": 0}, "at least 1"),
-        ({"recode": "job", "level": 9}, "level must be above its values"),
-        ({"top": "income"}, "it needs at"),
-        ({"top": "income", "at": 5, "breaks": [1, 2]}, "'breaks' is no parameter of this step"),
+        ({"recode": "civil", "level": 1}, "needs a nominal column with a taxonomy"),
+        ({"recode": "job", "level": 0}, "positive integer"),
+        ({"recode": "job", "level": 9}, "level must be less than"),
+        ({"top": "income"}, "at is missing"),
+        ({"top": "income", "at": 5, "breaks": [1, 2]}, "unknown parameter 'breaks' for this step"),
         ({"top": "income", "at": "2000-01-01"}, "at must be a number"),
-        ({"top": "income", "at": 5, "put": 0.5}, "whole numbers"),
-        ({"top": "civil", "at": 5}, "for numbers and dates"),
+        ({"top": "income", "at": 5, "put": 0.5}, "the column holds integers"),
+        ({"top": "civil", "at": 5}, "applies to numbers and dates only"),
         ({"top": "income", "att": 5}, "unknown key 'att'"),
-        ({"drop": "zip", "recode": "age"}, "every [[step]] entry says"),
-        ({"shuffle": "age"}, "every [[step]] entry says"),
-        ({"top": "incom", "at": 5}, "describes no such column. Did you mean 'income'?"),
+        ({"drop": "zip", "recode": "age"}, "every [[step]] entry must name exactly one action"),
+        ({"shuffle": "age"}, "every [[step]] entry must name exactly one action"),
+        ({"top": "incom", "at": 5}, "the schema does not describe this column. Did you mean 'income'?"),
         ({"top": "income", "at": 5, "source": "me"}, "source 'me' is not one of"),
     ],
 )
@@ -186,7 +186,7 @@ def test_a_step_after_the_drop_of_its_column_is_refused() -> None:
 
 def test_a_value_in_no_band_is_named_by_its_row_or_becomes_missing() -> None:
     narrow = {"recode": "age", "breaks": [0, 25, 65]}
-    with pytest.raises(InputError, match="column 'age': row 6 lies in none of the bands"):
+    with pytest.raises(InputError, match="column 'age': the value in row 6 lies outside the bands"):
         with_steps(read(pa.table(people())), schema(narrow))
     found = with_steps(read(pa.table(people())), schema({**narrow, "outside": "missing"}))
     assert found.series("age").to_list().count(None) == 2
@@ -202,9 +202,7 @@ def test_the_statement_says_what_was_done_and_stays_publishable() -> None:
     assert release.statement.publishable
     assert release.statement.steps[0] == ("Column age is recoded into 3 bands: (0,25], (25,65], (65,inf).")
     assert "Values of column income above 1000 become 1000." in release.statement.to_markdown()
-    assert any(
-        "neighbouring tables are neighbours after them" in line for line in release.statement.conditions
-    )
+    assert any("adjacent tables remain adjacent after them" in line for line in release.statement.conditions)
     assert release.statement.attributes["income"]["hi"] == "1000"
     again = shoal.PrivacyStatement.from_dict(json.loads(json.dumps(release.statement.to_dict())))
     assert again.steps == release.statement.steps
@@ -244,7 +242,7 @@ def test_cells_whose_type_nobody_declared_taint_as_without_steps(
     for declared, publishable in ((schema(step), True), (Schema.from_dict(plain), False)):
         release = shoal.protect(tmp_path / "people.csv", declared, "laplace", epsilon=1, columns=[column])
         assert release.statement.publishable is publishable
-        read_off = f"types read off the records: {column} "
+        read_off = f"types inferred from the records: {column} "
         assert (read_off in str(release.statement.data_dependent)) is not publishable
 
 
@@ -276,7 +274,7 @@ def test_a_step_does_not_make_public_what_was_read_off_the_records(
     for data in (pa.table(people()), pd.DataFrame(people())):
         release = shoal.protect(data, Schema.from_dict(given), "laplace", epsilon=1, columns=[column])
         assert release.statement.publishable is clean
-        found = f"domains read off the records: {column} " in str(release.statement.data_dependent)
+        found = f"domains inferred from the records: {column} " in str(release.statement.data_dependent)
         assert found is not clean
         assert ("taken from the data" in release.statement.attributes[column].values()) is not clean
     again = schema(step, {**MAPPING, "mapping": {"was married": "x"}}) if step is MAPPING else schema(step)
@@ -355,7 +353,7 @@ def test_rehearsal_tuning_risk_and_queries_come_after_the_steps() -> None:
     assert on.release.domains["income"] == (0, 1000)
     tuned = shoal.tune(pa.table(people()), schema(*ALL), epsilon=2, methods=["laplace"], fast=True)
     assert [row.setting.method for row in tuned.rows] == ["laplace"]
-    banded = shoal.risk(pa.table(people()), keys=["age"], schema=schema(BANDS))
+    banded = shoal.risk(pa.table(people()), quasi_identifiers=["age"], schema=schema(BANDS))
     assert sorted(banded.fk.tolist()) == [2, 2, 2, 2, 4, 4, 4, 4]
     asked = query_table(pa.table(people()), schema(*ALL))
     assert asked.facts.attribute("age").ordered == ("(0,25]", "(25,65]", "(65,inf)")
@@ -363,7 +361,7 @@ def test_rehearsal_tuning_risk_and_queries_come_after_the_steps() -> None:
     with pytest.raises(OptionError, match="no column 'zip'"):
         asked.facts.attribute("zip")
     looked = query_table(pa.table(people()), schema({**TOP, "source": "these records"}))
-    with pytest.raises(OptionError, match="column 'income' cannot be asked about"):
+    with pytest.raises(OptionError, match="column 'income' cannot be queried"):
         looked.facts.attribute("income")
 
 

@@ -23,20 +23,17 @@ from .warm_program import warm_program
 
 # pages that run with the slow tests only, and what takes long there
 LONG_PAGES = {
-    "docs/audit.md": "an audit runs its method thousands of times",
+    "docs/attacks.md": "an audit runs its method thousands of times",
     "docs/first-hour.md": "a rehearsal, and a release with all attacks on the original",
     "docs/guide/files.md": "several releases",
     "docs/guide/report.md": "pages with all attacks on the original",
     "docs/guide/tuning.md": "tuning runs a grid of settings",
+    "docs/k-anonymity.md": "several releases, each read back and measured",
     "docs/ledger.md": "a dozen starts of the program",
     "docs/server.md": "a dozen starts of the program, one of them a server",
-    "docs/tutorials/audit.md": "an audit runs its method thousands of times",
-    "docs/tutorials/k-anonymity.md": "several releases, each read back and measured",
-    "docs/tutorials/mixed.md": "several releases and their evaluations",
+    "docs/taxonomies.md": "several releases and their evaluations",
     "docs/tutorials/query-server.md": "a dozen starts of the program, one of them a server",
     "docs/tutorials/survey.md": "an internal report with all attacks, and its release again",
-    "docs/tutorials/tune.md": "tuning runs a grid of settings",
-    "docs/walkthrough-adult.md": "k-anonymity of all of Adult",
 }
 
 # blocks that cannot run in a test: each says why, and there are few of them

@@ -42,7 +42,7 @@ def test_the_default_method_is_the_stated_one() -> None:
 
 def test_adjacency_and_what_it_makes_of_the_number_of_records_are_the_stated_ones() -> None:
     told = stated()
-    chosen = {name: method_class(name).neighbours for name in budgeted()}
+    chosen = {name: method_class(name).adjacency for name in budgeted()}
     either = {name for name in chosen if "neighbours" in method_class(name).parameters()}
     assert {f"adjacency of `{name}`" for name in either} == {what for what in told if "of `" in what}
     for name in either:
@@ -76,7 +76,7 @@ def test_the_default_for_what_does_not_fit_is_the_stated_error(what: str, value:
         ("docs/limitations.md", r"private\s+under `add-remove` \(`tree-dp`|Weights are dropped, so"),
         ("docs/coming-from.md", r"weight`: never released|recod\w+ .*not chosen by hand"),
         ("docs/tutorials/command-line.md", r"sed -i .*source"),
-        ("docs/tutorials/tune.md", r"sed -i .*tuned"),
+        ("docs/guide/tuning.md", r"sed -i .*tuned"),
     ],
 )
 def test_pages_no_longer_say_what_the_code_does_not_do(page: str, wrong: str) -> None:

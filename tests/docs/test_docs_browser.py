@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 PAGES = (
     "index",
     "tutorials/command-line",
-    "promise",
+    "guarantee",
+    "analyst",
     "director",
     "coming-from",
     "first-hour",

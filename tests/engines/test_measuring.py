@@ -124,7 +124,9 @@ def test_weights_are_left_out_and_said_and_persons_are_refused(tmp_path: Path) -
         checked(runner, schema=declared("a", "who"), levels=LEVELS)
     with pytest.raises(shoal.OptionError, match=r"column 'who' is the unit.*use engine=memory"):
         shoal.check(path, schema=declared("a", "who"), engine="local")
-    with pytest.raises(shoal.OptionError, match="unit: this takes records side by side; use engine=memory"):
+    with pytest.raises(
+        shoal.OptionError, match="unit: this option needs all records in memory; use engine=memory"
+    ):
         shoal.check(path, ["a"], unit="who", engine="local")
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -139,7 +141,9 @@ def test_too_many_values_texts_and_cells_are_said(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(summaries, "MOST_VALUES", 60)
     found = evaluated(runners)
     expected = shoal.evaluate(tmp_path / "before.parquet", tmp_path / "after.parquet")
-    assert found.remarks[0].startswith("Ranks and the Wasserstein distance of x, day, at are to one part in")
+    assert found.remarks[0].startswith(
+        "Ranks and the Wasserstein distance of x, day, at are accurate to one part in"
+    )
     ours, theirs = (one.utility["attributes"]["x"] for one in (found, expected))
     assert ours["wasserstein"] == pytest.approx(theirs["wasserstein"], abs=0.05)
     assert ours["wasserstein"] != theirs["wasserstein"]
@@ -149,16 +153,19 @@ def test_too_many_values_texts_and_cells_are_said(tmp_path: Path, monkeypatch: p
     for module in (summaries, counts):
         monkeypatch.setattr(module, "MOST_LABELS", 2)
     found = evaluated(runners)
-    assert found.skipped["town"] == "more different texts than are counted in parts"
+    assert found.skipped["town"] == "more distinct texts than Shoal counts in parts"
     assert "town" not in found.columns
-    assert found.remarks == ("Not measured, more different texts than are counted in parts: town.",)
+    assert found.remarks == ("Not measured (more distinct texts than Shoal counts in parts): town.",)
     monkeypatch.undo()
     monkeypatch.setattr(summaries, "_MOST_CELLS", 1)
     monkeypatch.setattr(summaries, "_FEWEST_CELLS", 4)
     found = evaluated(runners)
-    assert "Left out of the two-way tables, too many cells in use: x and i; x and odd; " in found.remarks[0]
+    assert (
+        "Left out of the two-way tables, because too many cells are in use: x and i; x and odd; "
+        in found.remarks[0]
+    )
     monkeypatch.setattr("shoal.evaluation.in_parts.closeness.MOST_VALUES", 60)
-    words = "column 'x' has more than 60 different values, and the distances"
+    words = "column 'x' has more than 60 distinct values, and the distances"
     with pytest.raises(shoal.InputError, match=words):
         checked(runners[0], ["yes"], ["x"], levels=LEVELS)
 
@@ -280,18 +287,21 @@ def test_large_tables_are_worked_through_in_parts(
     [
         (
             ["evaluate", "people.parquet", "out", "--engine", "local", "--target", "age>50"],
-            "a classifier learns",
+            "a classifier must be trained on the whole table",
         ),
-        (["evaluate", "people.parquet", "out", "--engine", "local", "--weight", "pay"], "weigh every record"),
+        (
+            ["evaluate", "people.parquet", "out", "--engine", "local", "--weight", "pay"],
+            "weight every record",
+        ),
         (
             ["evaluate", "people.csv", "out", "--engine", "local"],
-            "'people.csv' is none: save the table as one",
+            "'people.csv' is neither: save the table as Parquet",
         ),
         (["evaluate", "people.parquet", "out", "--master", "local[2]"], "master is for --engine spark"),
         (["check", "people.parquet", "--quasi", "age", "--engine", "dask"], "engine 'dask' is not one of"),
         (
             ["check", "people.parquet", "--quasi", "age", "--weight", "pay", "--engine", "local"],
-            "side by side",
+            "needs all records in memory",
         ),
         (["check", "out", "--quasi", "agge"], "no column 'agge'"),
         (
@@ -325,7 +335,7 @@ def test_check_of_a_folder_of_files(here: Path, capsys: pytest.CaptureFixture[st
         assert found.pop("remarks")
         same(expected, found)
     assert run(["check", "out", "--schema", "people.toml", "--k", "50"]) == 1
-    assert "a level asked for is not reached" in capsys.readouterr().err
+    assert "a required level is not reached" in capsys.readouterr().err
 
 
 def test_programs_ask_the_same(here: Path) -> None:
@@ -342,7 +352,7 @@ def test_programs_ask_the_same(here: Path) -> None:
     )
     with pytest.raises(shoal.OptionError, match="rows are compared one by one; use engine=memory"):
         shoal.evaluate("people.parquet", "people.parquet", same_order=True, engine="local")
-    with pytest.raises(shoal.OptionError, match="in parts: save the table as one"):
+    with pytest.raises(shoal.OptionError, match="in parts: save the table as Parquet"):
         shoal.check(pa.table({"a": [1]}), ["a"], engine="local")
 
 
@@ -354,8 +364,8 @@ def test_weights_leave_a_section_out_of_the_page_and_it_says_so(here: Path) -> N
         run(["report", "out", "--original", "people.parquet", "--engine", "local", "--out", "in.html"]) == 0
     )
     page = Path("in.html").read_text("utf-8")
-    assert "No section about the disclosure risk: The disclosure risk was not measured" in page
-    assert "Survey estimates were not made" in page
+    assert "The section on disclosure risk was left out: The disclosure risk was not measured" in page
+    assert "Survey estimates were not computed" in page
 
 
 def test_pages_are_the_same_but_for_special_uniques(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -365,9 +375,7 @@ def test_pages_are_the_same_but_for_special_uniques(here: Path, capsys: pytest.C
             run(["report", "out", *more, "--engine", engine, "--out", f"{name}-{engine}.html"])
             pages[name, engine] = Path(f"{name}-{engine}.html").read_text("utf-8").splitlines()
     differ = set(pages["public", "memory"]) ^ set(pages["public", "local"])
-    assert all("different rows" in line or "not counted" in line or "among" in line for line in differ), (
-        differ
-    )
+    assert all("distinct rows" in line or "not counted" in line or "among" in line for line in differ), differ
     ours, theirs = pages["compared", "local"], pages["compared", "memory"]
     kept = [line for line in theirs if line in set(ours)]
     assert len(kept) > 0.97 * len(theirs)
@@ -384,14 +392,14 @@ def test_an_engine_measures_what_it_released(here: Path, capsys: pytest.CaptureF
     found = json.loads(printed(capsys, "protect", "people.parquet", *asked, *out))
     parts = found["evaluation"]
     (remark,) = parts.pop("remarks")
-    assert remark.startswith("SSE, record linkage and other measures of rows were not taken")
+    assert remark.startswith("SSE, record linkage and other row-by-row measures were not computed")
     after = json.loads(printed(capsys, "evaluate", "people.parquet", "new", "--json", "--engine", "memory"))
     same({k: v for k, v in after.items() if k not in ("verdict", "remarks")}, parts)
     assert after["verdict"] == found["verdict"]
     page = Path("in.html").read_text("utf-8")
     assert "Internal report" in page
     assert "Disclosure risk" in page
-    assert "measures of rows were not taken" in page
+    assert "row-by-row measures were not computed" in page
 
 
 def test_no_task_of_measures_can_reach_entropy() -> None:

@@ -159,9 +159,9 @@ def test_what_takes_memory_says_so_before_anything_is_read(tmp_path: Path) -> No
         {"attribute": [*ATTRIBUTES[:2], {"name": "w", "kind": "numeric", "role": "weight"}]}
     )
     for more, words in (
-        ({"l": 2}, "l of method 'swap-ranking' joins groups that are far apart; leave it out"),
-        ({"strata": ("job",)}, "with strata .* cannot be distributed exactly: use it without strata"),
-        ({"schema": weighted}, "the weights in column 'w' are looked at beside every swapped column"),
+        ({"l": 2}, "l of method 'swap-ranking' merges groups that are far apart; leave it out"),
+        ({"strata": ("job",)}, "with strata .* cannot be distributed exactly: use the method without strata"),
+        ({"schema": weighted}, "the weights in column 'w' must be read together with every swapped column"),
         ({"method": "swap-mdav"}, "cannot be distributed exactly: use swap-ranking, or engine=memory"),
     ):
         for engine in ("local", "spark"):

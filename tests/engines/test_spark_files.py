@@ -164,7 +164,7 @@ def test_folders_and_files_of_a_session_of_the_caller(
         monkeypatch.undo()
 
         (data / "_delta_log").mkdir()
-        with pytest.raises(shoal.InputError, match="is a table of Delta"):
+        with pytest.raises(shoal.InputError, match="is a Delta table"):
             shoal.protect(frame.where("a > 3"), work=place / "no", **ASKED)
         with pytest.raises(
             shoal.OptionError, match=r"use .*, or a table in memory \(frame\.toArrow\(\)\)\.$"

@@ -36,7 +36,11 @@ def test_measures_of_a_session_on_this_machine(tmp_path: Path) -> None:
         assert there is not None
         assert there[0].shards == 2
         same(evaluated(local).to_dict(), evaluated(there).to_dict())
-        asked: dict[str, Any] = {"quasi": ["town", "yes"], "confidential": ["x", "day"], "levels": LEVELS}
+        asked: dict[str, Any] = {
+            "quasi_identifiers": ["town", "yes"],
+            "sensitive": ["x", "day"],
+            "levels": LEVELS,
+        }
         same(checked(local[1], **asked).to_dict(), checked(there[1], **asked).to_dict())
         told: dict[str, Any] = {
             "method": "tree-dp",

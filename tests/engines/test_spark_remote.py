@@ -137,13 +137,15 @@ def test_bundles_at_an_address(
         )
         assert names(tmp_path / "plain") == BUNDLE
 
-        refused(r"'viewfs://far/data/a b/r\[1\]' exists already: name a new folder", address)
+        refused(r"'viewfs://far/data/a b/r\[1\]' already exists: name a new folder", address)
         refused("Spark cannot reach 'nosuch://b/x': .*No FileSystem for scheme", "nosuch://b/x")
         refused("Spark cannot reach 's3a://b/x': .*S3AFileSystem not found", "s3a://b/x")
-        refused("'viewfs://far/' is a whole file system", "viewfs://far/")
+        refused("'viewfs://far/' is an entire file system", "viewfs://far/")
         # the top of a view takes no files
         refused("Spark failed while trying to write to 'viewfs://far/top'", "viewfs://far/top")
-        refused("internal report .* stays on this machine", "viewfs://far/data/x", internal="s3a://b/i.html")
+        refused(
+            "internal report .* must stay on this machine", "viewfs://far/data/x", internal="s3a://b/i.html"
+        )
         with monkeypatch.context() as patched:
             patched.setattr(Remote, "free", lambda _: 1000)
             refused("the disk of 'viewfs://far/data/full' has 0.0 GB free", "viewfs://far/data/full")
@@ -256,7 +258,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert names(staging) == []
     again = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert again.returncode == 2
-    assert "exists already: name a new folder" in again.stderr
+    assert "already exists: name a new folder" in again.stderr
 
 
 @pytest.mark.slow

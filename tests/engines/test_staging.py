@@ -132,7 +132,7 @@ def test_a_full_disk_is_told_before_the_charge(
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(staging.shutil, "disk_usage", lambda _: usage._replace(free=1679))
     with pytest.raises(
-        shoal.OutputError, match=r"the disk of '.*' has .* GB free, .*: make room, or choose another"
+        shoal.OutputError, match=r"the disk of '.*' has .* GB free, .*: free some space, or choose another"
     ):
         shoal.publish(data, out=tmp_path / "out", engine="local", ledger=ledger, dataset="people", **ASKED)
     capsys.readouterr()
@@ -187,11 +187,11 @@ def test_addresses_of_this_machine_are_folders(data: Path, tmp_path: Path) -> No
     assert made.folder == tmp_path / "a%20b"
     with pytest.raises(shoal.OutputError, match="'file://elsewhere/out' names another machine"):
         shoal.publish(data, out="file://elsewhere/out", engine="local", **ASKED)
-    with pytest.raises(shoal.OutputError, match=r"internal report .* stays on this machine"):
+    with pytest.raises(shoal.OutputError, match=r"internal report .* must stay on this machine"):
         shoal.publish(data, out=tmp_path / "new", internal="s3a://b/internal.html", engine="local", **ASKED)
-    with pytest.raises(shoal.OptionError, match="staging is for an address"):
+    with pytest.raises(shoal.OptionError, match="staging applies only when out is an address"):
         shoal.publish(data, out=tmp_path / "new", staging=tmp_path, engine="local", **ASKED)
-    with pytest.raises(shoal.OptionError, match=r"staging '.*/none' is not there"):
+    with pytest.raises(shoal.OptionError, match=r"staging folder '.*/none' does not exist"):
         shoal.publish(data, out="s3a://b/out", staging=tmp_path / "none", engine="spark", **ASKED)
     release = shoal.protect(data, **ASKED)
     with pytest.raises(shoal.OutputError, match="'s3a://b/out' is an address"):

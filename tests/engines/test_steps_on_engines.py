@@ -86,7 +86,7 @@ def test_steps_and_weights_as_in_memory(method: str, weight: str, tmp_path: Path
 @pytest.mark.parametrize(
     ("column", "row", "value", "words"),
     [
-        ("age", 250, 0, "row 251 lies in none of the bands"),
+        ("age", 250, 0, "the value in row 251 lies outside the bands"),
         ("job", 333, "pilot", "pilot"),
         ("income", 120, 20_000, "some values of column 'income' lie outside 0:10000: widen"),
     ],

@@ -115,17 +115,21 @@ def test_names_in_rank_groups_and_names_taken_from_the_records(tmp_path: Path) -
             pa.array([5] * 120 + [400] * 3 + [7] * 237),
             "some values of column 'age' lie outside 0:120: widen",
         ),
-        ("size", pa.array(["S"] * 300 + ["XL"] * 60), "holds 'XL' in row 301, which its order does not list"),
+        (
+            "size",
+            pa.array(["S"] * 300 + ["XL"] * 60),
+            "has the value 'XL' in row 301, which its declared order does not include",
+        ),
         ("job", pa.array(["cook"] * 222 + ["baker"] * 138), "'baker'"),
         (
             "person",
             pa.array(["p"] * 3 + [f"q{i}" for i in range(357)]),
-            "somebody has more rows than the declared",
+            "a unit has more rows than the declared",
         ),
         (
             "person",
             pa.array([None] + [f"q{i}" for i in range(359)]),
-            "has missing values: every row needs its person",
+            "has missing values: give the unit of every row",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -311,9 +315,11 @@ def test_what_spark_cannot_freeze_is_refused_with_a_reason(tmp_path: Path) -> No
     ):
         shoal.publish("s3a://a/b", engine="spark", **asked)
     remote = type("DataFrame", (), {"__module__": "pyspark.sql.connect.dataframe"})()
-    with pytest.raises(shoal.OptionError, match=r"not for Spark Connect: .* use a session of the cluster"):
+    with pytest.raises(
+        shoal.OptionError, match=r"does not support Spark Connect: .* use a session of the cluster"
+    ):
         shoal.protect(remote, work=tmp_path / "out", method="laplace", epsilon=1)
     parquet.write_table(pa.table({"age": [1]}), tmp_path / "in.parquet")
-    with pytest.raises(shoal.OptionError, match="is not a setting of Spark: write it as"):
+    with pytest.raises(shoal.OptionError, match=r"conf must be a Spark setting, got .*: write it as"):
         shoal.publish(tmp_path / "in.parquet", engine="spark", conf=["memory=4g"], **asked)
     assert not (tmp_path / "out").exists()

@@ -190,8 +190,8 @@ def test_one_column_is_attacked_as_far_as_possible() -> None:
     assert [line.attack for line in report.risks] == ["singling out, one column"]
     assert set(report.skipped) == {"linkability", "singling out, several columns", "inference"}
     assert "needs two columns" in rendered(report)
-    with pytest.raises(OptionError, match="secret 'pay' is the only attacked column"):
-        shoal.attack(table, table, secret="pay")
+    with pytest.raises(OptionError, match="sensitive 'pay' is the only attacked column"):
+        shoal.attack(table, table, sensitive="pay")
 
 
 def test_a_released_column_without_rare_values_is_said_to_offer_no_predicate() -> None:
@@ -210,7 +210,7 @@ def test_one_row_each() -> None:
 
 def test_attempts_are_limited_by_the_rows_and_the_secret_by_the_option() -> None:
     table = pa.table({"a": [1, 2, 3], "b": [3, 1, 2], "c": [1, 1, 2]})
-    report = shoal.attack(table, table, secret="b", seed=1)
+    report = shoal.attack(table, table, sensitive="b", seed=1)
     assert report["inference of b"].success.attempts == 3
     assert [line.attack for line in report.risks if "inference" in line.attack] == ["inference of b"]
 
@@ -218,7 +218,7 @@ def test_attempts_are_limited_by_the_rows_and_the_secret_by_the_option() -> None
 def test_a_wider_tolerance_calls_more_guesses_right(halves: tuple[pa.Table, pa.Table]) -> None:
     people, control = halves
     rates = [
-        shoal.attack(people, control, columns=NUMBERS, secret="rent", tolerance=tolerance, seed=1)[
+        shoal.attack(people, control, columns=NUMBERS, sensitive="rent", tolerance=tolerance, seed=1)[
             "inference of rent"
         ]
         for tolerance in (0.0, 0.05, 1.0)
@@ -236,8 +236,8 @@ GOOD = {"a": [1.0, 2.0], "b": ["x", "y"]}
         ({"a": [1.0, None], "b": ["x", "y"]}, GOOD, None, "'a' of the original table has a missing .* row 2"),
         (GOOD, {"a": [1.0, 2.0], "b": [None, "y"]}, None, "'b' of the released table has a missing .* row 1"),
         (GOOD, GOOD, {"a": [math.inf, 1.0], "b": ["x", "y"]}, "'a' of the control table has a missing"),
-        (GOOD, {"c": [1]}, None, "no column in common: the original has 'a', 'b', the released table 'c'"),
-        (GOOD, {"a": ["u", "v"]}, None, "column 'a' holds numbers in the original and texts in the released"),
+        (GOOD, {"c": [1]}, None, "no common column: the original has 'a', 'b', the released table 'c'"),
+        (GOOD, {"a": ["u", "v"]}, None, "column 'a' holds numbers in the original but texts in the released"),
         (GOOD, GOOD, {"a": [1.0]}, "no column 'b' in the control table"),
         ({"a": pa.array([], pa.float64())}, GOOD, None, "the original table has no rows"),
         (GOOD, {"a": pa.array([], pa.float64())}, None, "the released table has no rows"),
@@ -252,10 +252,10 @@ def test_bad_tables_are_named(original: Any, released: Any, control: Any, messag
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attempts": 0}, "attempts is 0"),
-        ({"tolerance": 1.5}, "tolerance is 1.5"),
-        ({"seed": -1}, "seed is -1"),
-        ({"secret": "bb"}, "secret 'bb' is not among the attacked columns. Did you mean 'b'?"),
+        ({"attempts": 0}, "attempts must be at least 1, got 0"),
+        ({"tolerance": 1.5}, "tolerance must be from 0 to 1, got 1.5"),
+        ({"seed": -1}, "seed must be a non-negative integer, got -1"),
+        ({"sensitive": "bb"}, "sensitive 'bb' is not among the attacked columns. Did you mean 'b'?"),
         ({"columns": []}, "columns is empty"),
         ({"columns": ["aa"]}, "no column 'aa' in the original table. Did you mean 'a'?"),
     ],

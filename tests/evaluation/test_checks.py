@@ -46,7 +46,7 @@ def test_agrees_with_pycanon(table: pd.DataFrame) -> None:
     found = shoal.check(table, quasi, ["income", "illness"])
     assert found.k == anonymity.k_anonymity(table, quasi)
     for name in ("income", "illness"):
-        own = found.confidential[name]
+        own = found.sensitive[name]
         assert own.distinct_l == anonymity.l_diversity(table, quasi, [name])
         # pycanon rounds down, and does so with exp(log) of whole numbers
         assert math.floor(own.entropy_l + 1e-9) - anonymity.entropy_l_diversity(table, quasi, [name]) in (
@@ -110,15 +110,15 @@ def test_enumerations_are_ordered_and_nested_values_compared() -> None:
     table = pl.DataFrame({"q": [[1], [1], [2, 3], [2, 3]], "size": sizes, "lists": [[1], [1], [1], [2]]})
     found = shoal.check(table, ["q"], ["size", "lists"])
     assert (found.k, found.groups) == (2, 2)
-    assert (found.confidential["size"].ground, found.confidential["size"].distinct_l) == ("ordered", 1)
-    assert found.confidential["size"].emd == pytest.approx(0.375)
-    assert found.confidential["lists"].values == 2
+    assert (found.sensitive["size"].ground, found.sensitive["size"].distinct_l) == ("ordered", 1)
+    assert found.sensitive["size"].emd == pytest.approx(0.375)
+    assert found.sensitive["lists"].values == 2
 
 
 def test_missing_keys_are_a_group_and_missing_confidential_values_add_no_diversity() -> None:
     table = pl.DataFrame({"q": [None, None, "a", "a"], "c": [1.0, None, 2.0, None]})
     found = shoal.check(table, ["q"], ["c"])
-    assert (found.k, found.confidential["c"].values) == (2, 3)
+    assert (found.k, found.sensitive["c"].values) == (2, 3)
     # who misses could share the one value that is known
     assert (found.distinct_l, found.entropy_l) == (1, 1)
 
@@ -132,11 +132,11 @@ def test_dates_are_ordered_and_words_are_not_unless_the_schema_says_so() -> None
         }
     )
     found = shoal.check(table, ["q"], ["day", "size"])
-    assert (found.confidential["day"].ground, found.confidential["day"].emd) == (
+    assert (found.sensitive["day"].ground, found.sensitive["day"].emd) == (
         "ordered",
         pytest.approx(1 / 3),
     )
-    assert (found.confidential["size"].ground, found.confidential["size"].emd) == (
+    assert (found.sensitive["size"].ground, found.sensitive["size"].emd) == (
         "equal",
         pytest.approx(1 / 2),
     )
@@ -150,10 +150,10 @@ def test_dates_are_ordered_and_words_are_not_unless_the_schema_says_so() -> None
         }
     )
     by_role = shoal.check(table, schema=schema)
-    assert by_role.quasi == ("q",)
-    assert list(by_role.confidential) == ["size"]
-    assert (by_role.confidential["size"].ground, by_role.emd) == ("ordered", pytest.approx(1 / 3))
-    assert shoal.check(table, ["q"], ["day"], schema=schema).confidential["day"].ground == "equal"
+    assert by_role.quasi_identifiers == ("q",)
+    assert list(by_role.sensitive) == ["size"]
+    assert (by_role.sensitive["size"].ground, by_role.emd) == ("ordered", pytest.approx(1 / 3))
+    assert shoal.check(table, ["q"], ["day"], schema=schema).sensitive["day"].ground == "equal"
 
 
 def test_levels_asked_for_are_judged_one_by_one() -> None:
@@ -173,14 +173,14 @@ def test_levels_asked_for_are_judged_one_by_one() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"quasi": []}, "no quasi-identifiers"),
-        ({"quasi": None}, "no quasi-identifiers"),
-        ({"quasi": ["q"], "confidential": ["q"]}, "'q' is both"),
-        ({"quasi": ["q"], "l": 2}, "l is about a confidential column"),
-        ({"quasi": ["q"], "k": 0}, "k must be at least 1, got 0"),
-        ({"quasi": ["q"], "confidential": ["c"], "t_emd": -1}, "t_emd must be at least 0"),
-        ({"quasi": ["q"], "confidential": ["c"], "t_ratio": 0.5}, "t_ratio must be at least 1"),
-        ({"quasi": ["q"], "confidential": ["c"], "t_emd": float("nan")}, "t_emd must be"),
+        ({"quasi_identifiers": []}, "no quasi-identifiers"),
+        ({"quasi_identifiers": None}, "no quasi-identifiers"),
+        ({"quasi_identifiers": ["q"], "sensitive": ["q"]}, "'q' is both"),
+        ({"quasi_identifiers": ["q"], "l": 2}, "l applies to a confidential column"),
+        ({"quasi_identifiers": ["q"], "k": 0}, "k must be at least 1, got 0"),
+        ({"quasi_identifiers": ["q"], "sensitive": ["c"], "t_emd": -1}, "t_emd must be at least 0"),
+        ({"quasi_identifiers": ["q"], "sensitive": ["c"], "t_ratio": 0.5}, "t_ratio must be at least 1"),
+        ({"quasi_identifiers": ["q"], "sensitive": ["c"], "t_emd": float("nan")}, "t_emd must be"),
     ],
 )
 def test_unfitting_options_are_named(arguments: dict[str, object], words: str) -> None:
@@ -206,6 +206,6 @@ def test_steps_are_run_before_levels_are_measured_in_memory_as_in_parts(tmp_path
     whole = shoal.check(table, schema=schema, k=4, l=2)
     parts = shoal.check(tmp_path / "people.parquet", schema=schema, k=4, l=2, engine="local")
     assert whole.k == parts.k == 4
-    assert whole.confidential["ill"].distinct_l == parts.confidential["ill"].distinct_l == 2
+    assert whole.sensitive["ill"].distinct_l == parts.sensitive["ill"].distinct_l == 2
     assert whole.met
     assert not shoal.check(table, ["age"], ["ill"], k=4).met

@@ -129,8 +129,8 @@ def test_missing_is_a_wildcard_or_a_value_of_its_own_and_the_result_says_which()
     wild, own = shoal.risk(table, ["a", "b"]), shoal.risk(table, ["a", "b"], missing="category")
     assert wild.fk.tolist() == [3, 3, 4, 2]
     assert own.fk.tolist() == [2, 2, 1, 1]
-    assert "fits any value" in wild.figures.conditions
-    assert "value of its own" in own.figures.conditions
+    assert "matches any value" in wild.figures.conditions
+    assert "separate value" in own.figures.conditions
     assert wild.to_dict()["missing"] == "wildcard"
     # in special uniques a gap is no value either way
     assert wild.suda is not None
@@ -151,32 +151,32 @@ def test_columns_by_their_role_in_the_schema() -> None:
     roles = {"age": "quasi-identifier", "w": "weight", "home": "unit", "pay": "confidential"}
     schema = Schema.from_dict({"attribute": [{"name": name, "role": role} for name, role in roles.items()]})
     found = shoal.risk(table, schema=schema)
-    assert (found.keys, found.weight, found.unit) == (("age",), "w", "home")
+    assert (found.quasi_identifiers, found.weight, found.unit) == (("age",), "w", "home")
     assert (found.fk.tolist(), found.Fk.tolist()) == ([2, 2, 1], [15, 15, 5])
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ({"keys": []}, "no keys"),
-        ({"keys": ["ag"]}, "no column 'ag'.*Did you mean 'age'"),
-        ({"weight": "zero"}, "row 2 is 0, and a weight must be a number above 0"),
+        ({"quasi_identifiers": []}, "no keys"),
+        ({"quasi_identifiers": ["ag"]}, "no column 'ag'.*Did you mean 'age'"),
+        ({"weight": "zero"}, "row 2 is 0, but a weight must be a number greater than 0"),
         ({"weight": "gap"}, "row 1 is missing"),
         ({"weight": "word"}, "'word' should hold numbers"),
         ({"missing": "drop"}, "missing 'drop' is not one of wildcard, category"),
         ({"form": "rough"}, "form 'rough' is not one of approximate, exact"),
         ({"points": "none"}, "points 'none'"),
         ({"alpha": 2}, "alpha must be from 0 to 1"),
-        ({"tolerated": 0}, "tolerated must be above 0"),
-        ({"fraction": 1}, "fraction must be above 0 and below 1"),
-        ({"c": 0}, "c must be above 0"),
+        ({"tolerated": 0}, "tolerated must be greater than 0"),
+        ({"fraction": 1}, "fraction must be greater than 0 and less than 1"),
+        ({"c": 0}, "c must be greater than 0"),
         ({"interactions": [["zero"]]}, "'zero', which is not one of the keys"),
     ],
 )
 def test_bad_input_is_said_in_one_line(options: dict[str, Any], complaint: str) -> None:
     table = pa.table({"age": [1, 2], "zero": [1, 0], "gap": [None, 1.0], "word": ["a", "b"]})
     with pytest.raises((InputError, OptionError), match=complaint) as told:
-        shoal.risk(table, **{"keys": ["age"], **options})
+        shoal.risk(table, **{"quasi_identifiers": ["age"], **options})
     assert "\n" not in str(told.value)
 
 
@@ -190,7 +190,7 @@ def test_too_many_keys_for_special_uniques_is_said_and_by_default_they_are_left_
     many = pa.table(dict.fromkeys(twelve[:9], range(40_000)))
     assert shoal.risk(many, twelve[:9]).suda is None
     assert shoal.risk(many, twelve[:8]).suda is not None
-    with pytest.raises(OptionError, match="at most 30 keys, and there are 31"):
+    with pytest.raises(OptionError, match="at most 30 keys, got 31"):
         shoal.risk(table, table.column_names, special=True)
     with pytest.raises(InputError, match="no rows"):
         shoal.risk(pa.table({"a": pa.array([], pa.int64())}), ["a"])
@@ -294,8 +294,7 @@ def test_an_empty_cell_of_a_text_file_is_missing_as_a_null_is(missing: str, tmp_
     frame = pa.table({"age": ages, "town": towns})
     coded_frame = frame.set_column(1, "town", frame["town"].dictionary_encode())
     keys = ["age", "town"]
-    of_file = shoal.risk(path, keys=keys, missing=missing).to_dict()
-    assert of_file["global_risk"] == shoal.risk(frame, keys=keys, missing=missing).to_dict()["global_risk"]
-    assert (
-        of_file["global_risk"] == shoal.risk(coded_frame, keys=keys, missing=missing).to_dict()["global_risk"]
-    )
+    of_file = shoal.risk(path, quasi_identifiers=keys, missing=missing).to_dict()
+    for table in (frame, coded_frame):
+        found = shoal.risk(table, quasi_identifiers=keys, missing=missing).to_dict()
+        assert of_file["global_risk"] == found["global_risk"]

@@ -148,9 +148,9 @@ def test_tables_and_crossed_tables(library: Any) -> None:
     ("arguments", "words"),
     [
         ({"weight": "v"}, "no column 'v'"),
-        ({"weight": "bad"}, "row 2 has no weight"),
+        ({"weight": "bad"}, "the weight in row 2 is missing or negative"),
         ({"weight": "w", "strata": "gap"}, "row 1 has no stratum"),
-        ({"weight": [1.0]}, "weight has 1 values, and the table 2 rows"),
+        ({"weight": [1.0]}, "weight has 1 values, but the table has 2 rows"),
         ({"weight": "zero"}, "all weights are 0"),
         ({"weight": "w", "quantiles": [0.5, 2]}, "between 0 and 1"),
         ({"weight": "w", "columns": ["y"]}, "no column 'y'"),
@@ -235,7 +235,7 @@ def test_a_masked_weight_is_one_more_column_under_the_claim() -> None:
     assert found.data["w"].to_pylist() != survey()["w"].to_pylist()
     assert found.statement.attributes["w"]["hi"] == "10"
     assert float(sum(found.statement.epsilon_per_attribute.values())) == pytest.approx(1)
-    assert "covered, like the others" in found.statement.steps[0]
+    assert "protected, and covered by the statement, like the others" in found.statement.steps[0]
     assert not any("weights" in line for line in found.statement.conditions)
 
 
@@ -272,11 +272,11 @@ def test_a_raked_weight_leaves_the_k_of_a_release_alone(tmp_path: Any) -> None:
     [
         ({}, "needs public margins"),
         ({"margin": [{"column": "sex", "totals": {"f": 1, "x": 1}, "source": "law"}]}, "no value 'x'"),
-        ({"margin": [{"column": "age", "totals": {"1": 1}, "source": "law"}]}, "margins are for names"),
+        ({"margin": [{"column": "age", "totals": {"1": 1}, "source": "law"}]}, "a margin needs named values"),
         ({"margin": [{"column": "six", "totals": {"f": 1}, "source": "law"}]}, "Did you mean 'sex'"),
         ({"margin": [{"column": "sex", "totals": {"f": 1}}]}, "needs a source"),
         ({"margin": [{"column": "sex", "totals": {"f": 1}, "source": "these records"}]}, "are not public"),
-        ({"margin": [{"column": "sex", "totals": {"f": 0}, "source": "law"}]}, "above 0"),
+        ({"margin": [{"column": "sex", "totals": {"f": 0}, "source": "law"}]}, "greater than 0"),
         (
             {"margin": [MARGINS["margin"][0], {**MARGINS["margin"][1], "totals": {"north": 5}}]},
             "populations of different size",
@@ -312,7 +312,7 @@ def test_estimates_before_and_after_stand_in_the_evaluation() -> None:
     # nothing but the weights is lost, and they count
     assert lines["age", "mean"]["after"] == pytest.approx(ages.mean())
     assert lines["sex", "total of f"]["after"] != pytest.approx(lines["sex", "total of f"]["before"])
-    assert "counts alike" in found["about"]
+    assert "have equal weight" in found["about"]
     assert (
         shoal.evaluate(table, release, columns=["age"]).to_dict()["estimates"]["rows"][0]["column"] == "age"
     )
@@ -345,8 +345,8 @@ def test_a_weight_that_cannot_be_used_does_not_stop_a_release() -> None:
     # a method that leaves the weights alone; those that group by them refuse it, see kanonymity/test_strata.py
     found = shoal.evaluate(spoiled, shoal.protect(spoiled, declared("dropped"), "laplace", epsilon=1))
     assert found.estimates is not None
-    assert "row 1 has no weight" in found.estimates["about"]
-    with pytest.raises(InputError, match="row 1 has no weight"):
+    assert "the weight in row 1 is missing or negative" in found.estimates["about"]
+    with pytest.raises(InputError, match="the weight in row 1 is missing or negative"):
         shoal.evaluate(spoiled, spoiled, weight="w")
 
 

@@ -199,7 +199,7 @@ def test_chosen_columns_only() -> None:
     frame = people()
     found = evaluate(frame, frame, columns=["income", "income"])
     assert found.columns == ("income",)
-    assert found.skipped == {"age": "not asked for", "town": "not asked for"}
+    assert found.skipped == {"age": "not requested", "town": "not requested"}
     assert evaluate(frame, frame, columns="income").columns == ("income",)
 
 
@@ -215,9 +215,9 @@ def test_columns_only_one_table_has_are_named() -> None:
             {"a": [1]},
             {"b": [1]},
             {},
-            r"no column in common that can be compared: the original has 'a', the released table 'b'",
+            r"no common column that can be compared: the original has 'a', the released table 'b'",
         ),
-        ({"a": [1]}, {"a": ["x"]}, {}, "no column in common"),
+        ({"a": [1]}, {"a": ["x"]}, {}, "no common column"),
         (
             {"income": [1]},
             {"income": [1]},
@@ -229,7 +229,7 @@ def test_columns_only_one_table_has_are_named() -> None:
             {"a": [1], "t": ["x"]},
             {"a": [1], "t": [7]},
             {"columns": ["t"]},
-            "column 't' is String in the original and Int64 in the released table",
+            "column 't' is String in the original but Int64 in the released table",
         ),
         ({"a": []}, {"a": [1]}, {}, "the original table has no rows"),
         ({"a": [1]}, {"a": []}, {}, "the released table has no rows"),
@@ -248,10 +248,10 @@ def test_no_columns_chosen_is_refused() -> None:
 def test_the_wrong_original_is_refused() -> None:
     frame = pd.DataFrame({"a": [1.0, 2.0, 3.0]})
     release = release_of(frame, frame)
-    with pytest.raises(InputError, match="release has 3 rows, the original table 2"):
+    with pytest.raises(InputError, match="release has 3 rows, but the original table has 2"):
         evaluate(frame.head(2), release)
     release.kept = np.array([0, 1, 5])
-    with pytest.raises(InputError, match="at least 6 rows, this one has 3"):
+    with pytest.raises(InputError, match="at least 6 rows, but this table has 3"):
         evaluate(frame, release)
 
 

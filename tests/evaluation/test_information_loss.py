@@ -106,7 +106,7 @@ def test_tables_in_the_same_order_must_have_as_many_rows() -> None:
     release = shoal.protect(
         one, method="ranking-dp", epsilon=1, k=1, columns=["a"], domains={"a": (0, 5)}, seed=1
     )
-    with pytest.raises(OptionError, match="same_order is for two plain tables"):
+    with pytest.raises(OptionError, match="same_order applies to two plain tables"):
         shoal.evaluate(one, release, same_order=True)
 
 

@@ -108,12 +108,12 @@ def test_released_numbers_belong_to_the_nearest_class_and_unknown_labels_to_none
         ("wagee", InputError, "no column 'wagee' in the table. Did you mean 'wage'?"),
         ("wagee>3", InputError, "no column 'wagee' in the table"),
         ("town>3", InputError, "column 'town' should hold numbers"),
-        ("wage", OptionError, r"'wage' holds numbers that are not whole: give a threshold, such as 'wage>"),
-        ("many", OptionError, r"'many' has 150 different values, more than 50 classes: give a threshold"),
-        ("id", OptionError, r"'id' has 150 different values, more than 50 classes: is that an identifier"),
-        ("wage>9999", InputError, r"every row of the target 'wage>9999' is of the class '<=9999'"),
-        ("one", InputError, "every row of the target 'one' is of the class 'x'"),
-        ("empty", InputError, "the target 'empty' has no value in any row"),
+        ("wage", OptionError, r"'wage' holds non-integer numbers: give a threshold, such as 'wage>"),
+        ("many", OptionError, r"'many' has 150 distinct values, more than 50 classes: give a threshold"),
+        ("id", OptionError, r"'id' has 150 distinct values, more than 50 classes: is it an identifier"),
+        ("wage>9999", InputError, r"every row has the same class '<=9999' of the target 'wage>9999'"),
+        ("one", InputError, "every row has the same class 'x' of the target 'one'"),
+        ("empty", InputError, "the target 'empty' has only missing values"),
     ],
 )
 def test_a_target_that_cannot_be_learned_is_refused(target: str, error: Any, message: str) -> None:
@@ -208,7 +208,7 @@ def test_rows_without_order_are_learned_from_as_a_whole() -> None:
             answers = [forest(known, taught, tested[["skill", "age"]], seed, 10) for seed in range(2)]
             expected = np.mean([np.mean(answer == truth) for answer in answers])
             assert found["released"]["accuracy"] == pytest.approx(expected)
-            assert "no known order" in found["how"]
+            assert "The order of the released rows is unknown" in found["how"]
             assert found["labels"] == "released"
             assert found["rows_used"] == {"original": 200, "released": 120}
 
@@ -217,7 +217,7 @@ def test_rows_without_order_and_without_the_target_are_refused() -> None:
     frame = people()
     for released in (frame[["skill", "age"]], release_of(None, frame[["skill", "age"]])):
         with pytest.raises(
-            InputError, match="'wage' was not released, and the released rows have no known order"
+            InputError, match="'wage' was not released, and the order of the released rows is unknown"
         ):
             evaluate(frame, released, target="wage>500")
 
@@ -269,7 +269,9 @@ def test_text_and_time_are_learned_from_and_names_are_not() -> None:
     found = learn(frame, frame, "grade", FEW, columns=["id", "town", "when"])
     assert found["features"] == ["town", "when"]
     assert found["released"]["accuracy"] > 0.9
-    with pytest.raises(InputError, match="no released column beside the target 'grade' can be learned from"):
+    with pytest.raises(
+        InputError, match="no released column other than the target 'grade' can be used for training"
+    ):
         learn(frame, frame, "grade", FEW, columns=["id", "grade"])
 
 
@@ -332,9 +334,9 @@ def test_the_interval_of_a_mean_over_runs() -> None:
     ("options", "error", "message"),
     [
         ({"protocol": "holdout"}, OptionError, "protocol 'holdout' is not one of k-fold, first-66%"),
-        ({"folds": 1}, OptionError, "folds is 1: give a whole number from 2 on"),
-        ({"runs": 0}, OptionError, "runs is 0"),
-        ({"trees": 0}, OptionError, "trees is 0"),
+        ({"folds": 1}, OptionError, "folds must be an integer of at least 2, got 1"),
+        ({"runs": 0}, OptionError, "runs must be an integer of at least 1, got 0"),
+        ({"trees": 0}, OptionError, "trees must be an integer of at least 1, got 0"),
         ({"folds": 151}, OptionError, "folds is 151, but only 150 rows have a class"),
     ],
 )
@@ -346,7 +348,7 @@ def test_settings_that_cannot_be_used_are_refused(options: Any, error: Any, mess
 
 def test_a_first_part_of_one_class_is_refused() -> None:
     frame = people().sort_values("wage")
-    with pytest.raises(InputError, match="first 66% of the rows do not hold two classes of 'wage>900'"):
+    with pytest.raises(InputError, match="first 66% of the rows do not contain two classes of 'wage>900'"):
         evaluate(
             frame, release_of(frame[["age"]], frame[["age"]]), target="wage>900", protocol="first-66%"
         )  # fmt: skip
@@ -364,7 +366,7 @@ def test_part_of_an_evaluation_in_words_and_in_the_internal_report() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(found)
     text = console.export_text()
-    for phrase in ("Learning town", "F, Upper", "majority class", "as if published", "over 2 runs"):
+    for phrase in ("Predicting town", "F, Upper", "majority class", "as if published", "over 2 runs"):
         assert phrase in text
     assert max(len(line) for line in text.splitlines()) <= 80
     page = internal_report(release, found)
@@ -372,7 +374,7 @@ def test_part_of_an_evaluation_in_words_and_in_the_internal_report() -> None:
     accuracy = found.learning["released"]["accuracy"]
     row = page.split('<th scope="row">accuracy</th>')[1].split("</tr>")[0]
     assert f'data-label="released"><span>{100 * accuracy:.1f}%' in row
-    assert "Learning" not in internal_report(release, evaluate(frame, release))
+    assert "Predicting" not in internal_report(release, evaluate(frame, release))
 
 
 def test_importing_does_not_load_the_learner() -> None:
@@ -402,18 +404,18 @@ def test_protect_and_evaluate_take_a_target(
     assert command("--evaluate", "--target", "wage>500", "--json", "--internal", "internal.html") == 0
     found = json.loads(capsys.readouterr().out)["evaluation"]["learning"]
     assert found["target"] == "wage>500"
-    assert "Learning wage&gt;500" in (here / "internal.html").read_text("utf-8")
+    assert "Predicting wage&gt;500" in (here / "internal.html").read_text("utf-8")
     for path in (here / "out").iterdir():
         assert "majority" not in path.read_text("utf-8")
     people()[["skill", "wage"]].to_csv("released.csv", index=False)
     assert run(["evaluate", "data.csv", "released.csv", "--target", "wage>500"]) == 0
-    assert "Learning wage>500" in capsys.readouterr().out
+    assert "Predicting wage>500" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--target", "town"), "it is measured with --evaluate"),
+        (("--target", "town"), "To measure predictive utility, also pass --evaluate"),
         (("--evaluate", "--target", "twn"), "no column 'twn' in the table. Did you mean 'town'?"),
         (("--evaluate", "--target", "wage"), "give a threshold"),
     ],

@@ -31,8 +31,8 @@ def test_averages_decide_by_their_spread(shift: float, level: str) -> None:
     found = usefulness(shoal.evaluate(before, after).utility)
     assert found is not None
     assert found.level == level
-    assert f"Averages move by at most {100 * shift:.0f}% of their spread" in found.text
-    assert "of 3 rank correlations 3 keep sign and size" in found.text
+    assert f"Averages shift by at most {100 * shift:.0f}% of a standard deviation" in found.text
+    assert "3 of 3 rank correlations keep their sign and size" in found.text
 
 
 def test_relations_that_turn_are_not_kept() -> None:
@@ -40,7 +40,7 @@ def test_relations_that_turn_are_not_kept() -> None:
     turned = before.set_column(0, "c0", pa.array(-before["c0"].to_numpy()))
     found = usefulness(shoal.evaluate(before, turned).utility)
     assert found is not None
-    assert "of 3 rank correlations 1 keeps sign and size" in found.text
+    assert "1 of 3 rank correlations keeps its sign and size" in found.text
     assert found.level == "red"
 
 
@@ -56,10 +56,16 @@ def test_one_extreme_record_does_not_undo_a_relation() -> None:
 def test_names_alone_have_distributions_only() -> None:
     before = pa.table({"town": ["a", "b", "b", "c"]})
     lines = {line.title: line for line in five(shoal.evaluate(before, before).to_dict())}
-    assert list(lines) == ["averages", "relations", "distributions", "rows traced back", "smallest crowd"]
+    assert list(lines) == [
+        "averages",
+        "relations",
+        "distributions",
+        "rows re-identified",
+        "smallest equivalence class",
+    ]
     assert lines["averages"].judgement == ""
     assert lines["distributions"].judgement == "good"
-    assert "over all columns" in lines["smallest crowd"].words
+    assert "(all columns)" in lines["smallest equivalence class"].words
 
 
 def test_the_verdict_takes_whatever_has_a_statement() -> None:
@@ -84,5 +90,5 @@ def test_a_control_group_is_a_random_part() -> None:
     assert not {row // 2 for row in kept.tolist()} & {row // 2 for row in aside.tolist()}
     with pytest.raises(InputError, match="Did you mean 'who'"):
         divide(table, 0.2, "whom")
-    with pytest.raises(InputError, match="no two groups"):
+    with pytest.raises(InputError, match="cannot be split into two groups"):
         divide(table, 0.001)

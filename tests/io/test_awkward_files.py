@@ -84,8 +84,8 @@ CASES: dict[str, Awkward] = {
     # encodings
     "latin-1, not told": Awkward(
         SPANISH.encode("latin-1"),
-        refused="'people.csv' is not UTF-8 text: row 1 holds the byte 0xF1; name its encoding, for example --encoding "
-        "latin-1, windows-1252 or utf-16.",
+        refused="'people.csv' is not UTF-8 text: row 1 contains the byte 0xF1; give its encoding, for example "
+        "--encoding latin-1, windows-1252 or utf-16.",
     ),
     "latin-1": Awkward(
         SPANISH.encode("latin-1"),
@@ -100,8 +100,8 @@ CASES: dict[str, Awkward] = {
     "a byte that windows-1252 does not have": Awkward(
         b"a,b\n1,x\n2,\x81\n",
         told={"encoding": "windows-1252"},
-        refused="'people.csv' is not windows-1252 text: row 2 holds the byte 0x81; name its encoding, for example "
-        "--encoding latin-1, windows-1252 or utf-16.",
+        refused="'people.csv' is not windows-1252 text: row 2 contains the byte 0x81; give its encoding, for "
+        "example --encoding latin-1, windows-1252 or utf-16.",
     ),
     "utf-16, not told": Awkward(
         "a,b\n1,ñ\n".encode("utf-16"), refused="'people.csv' looks like UTF-16 text: use --encoding utf-16."
@@ -111,21 +111,20 @@ CASES: dict[str, Awkward] = {
     ),
     "utf-16 without a mark": Awkward(
         "a,b\n1,x\n".encode("utf-16-le"),
-        refused="'people.csv' is not a text file: save it as CSV (UTF-8), or name its encoding, such as "
-        "--encoding utf-16.",
+        refused="'people.csv' is not a text file: save it as CSV (UTF-8), or give its encoding, such as --encoding "
+        "utf-16.",
     ),
     "byte order mark": Awkward("\ufeffa,b\n1,x\n2,y\n", cells=AB),
     "byte order mark and quoted names": Awkward('\ufeff"a","b"\n1,x\n2,y\n', cells=AB),
     "a bad byte in the header": Awkward(
         b"gr\xf6\xdfe,b\n1,2\n",
-        refused="'people.csv' is not UTF-8 text: the header holds the byte 0xF6; name its encoding, for example "
-        "--encoding "
-        "latin-1, windows-1252 or utf-16.",
+        refused="'people.csv' is not UTF-8 text: the header contains the byte 0xF6; give its encoding, for example "
+        "--encoding latin-1, windows-1252 or utf-16.",
     ),
     "a character cut off at the end": Awkward(
         "a\nñ".encode()[:-1],
-        refused="'people.csv' is not UTF-8 text: row 1 holds the byte 0xC3; name its encoding, for example --encoding "
-        "latin-1, windows-1252 or utf-16.",
+        refused="'people.csv' is not UTF-8 text: row 1 contains the byte 0xC3; give its encoding, for example "
+        "--encoding latin-1, windows-1252 or utf-16.",
     ),
     # separators and lines
     "semicolons": Awkward("a;b\n1;x\n2;y\n", cells=AB),
@@ -133,16 +132,14 @@ CASES: dict[str, Awkward] = {
     "bars": Awkward("a|b\n1|x\n2|y\n", cells=AB),
     "carets, not told": Awkward(
         "a^b\n1^x\n2^y\n",
-        refused="'people.csv' can be read as one column named 'a^b' with --separator ',' or as 2 columns between '^' "
-        "with "
-        "--separator '^': say which.",
+        refused="'people.csv' can be read as one column named 'a^b' with --separator ',' or as 2 columns separated "
+        "by '^' with --separator '^': specify which.",
     ),
     "carets": Awkward("a^b\n1^x\n2^y\n", told={"separator": "^"}, cells=AB),
     "blanks, not told": Awkward(
         "a b\n1 x\n2 y\n",
-        refused="'people.csv' can be read as one column named 'a b' with --separator ',' or as 2 columns between "
-        "blanks with "
-        "--separator ' ': say which.",
+        refused="'people.csv' can be read as one column named 'a b' with --separator ',' or as 2 columns separated "
+        "by spaces with --separator ' ': specify which.",
     ),
     "blanks": Awkward("a b\n1 x\n2 y\n", told={"separator": "space"}, cells=AB),
     "one column with a blank in its name": Awkward(
@@ -150,9 +147,8 @@ CASES: dict[str, Awkward] = {
     ),
     "two separators": Awkward(
         "a;b,c\n1;2,3\n",
-        refused="'people.csv' can be read as 2 columns between commas with --separator ',' or 2 columns between "
-        "semicolons "
-        "with --separator ';': say which.",
+        refused="'people.csv' can be read as 2 columns separated by commas with --separator ',' or 2 columns "
+        "separated by semicolons with --separator ';': specify which.",
     ),
     "two separators, told": Awkward(
         "a;b,c\n1;x,y\n", told={"separator": ";"}, cells={"a": [1], "b,c": ["x,y"]}
@@ -164,7 +160,7 @@ CASES: dict[str, Awkward] = {
     "blank lines": Awkward("\na,b\n\n1,x\n\n2,y\n\n", cells=AB),
     "apostrophes for quotes, not told": Awkward(
         "'a','b'\n'1','x'\n",
-        refused="'people.csv' has its column names between apostrophes: use --quote \"'\".",
+        refused="'people.csv' has its column names in apostrophes: use --quote \"'\".",
     ),
     "apostrophes for quotes": Awkward("'a','b'\n'1','x'\n'2','y'\n", told={"quote": "'"}, cells=AB),
     "a line break in a field": Awkward('a,b\n1,"x\ny"\n', cells={"a": [1], "b": ["x\ny"]}),
@@ -184,15 +180,13 @@ CASES: dict[str, Awkward] = {
     "inches": Awkward('a,b\n1,5" pipe\n', told={"quote": "none"}, cells={"a": [1], "b": ['5" pipe']}),
     "a row with a field too many": Awkward(
         "a,b\n1,x\n2,y,z\n",
-        refused="'people.csv': row 2 has 3 fields where the header has 2: correct it, put quotes around a field that "
-        "holds "
-        "',', or name another --separator.",
+        refused="'people.csv': row 2 has 3 fields, but the header has 2: correct it, quote a field that contains "
+        "',', or choose another --separator.",
     ),
     "a row with a field too few": Awkward(
         "a,b\n1,x\n2\n",
-        refused="'people.csv': row 2 has 1 field where the header has 2: correct it, put quotes around a field that "
-        "holds "
-        "',', or name another --separator.",
+        refused="'people.csv': row 2 has 1 field, but the header has 2: correct it, quote a field that contains "
+        "',', or choose another --separator.",
     ),
     # numbers
     "decimal commas, not told": Awkward(
@@ -214,7 +208,7 @@ CASES: dict[str, Awkward] = {
     "thirty-five or thirty-five thousand": Awkward(
         "income\n35.000\n12.500\n",
         refused="column 'income': row 1 holds '35.000', which is 35 with --decimal '.' or 35000 with --decimal ',' "
-        "--thousands '.': say which.",
+        "--thousands '.': specify which.",
     ),
     "thirty-five thousand": Awkward(
         "income\n35.000\n12.500\n", told={"thousands": "."}, cells={"income": [35000, 12500]}
@@ -224,13 +218,12 @@ CASES: dict[str, Awkward] = {
         "income\n35.000\n12.500\n",
         types={"income": "integer"},
         refused="column 'income': row 1 holds '35.000', which is 35 with --decimal '.' or 35000 with --decimal ',' "
-        "--thousands '.': say which.",
+        "--thousands '.': specify which.",
     ),
     "a comma between thousands, or before decimals": Awkward(
         "income;b\n35,000;x\n",
         refused="column 'income': row 1 holds '35,000', which is 35 with --decimal ',' or 35000 with --thousands "
-        "',': say "
-        "which.",
+        "',': specify which.",
     ),
     "decimals that are plain": Awkward("x\n35.000\n1234.5\n", cells={"x": [35.0, 1234.5]}),
     "blanks between thousands": Awkward(
@@ -242,15 +235,13 @@ CASES: dict[str, Awkward] = {
     "a point where the file has commas": Awkward(
         "a;b\n1,5;0.5\n2,5;0.7\n",
         told={"decimal": ","},
-        refused="column 'b' looks like numbers (row 1: '0.5'), but not with --decimal ',', as the file has them: "
-        "write them "
-        "alike, or use --type 'b=text' if it is text.",
+        refused="column 'b' looks like numbers (row 1: '0.5'), but not with --decimal ',', as in the rest of the "
+        "file: write all numbers alike, or use --type 'b=text' if it is text.",
     ),
     "half numbers, half text": Awkward(
         "age,b\n34,x\nunknown,y\n51,z\n",
-        refused="column 'age' holds numbers (row 1: '34') and other text (row 2: 'unknown'): for numbers, correct it "
-        "or make "
-        "it missing with --na 'unknown'; for text, use --type 'age=text'.",
+        refused="column 'age' holds numbers (row 1: '34') and other text (row 2: 'unknown'): for numbers, correct "
+        "it or declare it missing with --na 'unknown'; for text, use --type 'age=text'.",
     ),
     "half numbers, half a text for missing": Awkward(
         "age,b\n34,x\nunknown,y\n51,z\n", na=("unknown",), cells={"age": [34, None, 51], "b": ["x", "y", "z"]}
@@ -260,18 +251,16 @@ CASES: dict[str, Awkward] = {
     ),
     "codes with a zero in front": Awkward(
         "zip\n01234\n12345\n",
-        refused="column 'zip': row 1 holds '01234', a number that loses its first 0 with --type 'zip=integer', or a "
-        "code that "
-        "keeps it with --type 'zip=text': say which.",
+        refused="column 'zip': row 1 holds '01234', either a number, which loses its leading zero with --type "
+        "'zip=integer', or a code, which keeps it with --type 'zip=text': specify which.",
     ),
     "codes with a zero in front, told": Awkward(
         "zip\n01234\n12345\n", types={"zip": "text"}, cells={"zip": ["01234", "12345"]}
     ),
     "a number of twenty digits": Awkward(
         "card,b\n12345678901234567890,x\n",
-        refused="column 'card': row 1 holds '12345678901234567890', a number of which only the first digits count "
-        "with --type "
-        "'card=decimal', or a code with --type 'card=text': say which.",
+        refused="column 'card': row 1 holds '12345678901234567890', either a number, which loses its last digits "
+        "with --type 'card=decimal', or a code, which keeps them with --type 'card=text': specify which.",
     ),
     "signs, blanks and exponents": Awkward("x\n +5 \n-1.5\n2e3\n.5\n", cells={"x": [5.0, -1.5, 2000.0, 0.5]}),
     "words for nothing": Awkward(
@@ -289,8 +278,8 @@ CASES: dict[str, Awkward] = {
     ),
     "the third of April or the fourth of March": Awkward(
         "born\n03/04/1984\n",
-        refused="column 'born': row 1 holds '03/04/1984', which is 1984-04-03 with --date-format 'born=DD/MM/YYYY' or "
-        "1984-03-04 with --date-format 'born=MM/DD/YYYY': say which.",
+        refused="column 'born': row 1 holds '03/04/1984', which is 1984-04-03 with --date-format 'born=DD/MM/YYYY' "
+        "or 1984-03-04 with --date-format 'born=MM/DD/YYYY': specify which.",
     ),
     "American dates": Awkward(
         "born\n5/31/1984\n", dates={"born": "M/D/YYYY"}, types={"born": "date"}, cells={"born": [DAY]}
@@ -299,15 +288,14 @@ CASES: dict[str, Awkward] = {
         "born\n31.05.1984\n31.06.1984\n",
         types={"born": "date"},
         dates={"born": "DD.MM.YYYY"},
-        refused="column 'born' is declared as date, but row 2 holds '31.06.1984', which is no date of the form "
-        "DD.MM.YYYY: "
-        "correct it, or declare another type in the schema.",
+        refused="column 'born' is declared as date, but row 2 holds '31.06.1984', which is not a date of the form "
+        "DD.MM.YYYY: correct it, or declare another type in the schema.",
     ),
     "dates and other text": Awkward(
         "born,b\n1984-05-31,x\nsoon,y\n",
         refused="column 'born' holds dates of the form YYYY-MM-DD (row 1: '1984-05-31') and other text (row 2: "
-        "'soon'): "
-        "correct it, make it missing with --na 'soon', or read all as text with --type 'born=text'.",
+        "'soon'): correct it, declare it missing with --na 'soon', or read the column as text with --type "
+        "'born=text'.",
     ),
     "declared dates in another form": Awkward(
         "born\n31.05.1984\n",
@@ -321,10 +309,10 @@ CASES: dict[str, Awkward] = {
     ),
     # headers
     "two columns of one name": Awkward(
-        "a,a\n1,2\n", refused="'people.csv' has two columns named 'a': rename one."
+        "a,a\n1,2\n", refused="'people.csv' has two columns named 'a': rename one of them."
     ),
     "a column without a name": Awkward(
-        "a,\n1,2\n", refused="'people.csv': column 2 has no name: give every column one."
+        "a,\n1,2\n", refused="'people.csv': column 2 has no name: name every column."
     ),
     "long and odd names": Awkward(
         f'"{"x" * 200}","a ""b"", c","=1+1"\n1,2,3\n',
@@ -339,12 +327,12 @@ CASES: dict[str, Awkward] = {
     "nothing": Awkward("", refused="'people.csv' is empty: a header line and at least one row are needed."),
     "nothing but empty lines": Awkward(
         "\n\n\n",
-        refused="'people.csv' holds nothing but empty lines: a header line and at least one row are needed.",
+        refused="'people.csv' contains only empty lines: a header line and at least one row are needed.",
     ),
     "no text at all": Awkward(
         b"\x89PNG\r\n\x1a\n\x00\x00",
-        refused="'people.csv' is not a text file: save it as CSV (UTF-8), or name its encoding, such as "
-        "--encoding utf-16.",
+        refused="'people.csv' is not a text file: save it as CSV (UTF-8), or give its encoding, such as --encoding "
+        "utf-16.",
     ),
     # compressed
     "gzip": Awkward(gzip.compress(b"a,b\n1,x\n2,y\n"), ".csv.gz", cells=AB),
@@ -357,27 +345,25 @@ CASES: dict[str, Awkward] = {
         cells={"a": [1], "b": ["ñ"]},
     ),
     "gzip that is none": Awkward(
-        "a,b\n", ".csv.gz", refused="'people.csv.gz' cannot be unpacked: Not a gzipped file (b'a,')."
+        "a,b\n", ".csv.gz", refused="'people.csv.gz' cannot be decompressed: Not a gzipped file (b'a,')."
     ),
     "gzip that is cut off": Awkward(
         gzip.compress(b"a,b\n" + b"1,x\n" * 1000)[:30],
         ".csv.gz",
-        refused="'people.csv.gz' cannot be unpacked: Compressed file ended before the end-of-stream marker was "
+        refused="'people.csv.gz' cannot be decompressed: Compressed file ended before the end-of-stream marker was "
         "reached.",
     ),
     "gzip that grows without end": Awkward(
         gzip.compress(b"a,b\n" + b"1,2\n" * 20_000_000, 9),
         ".csv.gz",
-        refused="'people.csv.gz' unpacks to more than 67 MB, which a table of its size does not: if it is right, "
-        "unpack it "
-        "and name the unpacked file.",
+        refused="'people.csv.gz' decompresses to more than 67 MB, which is implausible for a table in a file of "
+        "its size: if it is correct, decompress it and pass the decompressed file.",
     ),
     "zstd that grows without end": Awkward(
         packed(b"a,b\n" + b"1,2\n" * 20_000_000, "zstd"),
         ".csv.zst",
-        refused="'people.csv.zst' unpacks to more than 67 MB, which a table of its size does not: if it is right, "
-        "unpack it "
-        "and name the unpacked file.",
+        refused="'people.csv.zst' decompresses to more than 67 MB, which is implausible for a table in a file of "
+        "its size: if it is correct, decompress it and pass the decompressed file.",
     ),
     # other formats
     "tab-separated, with commas": Awkward(
@@ -391,25 +377,24 @@ CASES: dict[str, Awkward] = {
     "JSON lines of two kinds": Awkward(
         '{"a": 1}\n{"a": "x"}\n',
         ".jsonl",
-        refused="column 'a' holds numbers (row 1: '1') and text (row 2: 'x'): correct it, or read all of it as text "
-        "with "
-        "--type 'a=text'.",
+        refused="column 'a' holds numbers (row 1: '1') and text (row 2: 'x'): correct it, or read the column as "
+        "text with --type 'a=text'.",
     ),
     "JSON lines with a list": Awkward(
         '{"a": [1, 2]}\n',
         ".jsonl",
-        refused="'people.jsonl': row 1 holds a list or an object in 'a': a table has one value per cell, write them as "
-        "columns.",
+        refused="'people.jsonl': row 1 holds a list or an object in 'a': a cell must hold a single value: write "
+        "its parts as columns.",
     ),
     "JSON lines with a name twice": Awkward(
         '{"a": 1}\n{"a": 1, "a": 2}\n',
         ".jsonl",
-        refused="'people.jsonl': row 2 has a name twice: correct it.",
+        refused="'people.jsonl': row 2 has a duplicate name: correct it.",
     ),
     "one JSON document": Awkward(
         '[\n{"a": 1}\n]\n',
         ".jsonl",
-        refused="'people.jsonl': row 1 is not a JSON object on a line of its own: Expecting value: line 2 column 1 "
+        refused="'people.jsonl': row 1 is not a JSON object on a single line: Expecting value: line 2 column 1 "
         "(char 2).",
     ),
     "feather": Awkward(lambda path: feather.write_feather(pa.table(AB), str(path)), ".feather", cells=AB),
@@ -417,7 +402,7 @@ CASES: dict[str, Awkward] = {
     "feather that is none": Awkward(
         "a,b\n1,2\n",
         ".feather",
-        refused="'people.feather' is not a Feather file of the present version: write it again, or as Parquet.",
+        refused="'people.feather' is not a Feather version 2 file: write it again as Feather version 2, or as Parquet.",
     ),
     "workbook": Awkward(
         book(("2024", [["a", "b", "born"], [1, "x", DAY], [2, "y", None]])),
@@ -427,7 +412,7 @@ CASES: dict[str, Awkward] = {
     "workbook of two sheets": Awkward(
         book(("2023", [["a"], [1]]), ("2024", [["a"], [2]])),
         ".xlsx",
-        refused="'people.xlsx' has 2 sheets, '2023', '2024': name one with --sheet.",
+        refused="'people.xlsx' has 2 sheets, '2023', '2024': choose one with --sheet.",
     ),
     "a sheet by name": Awkward(
         book(("2023", [["a"], [1]]), ("2024", [["a"], [2]])),
@@ -444,16 +429,14 @@ CASES: dict[str, Awkward] = {
     "a sheet of numbers and text": Awkward(
         book(("a", [["age"], [34], ["unknown"]])),
         ".xlsx",
-        refused="column 'age' holds numbers (row 1: '34') and text (row 2: 'unknown'): correct it, or read all of it "
-        "as text "
-        "with --type 'age=text'.",
+        refused="column 'age' holds numbers (row 1: '34') and text (row 2: 'unknown'): correct it, or read the "
+        "column as text with --type 'age=text'.",
     ),
     "a formula without its value": Awkward(
         book(("a", [["x", "y"], [1, "=A2*2"]])),
         ".xlsx",
-        refused="'people.xlsx': cell B2 of sheet 'a' holds a formula without its value: open the file in a "
-        "spreadsheet program "
-        "and save it, or write the value.",
+        refused="'people.xlsx': cell B2 of sheet 'a' holds a formula without a stored value: open the file in a "
+        "spreadsheet program and save it, or replace the formula by its value.",
     ),
     "an error in a cell": Awkward(
         book(("a", [["x", "y"], [1, "#DIV/0!"]])),
@@ -463,7 +446,7 @@ CASES: dict[str, Awkward] = {
     "a title above the header": Awkward(
         book(("a", [["Survey 2024", None], ["a", "b"], [1, "x"]])),
         ".xlsx",
-        refused="'people.xlsx': column 2 has no name: give every column one.",
+        refused="'people.xlsx': column 2 has no name: name every column.",
     ),
     "empty rows and columns around a sheet": Awkward(
         book(("a", [["a", "b", None], [1, "x", None], [2, "y", None], [None, None, None]])), ".xlsx", cells=AB
@@ -471,35 +454,33 @@ CASES: dict[str, Awkward] = {
     "an empty sheet": Awkward(
         book(("a", [])),
         ".xlsx",
-        refused="sheet 'a' of 'people.xlsx' is empty: a row of names and at least one row are needed.",
+        refused="sheet 'a' of 'people.xlsx' is empty: a row of column names and at least one row are needed.",
     ),
     "a workbook that is none": Awkward(
         "a,b\n1,2\n",
         ".xlsx",
-        refused="'people.xlsx' is not the archive that its ending says: File is not a zip file.",
+        refused="'people.xlsx' is not a valid archive of the type that its extension indicates: File is not a zip "
+        "file.",
     ),
     "a workbook that grows without end": Awkward(
         lying_book,
         ".xlsx",
-        refused="'people.xlsx' unpacks to more than 67 MB, which a table of its size does not: if it is right, "
-        "unpack it and "
-        "name the unpacked file.",
+        refused="'people.xlsx' decompresses to more than 67 MB, which is implausible for a table in a file of its "
+        "size: if it is correct, decompress it and pass the decompressed file.",
     ),
     "a workbook that declares a document type": Awkward(
         doctype_book,
         ".xlsx",
-        refused="'people.xlsx' declares a document type (<!DOCTYPE ...>), whose entities can grow without end or "
-        "load other "
-        "files: remove the declaration and write out what it abbreviates.",
+        refused="'people.xlsx' declares a document type (<!DOCTYPE ...>), whose entities can expand without limit "
+        "or load other files: remove the declaration and write out its entities.",
     ),
     "an old workbook": Awkward(
         b"\xd0\xcf\x11\xe0",
         ".xls",
-        refused="'people.xls' has an unknown ending: use one of .csv, .txt, .csv.gz, .txt.gz, .csv.zst, .txt.zst, "
-        ".tsv, .tab, "
-        ".tsv.gz, .tab.gz, .tsv.zst, .tab.zst, .jsonl, .ndjson, .jsonl.gz, .ndjson.gz, .jsonl.zst, .ndjson.zst, "
-        ".parquet, "
-        ".pq, .feather, .arrow, .xlsx, .dta, .sav, .zsav. An .xls file is of an older format: save it as .xlsx.",
+        refused="'people.xls' has an unknown file extension: use one of .csv, .txt, .csv.gz, .txt.gz, .csv.zst, "
+        ".txt.zst, .tsv, .tab, .tsv.gz, .tab.gz, .tsv.zst, .tab.zst, .jsonl, .ndjson, .jsonl.gz, "
+        ".ndjson.gz, .jsonl.zst, .ndjson.zst, .parquet, .pq, .feather, .arrow, .xlsx, .dta, .sav, .zsav. "
+        "The .xls format is outdated: save the file as .xlsx.",
     ),
 }
 

@@ -260,5 +260,5 @@ def test_parquet_keeps_no_metadata_of_its_writer(tmp_path: Path) -> None:
 
 def test_a_decimal_type_without_room_for_the_domain_is_an_error_that_names_it() -> None:
     narrow = pa.table({"fee": pa.array([Decimal("1.50"), Decimal("9.99")], pa.decimal128(3, 2))})
-    with pytest.raises(shoal.InputError, match="'fee' is a decimal type"):
+    with pytest.raises(shoal.InputError, match="'fee' has a decimal type"):
         read(narrow).like({"fee": np.array([1.0, 400.0])}, keep_dtypes=True)

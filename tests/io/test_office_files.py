@@ -58,9 +58,9 @@ def test_a_range_of_cells_leaves_out_titles_sums_and_broken_cells_beside_it(tmp_
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ({"range": "B3-C5"}, "range 'B3-C5' is not of the form B4:F200"),
+        ({"range": "B3-C5"}, "range must have the form B4:F200"),
         ({"range": "C5:B3"}, "ends before it begins"),
-        ({"header_row": 0}, "header_row must be a whole number, at least 1"),
+        ({"header_row": 0}, "header_row must be a positive integer"),
         ({"header_row": 3, "range": "B3:C5"}, "leave out header_row"),
     ],
 )
@@ -105,10 +105,10 @@ def test_an_archive_with_one_table_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"a.csv": b"x\n1\n", "b.csv": b"x\n1\n"}, "holds 2 files, and one table is needed"),
-        ({}, "holds 0 files"),
-        ({"a.parquet": b"?"}, "does not hold a CSV, TSV or JSON lines file"),
-        ({"a.csv.gz": b"?"}, "does not hold a CSV, TSV or JSON lines file"),
+        ({"a.csv": b"x\n1\n", "b.csv": b"x\n1\n"}, "contains 2 files, but a single table is needed"),
+        ({}, "contains 0 files"),
+        ({"a.parquet": b"?"}, "does not contain a CSV, TSV or JSON lines file"),
+        ({"a.csv.gz": b"?"}, "does not contain a CSV, TSV or JSON lines file"),
     ],
 )
 def test_any_other_archive_is_one_line(parts: dict[str, bytes], words: str, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_an_archive_that_grows_without_end_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("a.csv", b"x\n" + b"1\n" * 80_000_000)
-    with pytest.raises(InputError, match="unpacks to more than"):
+    with pytest.raises(InputError, match="decompresses to more than"):
         read(path)
 
 
@@ -236,11 +236,11 @@ def test_codes_are_truncated_to_their_first_characters() -> None:
 @pytest.mark.parametrize(
     ("attribute", "step", "words"),
     [
-        ({"lo": 0, "hi": 9}, {"length": 1}, "it is for codes, and the column is numeric"),
-        ({"values": ["a1", "a2"]}, {"length": 1}, "one code for all values says nothing"),
-        ({"values": ["a1", "b2"]}, {"length": 0}, "length must be a whole number"),
-        ({"values": ["a1", "b2"]}, {"level": 1}, "'level' is no parameter of this step"),
-        ({"taxonomy": {"all": ["a1", "b2"]}}, {"length": 1}, "the column has a taxonomy"),
+        ({"lo": 0, "hi": 9}, {"length": 1}, "this step applies to codes, but the column is numeric"),
+        ({"values": ["a1", "a2"]}, {"length": 1}, "a single code for all values carries no information"),
+        ({"values": ["a1", "b2"]}, {"length": 0}, "length must be a positive integer"),
+        ({"values": ["a1", "b2"]}, {"level": 1}, "unknown parameter 'level' for this step"),
+        ({"taxonomy": {"all": ["a1", "b2"]}}, {"length": 1}, "a column with a taxonomy cannot be truncated"),
     ],
 )
 def test_a_truncation_that_makes_no_sense_is_one_line(attribute: Any, step: Any, words: str) -> None:

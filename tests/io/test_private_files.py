@@ -102,7 +102,7 @@ def test_what_a_tuning_writes_is_private_also_over_what_was_there(tmp_path: Path
 
 
 def test_risks_of_records_and_held_out_records_are_private(tmp_path: Path) -> None:
-    found = shoal.risk(people(), keys=["a"])
+    found = shoal.risk(people(), quasi_identifiers="a")
     found.save(tmp_path / "risk.csv")
     people().to_csv(tmp_path / "people.csv", index=False)
     rest, control = tmp_path / "rest.csv", tmp_path / "control.csv"

@@ -79,14 +79,16 @@ def test_a_pure_budget_refuses_charges_in_rho(ledger: Ledger) -> None:
 
 def test_a_budget_in_rho_refuses_a_delta_of_its_own(ledger: Ledger) -> None:
     opened(ledger)
-    with pytest.raises(ClaimError, match="has a δ of its own"):
+    with pytest.raises(ClaimError, match="has its own δ"):
         ledger.charge(pure_charge("1/10", delta=DELTA))
 
 
 def test_a_ceiling_in_rho_holds(ledger: Ledger) -> None:
     opened(ledger)
     ledger.charge(rho_charge("9/100"))
-    with pytest.raises(OverdrawnError, match=r"rho 0.02 was requested, 0.01 remains, 0.01 is missing"):
+    with pytest.raises(
+        OverdrawnError, match=r"rho 0.02 was requested, but only 0.01 remains \(short by 0.01\)"
+    ):
         ledger.charge(pure_charge("1/5"))
     with pytest.raises(OverdrawnError, match=r"rho 0.011 was requested"):
         ledger.quote(rho_charge("11/1000"))
@@ -123,9 +125,9 @@ def test_amounts_are_rounded_up_after_the_square(ledger: Ledger) -> None:
 
 def test_the_currency_of_a_budget_cannot_change(ledger: Ledger) -> None:
     opened(ledger)
-    with pytest.raises(OptionError, match="in rho, which cannot change to one in epsilon"):
+    with pytest.raises(OptionError, match="in rho, which cannot be changed to epsilon"):
         ledger.register(Register("rich", "replace-one", Fraction(1)))
-    with pytest.raises(OptionError, match="in epsilon, which cannot change to one in rho"):
+    with pytest.raises(OptionError, match="in epsilon, which cannot be changed to rho"):
         ledger.register(Register("people", "replace-one", Fraction(1), DELTA, currency="rho"))
     # ceilings and the δ of the conversion may
     ledger.register(Register("rich", "replace-one", Fraction(2), 2 * DELTA, currency="rho"))
@@ -195,15 +197,15 @@ def test_a_budget_is_opened_in_either(
     epsilon: str | None, delta: str, rho: str | None, currency: str, ceiling: Fraction
 ) -> None:
     terms = opened_budget("d", "add-remove", epsilon, delta, rho, "who", 3)
-    assert (terms.currency, terms.ceiling, terms.neighbours) == (currency, ceiling, "add-remove")
+    assert (terms.currency, terms.ceiling, terms.adjacency) == (currency, ceiling, "add-remove")
     assert terms.unit == "value of 'who' (at most 3 rows)"
 
 
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        (("d", "replace-one", None, "0", None), "give one of the two"),
-        (("d", "replace-one", "1", "1e-6", "0.5"), "give one of the two"),
+        (("d", "replace-one", None, "0", None), "give exactly one of the two"),
+        (("d", "replace-one", "1", "1e-6", "0.5"), "give exactly one of the two"),
         (("d", "replace-one", None, "0", "0.5"), "needs a delta"),
         (("d", "replace-one", None, "1e-6", "-1"), "rho must be above 0"),
         (("d", "both", "1", "0", None), "neighbours 'both'"),
@@ -242,7 +244,7 @@ def test_from_the_command_line(
     assert "at δ 1e-06" in said
     assert "with values (approximate-dp, ρ 0.00" in said
     assert run(["protect", *common, "laplace", *charged, "--delta", "1e-6", "--out", "d"]) == 2
-    assert "makes a pure claim, without a delta" in capsys.readouterr().err
+    assert "provides pure differential privacy, without delta" in capsys.readouterr().err
     assert run(["ledger", "open", "l.sqlite", "other", "--rho", "0.5"]) == 2
     assert "needs a delta" in capsys.readouterr().err
     opened_again = open_ledger("l.sqlite")

@@ -100,9 +100,9 @@ def test_a_truncated_write_ahead_log_grants_nothing(path: Path, spend: Spend, le
     log = Path(f"{path}-wal")
     os.truncate(log, left if left >= 0 else log.stat().st_size - 1)
     for _ in range(2):
-        with pytest.raises(LedgerError, match="was cut off while it was open"):
+        with pytest.raises(LedgerError, match="was truncated while it was open"):
             ledger.charge(spend("0.01"))
-        with pytest.raises(LedgerError, match="was cut off"):
+        with pytest.raises(LedgerError, match="was truncated"):
             ledger.standing("people")
     ledger.close()
 
@@ -137,7 +137,7 @@ def test_an_emptied_ledger_does_not_verify(path: Path, capsys: pytest.CaptureFix
         for _, made in triggers:
             connection.execute(made)
     assert run(["ledger", "verify", str(path)]) == 2
-    assert "data set 'people' lost all of its entries" in capsys.readouterr().err
+    assert "data set 'people' has lost all of its entries" in capsys.readouterr().err
     fresh = path.with_name("fresh.sqlite")
     open_ledger(fresh).close()
     assert run(["ledger", "verify", str(fresh)]) == 2
@@ -284,7 +284,7 @@ def test_a_family_that_grew_meanwhile_is_priced_again(path: Path, spend: Spend) 
 
 def test_what_an_analyst_stores_is_limited_in_bytes(path: Path, spend: Spend) -> None:
     ledger = open_ledger(path)
-    with pytest.raises(QuotaError, match="takes all of its 1,000 bytes"):
+    with pytest.raises(QuotaError, match="use all of its 1,000 bytes"):
         ledger.charge(spend("0.01", room=1000))
     # free ones count as well, and others have room of their own
     with pytest.raises(QuotaError):

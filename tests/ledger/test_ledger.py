@@ -27,7 +27,7 @@ Spend = Callable[..., Charge]
 def test_charges_add_up_to_the_ceiling_and_no_further(ledger: Ledger, spend: Spend) -> None:
     assert ledger.charge(spend("0.3")).added == Fraction(3, 10)
     ledger.charge(spend("0.7", analyst="ben"))
-    with pytest.raises(OverdrawnError, match="epsilon 1e-09 was requested, 0 remains"):
+    with pytest.raises(OverdrawnError, match="epsilon 1e-09 was requested, but only 0 remains"):
         ledger.charge(spend("1e-9"))
     standing = ledger.standing("people")
     assert standing.spent == 1
@@ -218,11 +218,11 @@ def test_terms_can_change_but_not_the_neighbours(ledger: Ledger, spend: Spend) -
     ledger.charge(spend("1"))
     ledger.register(Register("people", "replace-one", Fraction(2)))
     ledger.charge(spend("1"))
-    with pytest.raises(OptionError, match="'replace-one', which cannot change to 'add-remove'"):
+    with pytest.raises(OptionError, match="'replace-one', which cannot be changed to 'add-remove'"):
         ledger.register(Register("people", "add-remove", Fraction(2)))
     # a ceiling below what is spent refuses everything, and gives nothing back
     ledger.register(Register("people", "replace-one", Fraction(1)))
-    with pytest.raises(OverdrawnError, match=r"0 remains, 0\.1 is missing"):
+    with pytest.raises(OverdrawnError, match=r"but only 0 remains \(short by 0\.1\)"):
         ledger.charge(spend("0.1"))
     assert ledger.standing("people").spent == 2
     assert len(verify(ledger)) == 1

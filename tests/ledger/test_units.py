@@ -59,7 +59,7 @@ def test_a_release_per_row_is_refused_against_a_budget_per_person(ledger: Ledger
     ledger.register(Register("persons", "replace-one", Fraction(2), unit=PER_PERSON))
     with pytest.raises(ClaimError) as refused:
         released(ledger, statement(ROWS), "persons")
-    assert f"'persons' is per {PER_PERSON}, this release claims ε per row" in str(refused.value)
+    assert f"'persons' is per {PER_PERSON}, but this release claims ε per row" in str(refused.value)
     assert "or name another dataset" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert ledger.standing("persons").spent == 0
@@ -67,7 +67,9 @@ def test_a_release_per_row_is_refused_against_a_budget_per_person(ledger: Ledger
 
 
 def test_a_release_per_person_is_refused_against_a_budget_per_row(ledger: Ledger) -> None:
-    with pytest.raises(ClaimError, match=re.escape(f"is per row, this release claims ε per {PER_PERSON}")):
+    with pytest.raises(
+        ClaimError, match=re.escape(f"is per row, but this release claims ε per {PER_PERSON}")
+    ):
         released(ledger, statement(PERSONS))
     assert released(ledger, statement(ROWS)) == Fraction(1, 4)
 
@@ -75,7 +77,7 @@ def test_a_release_per_person_is_refused_against_a_budget_per_row(ledger: Ledger
 def test_another_number_of_rows_is_another_unit(ledger: Ledger) -> None:
     ledger.register(Register("persons", "replace-one", None, unit="value of 'who' (at most 3 rows)"))
     with pytest.raises(
-        ClaimError, match=r"at most 3 rows\), this release claims ε per value of 'who' \(at most 2"
+        ClaimError, match=r"at most 3 rows\), but this release claims ε per value of 'who' \(at most 2"
     ):
         released(ledger, statement(PERSONS), "persons")
 
@@ -91,7 +93,9 @@ def test_the_first_release_that_counts_fixes_the_unit(ledger: Ledger) -> None:
 
 
 def test_the_unit_of_a_budget_cannot_change(ledger: Ledger) -> None:
-    with pytest.raises(OptionError, match="a budget per row, which cannot change to one per value of"):
+    with pytest.raises(
+        OptionError, match="a privacy budget per row, which cannot be changed to one per value of"
+    ):
         ledger.register(Register("people", "replace-one", Fraction(1), unit=PER_PERSON))
     ledger.register(Register("people", "replace-one", Fraction(2), unit=None))
     assert (ledger.standing("people").terms.unit, ledger.standing("people").terms.ceiling) == ("row", 2)
@@ -101,7 +105,7 @@ def test_a_chain_that_changes_the_unit_is_found(ledger: Ledger, monkeypatch: pyt
     stored = Terms.to_dict
     monkeypatch.setattr(Terms, "to_dict", lambda self: stored(self) | {"unit": PER_PERSON})
     ledger.register(Register("people", "replace-one", Fraction(2)))
-    with pytest.raises(LedgerError, match="changes the unit"):
+    with pytest.raises(LedgerError, match="changes the privacy unit"):
         verify(ledger)
 
 
@@ -130,13 +134,13 @@ def test_an_older_ledger_is_read_and_asks_for_its_unit(older: str) -> None:
     ledger = open_ledger(older)
     assert [finding.standing.terms.unit for finding in verify(ledger)] == [None, None, None]
     for name in ("people", "spent"):
-        with pytest.raises(ClaimError, match="say once which one it is, with 'shoal ledger unit'"):
+        with pytest.raises(ClaimError, match="declare once which of the two it is, with 'shoal ledger unit'"):
             released(ledger, statement(ROWS), name)
     # nothing was ever counted and nothing was agreed: there is nothing that could be mixed up
     assert released(ledger, statement(PERSONS), "free") == Fraction(1, 2)
     declare_unit(ledger, "spent", "row")
     assert released(ledger, statement(ROWS), "spent") == Fraction(1, 4)
-    with pytest.raises(OptionError, match="cannot change"):
+    with pytest.raises(OptionError, match="cannot be changed"):
         declare_unit(ledger, "spent", PER_PERSON)
     ledger.close()
     again = open_ledger(older)
@@ -159,11 +163,11 @@ def test_the_unit_is_said_from_the_command_line(
     assert run(["ledger", "show", older]) == 0
     assert "unit: not noted" in capsys.readouterr().out
     assert run(["ledger", "unit", older, "spent", "row", "--max-rows", "2"]) == 2
-    assert "name that column, not row" in capsys.readouterr().err
+    assert "name that column instead of 'row'" in capsys.readouterr().err
     assert run(["ledger", "unit", older, "spent", "who", "--max-rows", "2"]) == 0
     assert f"The budget of spent is per {PER_PERSON}." in capsys.readouterr().out
     assert run(["ledger", "unit", older, "spent", "row"]) == 2
-    assert "cannot change to one per row" in capsys.readouterr().err
+    assert "cannot be changed to one per row" in capsys.readouterr().err
     assert run(["ledger", "unit", older, "nobody", "row"]) == 2
     assert "is not registered" in capsys.readouterr().err
 
@@ -204,7 +208,7 @@ def test_a_choice_is_refused_like_any_other_charge(ledger: Ledger) -> None:
     ):
         with pytest.raises(error):
             charge_choice(ledger, dataset, {"k": [5, 9]}, Fraction(1, 8), cost, "replace-one", unit)
-    with pytest.raises(ClaimError, match="neighbour relation"):
+    with pytest.raises(ClaimError, match="is charged under adjacency"):
         account_of(ledger, "people", "add-remove", "row")
     assert ledger.standing("people").spent == 0
 
@@ -234,7 +238,7 @@ def test_a_ledger_asks_for_the_name_of_the_data_set(
 ) -> None:
     words = [command[0], *WORDS, *command[1:], "--out", "out"]
     assert run([*words, *LEDGER[:2]]) == 2
-    assert "--ledger needs --dataset: name whose" in capsys.readouterr().err
+    assert "--ledger needs --dataset: name the data set whose" in capsys.readouterr().err
     assert not Path("out").exists()
     assert not Path("ledger.sqlite").exists()
     # a name by itself is for the journal
@@ -279,7 +283,7 @@ def test_a_choice_that_the_budget_does_not_allow_is_not_made(
     ledger.close()
     monkeypatch.setattr(private, "choose_privately", looked)
     assert run(["tune", *WORDS, "--ks", "5,9", "--private", "0.1", *LEDGER, "--out", "tuning"]) == 2
-    assert "epsilon 0.2 was requested, 0.1 remains" in capsys.readouterr().err
+    assert "epsilon 0.2 was requested, but only 0.1 remains" in capsys.readouterr().err
     assert not Path("tuning").exists()
 
 
@@ -294,7 +298,7 @@ def test_bad_records_are_found_before_the_choice_is_charged(
 
 def test_a_comparison_cannot_be_charged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["tune", *WORDS, "--fast", *LEDGER]) == 2
-    assert "--ledger charges a private choice: give --private too" in capsys.readouterr().err
+    assert "--ledger applies to private choices: give --private too" in capsys.readouterr().err
     with pytest.raises(OptionError, match="ledger= needs dataset="):
         shoal.tune(people(), ROWS, "1", private="0.1", ledger=here / "ledger.sqlite")
 
@@ -305,6 +309,6 @@ def test_the_command_line_refuses_the_other_unit(here: Path, capsys: pytest.Capt
     ROWS.save(here / "rows.toml")
     capsys.readouterr()
     assert run([*laplace, "--schema", "rows.toml", "--out", "two"]) == 2
-    assert "this release claims ε per row: the two do not add up" in capsys.readouterr().err
+    assert "but this release claims ε per row: the two cannot be added" in capsys.readouterr().err
     assert not Path("two").exists()
     assert spent() == 1

@@ -203,7 +203,7 @@ def promise_of(folder: Path) -> dict[str, Any]:
     statement: dict[str, Any] = json.loads(files_of(folder)["statement.json"])
     said = statement["conditions"]
     follows = [
-        number for number, words in enumerate(said, 1) if "follows from the noisy number of rows" in words
+        number for number, words in enumerate(said, 1) if "determined by the noisy number of rows" in words
     ]
     if not follows:
         return statement
@@ -266,4 +266,4 @@ def test_fewer_than_two_k_records_are_one_cluster(name: str) -> None:
     if "k" in METHODS[name].parameters:
         assert [made.sizes.tolist() for made in release.partition] == [[2 * K - 1]] * len(release.partition)
     # where the number of records is private, that of the rows is noisy
-    assert len(release.data) == 2 * K - 1 or release.method.neighbours == "add-remove"
+    assert len(release.data) == 2 * K - 1 or release.method.adjacency == "add-remove"

@@ -207,7 +207,7 @@ def test_the_published_composition_is_never_publishable() -> None:
     assert statement.model == "none"
     assert not statement.publishable
     assert any("no privacy guarantee" in reason for reason in statement.not_publishable_because)
-    assert statement.neighbours is None
+    assert statement.adjacency is None
     assert statement.sentence.startswith("No privacy guarantee")
     assert release.notes == ()
     assert release.aligned is not None
@@ -216,7 +216,7 @@ def test_the_published_composition_is_never_publishable() -> None:
 
 @pytest.mark.parametrize("option", [{"noise": "staircase"}, {"split": "optimal"}])
 def test_the_published_composition_has_one_noise_and_one_split(option: dict[str, str]) -> None:
-    with pytest.raises(OptionError, match=f"{next(iter(option))} is for composition=strict"):
+    with pytest.raises(OptionError, match=f"{next(iter(option))} requires composition=strict"):
         release_of(composition="parallel", **option)
 
 

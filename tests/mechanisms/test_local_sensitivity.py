@@ -202,7 +202,7 @@ def test_a_floor_leaves_no_cluster_without_noise() -> None:
     # Laplace noise of scale 2 on the mean: E|noise| = 2
     noise = np.abs(np.asarray(release.aligned["x"])[::1] - 7)
     assert noise.mean() == pytest.approx(2, rel=0.2)
-    assert "nowhere below the public floor" in release.statement.to_markdown()
+    assert "never below the public floor" in release.statement.to_markdown()
     assert "can be released exactly" not in release.statement.to_markdown()
     same = shoal.protect(data, method="idp-cbls", epsilon="1", k=5, domains={"x": (0, 100)}, floor=2, seed=4)
     assert same.data.equals(release.data)

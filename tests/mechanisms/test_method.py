@@ -113,14 +113,14 @@ def test_settings_are_the_parameters() -> None:
         ("tree-dp", {"noise": "staircase"}, "'tree-dp' has no option 'noise'"),
         ("mdav-dp", {"noise": "stairs"}, "Did you mean 'staircase'"),
         ("mdav-dp", {"noise": "box", "optimise": "size"}, "optimise 'size' is not one of variance, interval"),
-        ("mdav-dp", {"optimise": "interval"}, "optimise is for noise=staircase"),
+        ("mdav-dp", {"optimise": "interval"}, "optimise applies to noise=staircase"),
         (
             "laplace",
             {"k": 5},
-            "'laplace' has no groups, and so no k: leave k out, or name a method that has groups",
+            "'laplace' forms no groups, so k does not apply: leave k out, or use a method that forms groups",
         ),
-        ("laplace", {"kk": 5}, "no option 'kk'"),
-        ("laplace", {"doman": 5}, "no option 'doman'"),
+        ("laplace", {"kk": 5}, "unknown option 'kk'"),
+        ("laplace", {"doman": 5}, "unknown option 'doman'"),
         ("laplace", {"split": 5}, "split must be"),
         ("laplace", {"split": {"a": "x"}}, "split weight of column 'a'"),
         ("laplace", {"clip": "no"}, "clip must be True or False"),
@@ -128,11 +128,11 @@ def test_settings_are_the_parameters() -> None:
         ("ranking-dp", {"remainder": "midle"}, "Did you mean 'middle'"),
         ("ranking-dp", {"remainder": []}, "remainder"),
         ("ranking-dp", {"k": 0}, "at least 1"),
-        ("ranking-dp", {"k": 2.5}, "whole number"),
-        ("ranking-dp", {"k": True}, "whole number"),
-        ("ranking-dp", {"k": "5"}, "whole number"),
-        ("ranking-dp", {"k": float("nan")}, "whole number"),
-        ("ranking-dp", {"k": float("inf")}, "whole number"),
+        ("ranking-dp", {"k": 2.5}, "k must be an integer"),
+        ("ranking-dp", {"k": True}, "k must be an integer"),
+        ("ranking-dp", {"k": "5"}, "k must be an integer"),
+        ("ranking-dp", {"k": float("nan")}, "k must be an integer"),
+        ("ranking-dp", {"k": float("inf")}, "k must be an integer"),
         ("mdav-dp", {"normalise": "z-score"}, "Did you mean 'zscore'"),
         ("mdav-dp", {"groups": "ab"}, "list of non-empty lists"),
         ("mdav-dp", {"groups": ["ab"]}, "list of non-empty lists"),
@@ -149,7 +149,8 @@ def test_settings_that_do_not_fit_are_refused(name: str, options: dict[str, Any]
 
 def test_unknown_methods_get_a_hint() -> None:
     with pytest.raises(
-        OptionError, match=r"no method 'mdav_dp'; 'shoal methods' lists them. Did you mean 'mdav-dp'"
+        OptionError,
+        match=r"unknown method 'mdav_dp'; 'shoal methods' lists all methods. Did you mean 'mdav-dp'",
     ):
         method_class("mdav_dp")
 
@@ -158,8 +159,8 @@ def test_unknown_methods_get_a_hint() -> None:
     ("groups", "word"),
     [
         ([["a", "x"]], "'x', which is not protected"),
-        ([["a"], ["a", "b"]], "'a' twice"),
-        ([["a"]], "leaves out column 'b'"),
+        ([["a"], ["a", "b"]], "'a' more than once"),
+        ([["a"]], "does not contain column 'b'"),
     ],
 )
 def test_groups_cover_every_column_once(groups: list[list[str]], word: str) -> None:

@@ -379,7 +379,7 @@ def test_values_from_the_records_taint_and_stay_private(tmp_path: Path) -> None:
     release = protect(table(columns(), "pyarrow"), "mdav-dp", without, seed=None)
     assert not release.statement.publishable
     of_type, of_values = release.statement.data_dependent
-    assert f"types read off the records: {JOB} " in of_type
+    assert f"types inferred from the records: {JOB} " in of_type
     assert f"the values of column '{JOB}' were taken from the records" in of_values
     assert release.statement.attributes[JOB]["lo"] == "taken from the data"
     folder = release.save(tmp_path / "out")
@@ -497,9 +497,11 @@ def test_unlinked_columns_are_shuffled_by_themselves() -> None:
 
 
 def test_box_noise_and_other_partitions_refuse_names() -> None:
-    with pytest.raises(OptionError, match="noise 'box' is for columns with an order, and 'smokes' has none"):
+    with pytest.raises(
+        OptionError, match="noise 'box' supports ordered columns only, and 'smokes' is nominal"
+    ):
         protect(table(columns(), "pyarrow"), "mdav-dp", noise="box")
-    with pytest.raises(OptionError, match="vmdav is for columns with an order"):
+    with pytest.raises(OptionError, match="vmdav supports ordered columns only"):
         protect(table(columns(), "pyarrow"), "mdav-dp", partition="vmdav")
 
 
@@ -734,10 +736,13 @@ def test_a_column_without_any_value_has_the_type_of_its_declared_values() -> Non
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ({"values": ["a", ""]}, "values lists an empty text: an empty cell is a missing value"),
-        ({"values": ["a", "a "]}, "values lists a value twice"),
+        (
+            {"values": ["a", ""]},
+            "values contains an empty text: remove it, because an empty cell is a missing value",
+        ),
+        ({"values": ["a", "a "]}, "values contains a value twice"),
         ({"values": ["clerk", "managr"], "taxonomy": JOBS}, "'managr' is not in the taxonomy. Did you mean"),
-        ({"kind": "numeric", "taxonomy": JOBS}, "values and taxonomy are for nominal columns"),
+        ({"kind": "numeric", "taxonomy": JOBS}, "values and taxonomy apply only to nominal columns"),
         ({"taxonomy": {}}, "the taxonomy is empty"),
         ({"values": "abc"}, "values must be a list of values"),
     ],

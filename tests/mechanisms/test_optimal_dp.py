@@ -50,7 +50,7 @@ def test_the_claim_is_given_the_partition_whatever_the_settings(options: dict[st
     statement = release_of(people(), seed=None, **{"domains": domains, **options}).statement
     assert statement.model == "dp-given-partition"
     assert any(
-        "computed from the records" in text and "least expected error" in text
+        "computed from the records" in text and "smallest expected error" in text
         for text in statement.conditions
     )
     assert any("not differential privacy of the original records" in text for text in statement.not_promised)

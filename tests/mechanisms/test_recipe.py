@@ -87,9 +87,9 @@ def test_domains_taken_from_the_data_are_not_in_it() -> None:
     ("text", "error", "word"),
     [
         ("method = ", InputError, "not valid TOML"),
-        ("epsilon = 1", OptionError, "names no method"),
+        ("epsilon = 1", OptionError, "does not name a method"),
         ('method = "laplace"\nsed = 1', OptionError, "unknown key 'sed'"),
-        ("method = 1", OptionError, "method must be the name"),
+        ("method = 1", OptionError, "must name its method in method, got 1"),
         ('method = "laplace"\n[[attribute]]\nlo = 1', OptionError, "needs a name"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Brute force over whole tiny worlds: no replacement of a record costs more than its ε (docs/proofs/sums.md)."""
+"""Brute force over whole tiny worlds: no replacement of a record costs more than its ε (docs/proofs/clusters.md)."""
 
 from __future__ import annotations
 

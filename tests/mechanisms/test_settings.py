@@ -117,7 +117,7 @@ def test_help_shows_the_common_options_on_one_screen_and_the_rest_on_request(
     if command == "protect":
         assert len(short.splitlines()) <= 40
         groups = [line for line in short.splitlines() if line.endswith(":") and line[0] != " "]
-        assert groups == ["Input:", "Promise:", "Method:", "Odd values:", "Output:"]
+        assert groups == ["Input:", "Guarantee:", "Method:", "Odd values:", "Output:"]
     for flag in FLAGS[command]:
         typed = flag.name.upper() if flag.argument else f"  {flag.typed[0].partition('/')[0]}"
         assert typed in full
@@ -181,7 +181,7 @@ def test_a_wrong_value_is_answered_with_what_fits(setting: Parameter) -> None:
 
 def test_a_word_that_is_no_setting_gets_a_hint() -> None:
     for name, hint in (("neigbours", "neighbours"), ("outsid", "outside"), ("seeed", "seed")):
-        with pytest.raises(OptionError, match=f"no option '{name}'. Did you mean '{hint}'"):
+        with pytest.raises(OptionError, match=f"unknown option '{name}'. Did you mean '{hint}'"):
             configured("tree-dp", epsilon=1, **{name: 1})
 
 

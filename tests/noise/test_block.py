@@ -274,9 +274,9 @@ def test_seeds_repeat_and_the_largest_budgets_draw_zeros() -> None:
     ("arguments", "more", "hint"),
     [
         (([1, 2], 0), {}, "epsilon"),
-        (([1, -2], 1), {}, "sizes of at least 0"),
+        (([1, -2], 1), {}, "non-negative sizes"),
         (([1, 2], 1), {"steps": [1]}, "one step for each"),
-        (([1, 2], 1), {"steps": [1, -1]}, "steps must be a whole number"),
+        (([1, 2], 1), {"steps": [1, -1]}, "steps must be a non-negative integer"),
         (([1, 2], "1e-9"), {"steps": [1, 2**50]}, "coarser step"),
         (([2**30, 2**30], "1e-9"), {"steps": [1, 1]}, "larger epsilon"),
     ],

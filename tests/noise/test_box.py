@@ -230,11 +230,11 @@ def test_shapes_and_seeds() -> None:
 @pytest.mark.parametrize(
     ("arguments", "more", "hint"),
     [
-        (((1, -1), 1), {}, "steps must be a whole number"),
+        (((1, -1), 1), {}, "steps must be a non-negative integer"),
         (((1, 2), 0), {}, "epsilon"),
         (((1, 2**50), "0.1"), {}, "coarser step"),
-        (((1, 2), 1), {"centre": (1,)}, "one whole number"),
-        (((1, 2), 1), {"centre": (1, -1)}, "one whole number"),
+        (((1, 2), 1), {"centre": (1,)}, "one non-negative integer"),
+        (((1, 2), 1), {"centre": (1, -1)}, "one non-negative integer"),
         (((1, 2), 1), {"optimise": "size"}, "variance, interval"),
     ],
 )
@@ -244,7 +244,7 @@ def test_noise_that_cannot_be_drawn_is_refused(arguments: Any, more: dict[str, A
 
 
 def test_a_region_needs_a_centre_in_the_proportions_of_the_widths() -> None:
-    with pytest.raises(OptionError, match="proportions"):
+    with pytest.raises(OptionError, match="proportional"):
         Box((1.0, 2.0), 1.0, (0.5, 0.5)).region(0.9)
     with pytest.raises(OptionError, match="confidence"):
         EXAMPLE.region(0.0)

@@ -113,7 +113,7 @@ def worst_loss(tree: Taxonomy, scoring: Scoring, neighbours: str, generalise: bo
 def test_every_neighbour_is_within_epsilon_and_a_smaller_scale_is_not(
     rule: str, generalise: bool, neighbours: Any, epsilon: Fraction
 ) -> None:
-    scoring = score_by(SMALL, epsilon, generalise=generalise, neighbours=neighbours)
+    scoring = score_by(SMALL, epsilon, generalise=generalise, adjacency=neighbours)
     assert scoring.scale is not None
     loss = worst_loss(SMALL, scoring, neighbours, generalise, rule)
     assert loss <= _decimal(epsilon)
@@ -127,7 +127,7 @@ def test_the_distance_of_the_boundaries_would_be_too_small_a_sensitivity(neighbo
     tree = Taxonomy.from_dict({"*": {"a": {"b": ["c"]}, "d": {"e": ["f"]}, "g": [], "h": [], "i": []}})
     tree = tree.minimal(["b", "c", "e", "f", "g", "h", "i"])
     epsilon = Fraction(3)
-    scoring = score_by(tree, epsilon, generalise=False, neighbours=neighbours)
+    scoring = score_by(tree, epsilon, generalise=False, adjacency=neighbours)
     assert scoring.scale is not None
     assert tree.width < tree.diameter
     narrow = Scoring(scoring.table, 0, scoring.scale * Fraction(tree.width / tree.diameter))
@@ -155,8 +155,8 @@ def small_trees(draw: st.DrawFn) -> Taxonomy:
 
 @given(small_trees(), st.booleans())
 def test_sensitivities_are_those_found_by_brute_force(tree: Taxonomy, generalise: bool) -> None:
-    replace = score_by(tree, Fraction(1), generalise=generalise, neighbours="replace-one")
-    add = score_by(tree, Fraction(1), generalise=generalise, neighbours="add-remove")
+    replace = score_by(tree, Fraction(1), generalise=generalise, adjacency="replace-one")
+    add = score_by(tree, Fraction(1), generalise=generalise, adjacency="add-remove")
     table = pair_table(tree, replace)
     candidates = tree.candidates(generalise=generalise).tolist()
     moved = [[table[c][y] - table[c][x] for c in candidates] for x in tree.domain for y in tree.domain]
@@ -178,7 +178,7 @@ def test_probabilities_are_those_of_the_definition(
     histogram = np.zeros(tree.size, dtype=np.int64)
     histogram[list(tree.domain)] = counts[: len(tree.domain)]
     sample = tuple(np.repeat(np.arange(tree.size), histogram).tolist())
-    scoring = score_by(tree, Fraction(3), generalise=generalise, neighbours="replace-one")
+    scoring = score_by(tree, Fraction(3), generalise=generalise, adjacency="replace-one")
     expected = oracle(tree, sample, scoring, generalise, rule)
     found = centroid_probabilities(histogram, tree, Fraction(3), generalise=generalise, rule=rule)
     np.testing.assert_allclose(
@@ -301,7 +301,7 @@ def test_scales_are_never_below_what_epsilon_asks_for() -> None:
         Fraction(10**e) * f for e in range(-13, 7) for f in (Fraction(1), Fraction(1, 3), Fraction(2, 7))
     ]:
         for neighbours in NEIGHBOURS:
-            scoring = score_by(SMALL, epsilon, generalise=True, neighbours=neighbours)  # type: ignore[arg-type]
+            scoring = score_by(SMALL, epsilon, generalise=True, adjacency=neighbours)  # type: ignore[arg-type]
             assert scoring.scale is not None
             assert scoring.scale >= max(scoring.sensitivity / epsilon, 1)
             assert scoring.scale <= scoring.sensitivity / epsilon * Fraction(1_000_001, 1_000_000) + 1
@@ -311,7 +311,7 @@ def test_clusters_without_records_and_domains_of_one_value_are_no_special_case()
     drawn = categorical_centroids([], [], 20_000, SMALL, Fraction(5), Seeded(4))
     assert p_value(drawn, np.full(SMALL.size, 1 / SMALL.size)) > THRESHOLD
     alone = Taxonomy.flat(["only"])
-    assert score_by(alone, Fraction(1), generalise=True, neighbours="replace-one").sensitivity == 0
+    assert score_by(alone, Fraction(1), generalise=True, adjacency="replace-one").sensitivity == 0
     assert categorical_centroids([0], [1], 1, alone, Fraction(1), Seeded(1), generalise=False).tolist() == [1]
 
 
@@ -343,9 +343,9 @@ def test_two_thousand_concepts_are_not_too_many() -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "reason"),
     [
-        ({"epsilon": Fraction(0)}, OptionError, "epsilon must be a Fraction above 0"),
+        ({"epsilon": Fraction(0)}, OptionError, "epsilon must be a Fraction greater than 0"),
         ({"epsilon": 0.5}, OptionError, "epsilon must be a Fraction"),
-        ({"neighbours": "replace"}, OptionError, "neighbours must be replace-one or add-remove"),
+        ({"adjacency": "replace"}, OptionError, "adjacency must be replace-one or add-remove"),
         ({"rule": "exponentional"}, OptionError, "Did you mean 'exponential'"),
         ({"codes": [0, 1]}, InputError, "row 1: code 0 is not a value"),
         ({"codes": [2, 99]}, InputError, "row 2: code 99 is not a value"),

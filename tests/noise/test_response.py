@@ -50,5 +50,5 @@ def test_no_records_need_no_answers() -> None:
 
 
 def test_an_epsilon_that_no_coin_can_take_is_refused_with_the_column() -> None:
-    with pytest.raises(OptionError, match="column 'age', whether a value is missing: scale"):
+    with pytest.raises(OptionError, match="column 'age', indicator of missing values: scale"):
         check_response(Fraction(1, 10**16), "age")

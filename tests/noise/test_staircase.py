@@ -346,11 +346,11 @@ def test_a_draw_equals_the_unbounded_integer_modulo_the_word(
 @pytest.mark.parametrize(
     ("arguments", "hint"),
     [
-        ((-1, 1), "steps must be a whole number"),
-        ((1.5, 1), "steps must be a whole number"),
-        ((True, 1), "steps must be a whole number"),
+        ((-1, 1), "steps must be a non-negative integer"),
+        ((1.5, 1), "steps must be a non-negative integer"),
+        ((True, 1), "steps must be a non-negative integer"),
         ((10, 0), "epsilon"),
-        ((10, Fraction(-1, 2)), "above 0"),
+        ((10, Fraction(-1, 2)), "greater than 0"),
         ((10, "much"), "epsilon"),
         ((2**50, "0.1"), "coarser step"),
     ],

@@ -260,7 +260,7 @@ def test_an_interrupted_command_says_that_it_can_go_on(
 
 @pytest.mark.parametrize("paper", papers.PAPERS)
 def test_committed_pages_explain_every_difference(paper: str) -> None:
-    pages = ROOT / "docs" / "reproduction"
+    pages = ROOT / "results" / "reproduction"
     rows = list(csv.DictReader((pages / paper / "numbers.csv").open(encoding="utf-8")))
     assert {row["verdict"] for row in rows} <= {"equal", "within Monte Carlo error", "differs"}
     assert [row["number"] for row in rows if row["verdict"] == "differs" and not row["why"]] == []

@@ -163,9 +163,9 @@ def test_progress_ends_at_all_records() -> None:
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"order": "corner"}, OptionError, "order = 'corner' is not known.*Did you mean 'corners'"),
-        ({"corners": "gray"}, OptionError, "corners = 'gray' is not known"),
-        ({"bounds": [(0, 1)]}, OptionError, r"bounds has shape \(1, 2\)"),
+        ({"order": "corner"}, OptionError, "unknown order = 'corner'.*Did you mean 'corners'"),
+        ({"corners": "gray"}, OptionError, "unknown corners = 'gray'"),
+        ({"bounds": [(0, 1)]}, OptionError, r"got shape \(1, 2\)"),
         ({"bounds": [(0, 1), (3, 3)]}, OptionError, "lo < hi"),
         ({"bounds": [(0, 1), (0, float("inf"))]}, OptionError, "lo < hi"),
         ({"bounds": [(0, 1), (0, 0.5)]}, InputError, "row 2 is 1.0, outside the domain 0.0 to 0.5"),
@@ -182,7 +182,7 @@ def test_bad_arguments_are_named(change: dict[str, object], error: type[Exceptio
 
 
 def test_a_code_outside_the_domain_is_named() -> None:
-    with pytest.raises(InputError, match="row 2 has code 3, the domain has values 0 to 2"):
+    with pytest.raises(InputError, match="row 2 has code 3, but the domain has codes 0 to 2"):
         nominal_ends([0, 3], [0, 1, 1], [1, 1, 0], 1.0)
 
 

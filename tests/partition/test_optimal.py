@@ -305,7 +305,7 @@ def test_refuses_what_it_cannot_group() -> None:
         optimal([[1, 2, 3]], 1, 1)
     with pytest.raises(InputError, match="2\\^62"):
         optimal([-(2**62), 0, 2**62], 1, 1)
-    with pytest.raises(OptionError, match="width must be above 0"):
+    with pytest.raises(OptionError, match="must be greater than 0"):
         optimal([1, 2, 3], 0, 1)
     with pytest.raises(OptionError, match="epsilon must be"):
         optimal([1, 2, 3], 1, 0)

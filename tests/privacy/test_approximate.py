@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -46,8 +47,8 @@ def test_the_statement_has_epsilon_delta_rho_and_neighbours() -> None:
     assert (found.model, found.epsilon, found.delta) == ("approximate-dp", Fraction(1, 2), DELTA)
     assert found.rho == rho_from(Fraction(1, 2), DELTA)
     assert found.publishable
-    assert "replace-one" in (found.neighbours or "")
-    assert "except with probability δ = 1e-06, with ε = 0.5 per row (replace-one" in found.sentence
+    assert "replace-one" in found.adjacency.words
+    assert "with ε = 0.5 per row, except with probability δ = 1e-06 (replace-one" in found.sentence
     assert any("not pure differential privacy" in line for line in found.not_promised)
     assert "- Privacy budget: ε = 0.5, δ = 1e-06, ρ = 0.006" in found.to_markdown()
     assert sum(found.spending.values()) == found.rho  # type: ignore[arg-type]
@@ -62,7 +63,7 @@ def test_columns_by_themselves_are_stated_in_epsilon() -> None:
 
 def test_the_verdict_says_it_too() -> None:
     (reason,) = [r for r in released().statement.verdict.reasons if "original records" in r.text]
-    assert reason.text.endswith("whatever else an attacker knows, except with probability 1e-06.")
+    assert reason.text.endswith("whatever else an attacker knows, except with probability δ = 1e-06.")
     assert not any("probability" in r.text for r in released(delta=0).statement.verdict.reasons)
 
 
@@ -82,7 +83,7 @@ def test_a_statement_is_read_back() -> None:
     assert (again.delta, again.sentence) == (found.delta, found.sentence)
     assert float(again.rho or 0) == float(found.rho or 0)
     del plain["rho"]
-    with pytest.raises(InputError, match="delta and rho belong together"):
+    with pytest.raises(InputError, match="must have both delta and rho, or neither"):
         shoal.PrivacyStatement.from_dict(plain)
 
 
@@ -95,7 +96,7 @@ def test_a_person_with_several_rows_costs_the_square_and_is_converted_once() -> 
     assert found.epsilon > 3 * Fraction(1, 2)
     assert found.delta == DELTA
     assert "at most 3 rows" in found.unit
-    assert any("square of that number" in line for line in found.conditions)
+    assert any("that number squared times ρ per row" in line for line in found.conditions)
     assert sum(found.spending.values()) == found.rho  # type: ignore[arg-type]
 
 
@@ -107,7 +108,9 @@ PURE = [
 @pytest.mark.parametrize("name", PURE)
 def test_a_method_that_is_pure_only_refuses_a_delta(name: str) -> None:
     settings = {"epsilon": "1"} | ({"k": 5} if "k" in method_class(name).parameters() else {})
-    with pytest.raises(OptionError, match=f"method '{name}' makes a pure claim, without a delta"):
+    with pytest.raises(
+        OptionError, match=f"method '{name}' provides pure differential privacy, without delta"
+    ):
         configured(name, **settings, delta="1e-6")
     assert configured(name, **settings, delta=0).pure
 
@@ -147,12 +150,12 @@ def test_a_recipe_keeps_the_delta(tmp_path: Path) -> None:
 def test_words_say_except_with_probability() -> None:
     plain = released().statement.to_dict()
     words = explanation(plain)
-    assert words.sentence.endswith("sure by this table, not surer, except with probability 1e-06.")
+    assert words.sentence.endswith("after seeing this table, except with probability 1e-06.")
     assert "except with probability 1e-06" in words.plain
-    assert words.bound.endswith("sure at most, except with probability 1e-06")
+    assert re.fullmatch(r"at most [\d.]+%, except with probability 1e-06", words.bound)
     assert "except with probability 1e-06 (δ)" in epsilon_words(plain)[1]
     pure = explanation(released(delta=0).statement.to_dict())
-    assert "probability" not in pure.sentence + pure.plain + pure.bound
+    assert "except with probability" not in pure.sentence + pure.plain + pure.bound
 
 
 def test_the_report_of_a_release_says_it(tmp_path: Path) -> None:
@@ -194,13 +197,13 @@ def test_no_reason_makes_a_delta_above_one_in_a_thousand_publishable(delta: str,
     (reason,) = found.not_publishable_because
     assert reason.startswith(f"δ = {delta} is above 0.001")
     assert found.verdict.decision == "do not publish"
-    assert found.verdict.next_step == "release again with a smaller δ, 1e-6 say"
+    assert found.verdict.next_step == "release again with a smaller δ, such as 1e-6"
     assert shoal.PrivacyStatement.from_dict(found.to_dict()).to_dict() == found.to_dict()
     overridden = shoal.protect(
         data, schema, **(wanted | {"epsilon": 11, "override": "only for an experiment here"})
     ).statement
     assert overridden.not_publishable_because == (reason,)
-    with pytest.raises(OptionError, match="override says why an ε"):
+    with pytest.raises(OptionError, match="override gives the reason for publishing an ε"):
         shoal.protect(data, schema, **wanted, override="only for an experiment here")
 
 

@@ -58,7 +58,7 @@ def test_claim_of_a_preset_names_every_model_it_can_reach() -> None:
     assert claim_words(method_class("laplace")) == "dp"
     assert claim_words(method_class("mdav-dp")) == "dp-given-partition"
     assert claim_words(method_class("ranking-dp")) == (
-        "dp-given-partition; dp for one attribute or link=False, nominal ones aside"
+        "dp-given-partition; dp for one attribute or link=False, unless an attribute is nominal"
     )
     for cls in map(method_class, names()):
         assert cls.example().model(1) in claim_words(cls)
@@ -157,7 +157,7 @@ def test_repeated_persons_refuse_claim_1_but_not_the_weaker_one() -> None:
     assert found.unit == "row"
     once, _ = units(max_rows=None, rows_each=1)
     assert shoal.protect(once, schema, "mdav-dp", epsilon=1, k=4).statement == found
-    assert any("covered for each row only" in condition for condition in found.conditions)
+    assert any("protected for each row separately" in condition for condition in found.conditions)
 
 
 def test_without_a_unit_the_claim_is_about_rows() -> None:
@@ -169,7 +169,7 @@ def test_without_a_unit_the_claim_is_about_rows() -> None:
 def test_equal_public_facts_give_equal_statements(method: str) -> None:
     """Two tables that share nothing but n, one of them with many values to clip."""
     budget = {"epsilon": 1} if "epsilon" in method_class(method).parameters() else {}
-    if method_class(method).neighbours == "add-remove":
+    if method_class(method).adjacency == "add-remove":
         # a noisy number of rows is a public fact, too, and what was measured follows from it
         budget["rows"] = 60
     calm = pa.table({"a": np.linspace(40.0, 60.0, 60), "b": np.linspace(20.0, 30.0, 60)})
@@ -235,7 +235,9 @@ def test_json_and_markdown_hold_the_contract() -> None:
         "publishable",
     ):
         assert key in plain
-    assert plain["neighbours"] == "replace-one, the number of records is public"
+    assert plain["neighbours"] == (
+        "replace-one: adjacent data sets differ in one record, and the number of records is public"
+    )
     assert plain["attributes"]["b"]["hi"] == "50"
     text = found.to_markdown()
     assert found.sentence in text
@@ -243,8 +245,10 @@ def test_json_and_markdown_hold_the_contract() -> None:
 
 
 def test_unlinked_columns_say_so() -> None:
-    assert any("shuffled by itself" in entry for entry in statement("ranking-dp", k=5, link=False).conditions)
-    assert not any("shuffled by itself" in entry for entry in statement("ranking-dp", k=5).conditions)
+    assert any(
+        "shuffled independently" in entry for entry in statement("ranking-dp", k=5, link=False).conditions
+    )
+    assert not any("shuffled independently" in entry for entry in statement("ranking-dp", k=5).conditions)
 
 
 @pytest.mark.parametrize(
@@ -263,7 +267,7 @@ def test_conditions_say_where_the_clusters_come_from(options: dict[str, Any], so
 )
 def test_one_choice_that_looked_at_the_records_is_enough_for_its_condition(options: dict[str, Any]) -> None:
     def warned(found: shoal.PrivacyStatement) -> bool:
-        return any("would have to be fixed without them" in entry for entry in found.conditions)
+        return any("would have to be fixed independently of them" in entry for entry in found.conditions)
 
     assert warned(statement("mdav-dp", k=5, **options))
     assert not warned(statement("mdav-dp", k=5))

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
-from shoal.columns.circumstances import Recorded
+from shoal.columns.provenance import Recorded
 from shoal.columns.schema import Publication
 from shoal.io import read
 from shoal.mechanisms.registry import method_class, names
@@ -105,13 +105,16 @@ def test_nothing_claims_that_a_choice_was_made_without_looking() -> None:
         release = few(method, **settings)
         for text in (json.dumps(release.statement.to_dict()), release.statement.to_markdown()):
             assert "without looking" not in text
+            assert "without using" not in text
         assert "without looking" not in public_report(release)
+        assert "without using" not in public_report(release)
 
 
 def test_a_declaration_is_worded_as_one() -> None:
     facts = {"column": "income", "lo": "0", "hi": "200000", "source": "questionnaire"}
     assert declaration("range", facts) == (
-        "declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot check this."
+        "declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). "
+        "Shoal cannot verify this."
     )
     assert "not named" in declaration("range", {**facts, "source": ""})
 
@@ -218,8 +221,8 @@ def recorded(*facts: Recorded) -> shoal.PrivacyStatement:
     table, domains = wide(4000, 3)
     prepared = prepare(read(table), method="pairs-dp", epsilon="1", domains=domains, rows=4000)
     assert prepared.statement.verdict.level == "green"
-    told = replace(prepared.described.circumstances, recorded=facts)
-    return prepared.stated(replace(prepared.described, circumstances=told)).statement
+    told = replace(prepared.described.provenance, recorded=facts)
+    return prepared.stated(replace(prepared.described, provenance=told)).statement
 
 
 @pytest.mark.parametrize("fact", JOURNAL, ids=lambda fact: fact.code)
@@ -242,7 +245,8 @@ def test_words_of_recorded_facts_are_counts_and_no_accusations() -> None:
     assert [recorded_words(fact.code, fact.facts) for fact in JOURNAL] == [
         "Recorded: the histogram and the rows of income were viewed on this machine before its range was declared.",
         "Recorded: 2 earlier releases under the same data set name; 1 was measured. Their privacy losses add up.",
-        "Recorded: after an earlier release under the same data set name was measured, settings changed: k, epsilon.",
+        "Recorded: settings were changed after an earlier release under the same data set name was measured: "
+        "k, epsilon.",
         "Recorded: the publisher answered that data set 'people' holds the same records. Privacy losses add up.",
         "Recorded: 1 rehearsal used these records themselves.",
     ]
@@ -277,7 +281,7 @@ def test_every_preset_has_the_three_parts_in_words(name: str) -> None:
     for heading in ("Computed by Shoal", "Declared by the publisher", "Recorded"):
         assert f"## {heading}" in text
         assert f"<h3>{heading}</h3>" in page
-    assert "Shoal cannot check what follows." in text
+    assert "Shoal cannot verify the following declarations." in text
 
 
 def test_invariants_name_what_is_released_exactly() -> None:
@@ -321,7 +325,7 @@ def test_a_publication_is_declared_saved_and_loaded(tmp_path: Path) -> None:
         ({"name": 3}, r"\[publication\]: name must be a text, got 3"),
         ({"curators": []}, None),
         ({"curators": [3]}, "curators must be a list of names"),
-        ({"date": "soon"}, "date must be a day such as 2027-03-01, got 'soon'"),
+        ({"date": "soon"}, "date must be a date such as 2027-03-01, got 'soon'"),
         ({"sector": "Fishing"}, "sector 'Fishing' is not one of Technology"),
         ("Rents", "publication must be a table"),
     ],
@@ -338,7 +342,7 @@ def test_a_publication_is_checked(told: Any, words: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("method", "argument"),
-    [("pairs-dp", "a belief of 50% rises to at most 73.2%"), ("mdav-dp", "No bound for a person")],
+    [("pairs-dp", "raises a belief of 50% to at most 73.2%"), ("mdav-dp", "No bound for a person")],
 )
 def test_the_internal_report_has_a_table_for_the_data_protection_officer(method: str, argument: str) -> None:
     entries = [
@@ -354,7 +358,7 @@ def test_the_internal_report_has_a_table_for_the_data_protection_officer(method:
         assert f'<th scope="row">{name}</th>' in section
     assert argument in section
     assert "guessing" in section
-    assert section.count('<td data-label="for whom">two universities</td>') == 3
-    assert section.count('<td data-label="until">2029-03-01</td>') == 3
+    assert section.count('<td data-label="recipients">two universities</td>') == 3
+    assert section.count('<td data-label="review by">2029-03-01</td>') == 3
     # measured on the original records: never in the public page
     assert 'id="officer"' not in public_report(release)

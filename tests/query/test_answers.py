@@ -20,7 +20,7 @@ from shoal.noise import Seeded, discrete_laplace
 from shoal.partition import ranking
 from shoal.privacy import Accountant, OverspendError
 from shoal.query.answers import (
-    Blur,
+    AnswerNoise,
     HistogramCells,
     Linear,
     add_up,
@@ -177,7 +177,7 @@ def test_every_record_is_in_its_cell() -> None:
     rows = tuple((value, "a") for value in (0, 3, 3, 5, 10, None, 99))
     counts = cells_of(facts, {"column": "value", "edges": ["0", "3", "5", "10"]}).counts
     assert counts(table(rows, declared, "replace-one"), None) == [1, 2, 3]
-    with pytest.raises(OptionError, match="grow"):
+    with pytest.raises(OptionError, match="increasing values"):
         cells_of(facts, {"column": "value", "edges": ["3", "3"]})
     with pytest.raises(OptionError, match="twice"):
         cells_of(facts, {"column": "group", "cells": ["a", "a"]})
@@ -299,13 +299,13 @@ def test_noise_follows_the_stated_law_and_twice_the_scale_is_noticed(
 @pytest.mark.parametrize(("sensitivity", "epsilon"), [(1, "0.3"), (7, "1"), (5, "2.5"), (400, "0.7")])
 def test_announced_errors_are_those_of_the_noise(noise: str, sensitivity: int, epsilon: str) -> None:
     unit = Fraction(1, 4)
-    blur = Blur.single(noise, sensitivity, unit, Fraction(epsilon))
-    account = Accountant.of(blur.reserved("numbers"), blur.epsilon, Seeded(8))
-    draws = np.array(blur.draw(200_000, account, "numbers")) * 0.25
-    assert np.std(draws) == pytest.approx(blur.deviation, rel=0.03)
-    inside = np.mean(np.abs(draws) <= blur.interval)
+    answer_noise = AnswerNoise.single(noise, sensitivity, unit, Fraction(epsilon))
+    account = Accountant.of(answer_noise.reserved("numbers"), answer_noise.epsilon, Seeded(8))
+    draws = np.array(answer_noise.draw(200_000, account, "numbers")) * 0.25
+    assert np.std(draws) == pytest.approx(answer_noise.deviation, rel=0.03)
+    inside = np.mean(np.abs(draws) <= answer_noise.interval)
     assert inside >= 0.95 - 0.003
-    assert np.mean(np.abs(draws) <= blur.interval - 0.25) < 0.95 + 0.003
+    assert np.mean(np.abs(draws) <= answer_noise.interval - 0.25) < 0.95 + 0.003
 
 
 def test_noise_of_a_given_scale_settles_what_it_costs() -> None:
@@ -314,9 +314,9 @@ def test_noise_of_a_given_scale_settles_what_it_costs() -> None:
     assert offer.epsilon == Fraction(1, 4)
     assert offer.noise == Message.of("noise-laplace", scale="40")
     assert "scale 40" in str(offer.noise)
-    assert Blur.laplace(3, Fraction(1, 2), scale=Fraction(2)).scale == 4
+    assert AnswerNoise.laplace(3, Fraction(1, 2), scale=Fraction(2)).scale == 4
     with pytest.raises(OptionError, match="not one of"):
-        Blur.single("gaussian", 1, Fraction(1), Fraction(1))
+        AnswerNoise.single("gaussian", 1, Fraction(1), Fraction(1))
 
 
 def test_sums_of_any_size_are_exact() -> None:

@@ -15,7 +15,7 @@ import pytest
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.query.facts import QueryTable, prepare
-from shoal.query.price import effort
+from shoal.query.price import computing_cost
 from shoal.query.refinement import Factors, Labels, refine, uniform
 from shoal.query.spec import answer, parse
 from shoal.taxonomy import Taxonomy
@@ -120,7 +120,7 @@ def test_distances_in_order_and_in_none_take_the_same_seconds() -> None:
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_effort_bounds_the_seconds_of_reading_and_answering(name: str) -> None:
     raw = QUESTIONS[name] | {"epsilon": "0.001"}
-    bound = effort(parse(raw, TABLES["any"].facts), ROWS)
+    bound = computing_cost(parse(raw, TABLES["any"].facts), ROWS)
 
     def work(found: QueryTable) -> None:
         json.dumps(answer(parse(raw, found.facts), found).to_dict())
@@ -142,6 +142,6 @@ def test_effort_counts_taxonomies_priors_and_tables_of_distances() -> None:
     raws = [asked, asked | {"prior": masses}, asked | {"values": labels[:150], "distance": distances}]
     bounds = []
     for raw in raws:
-        bounds.append(effort(parse(raw, found.facts), 2))
+        bounds.append(computing_cost(parse(raw, found.facts), 2))
         assert min(seconds(lambda: answer(parse(raw, found.facts), found)) for _ in range(3)) < bounds[-1]  # noqa: B023
     assert bounds[0] < bounds[1] < bounds[2]

@@ -161,10 +161,10 @@ def test_allowed_positions_are_exactly_those_that_meet_the_condition(
         ({"column": ["income"], "op": ">", "value": 1}, "no column"),
         ({"column": "income", "op": "=>", "value": 1}, "not one of"),
         ({"column": "income", "op": {"a": 1}, "value": 1}, "not one of"),
-        ({"column": "income", "op": ">"}, "has the keys"),
-        ({"column": "income", "op": ">", "value": 1, "more": 2}, "has the keys"),
+        ({"column": "income", "op": ">"}, "must have exactly the keys"),
+        ({"column": "income", "op": ">", "value": 1, "more": 2}, "must have exactly the keys"),
         ({"column": "income", "op": ">", "value": "__import__('os')"}, "must be a number"),
-        ({"column": "income", "op": ">", "value": None}, "numbers and text"),
+        ({"column": "income", "op": ">", "value": None}, "numbers or text"),
         ({"column": "income", "op": ">", "value": "nan"}, "finite"),
         ({"column": "income", "op": "in", "values": []}, "list of 1"),
         ({"column": "income", "op": "in", "values": "abc"}, "list of 1"),
@@ -174,8 +174,8 @@ def test_allowed_positions_are_exactly_those_that_meet_the_condition(
         ({"column": "pet", "op": "==", "value": "dgo"}, "Did you mean 'dog'"),
         ({"column": "born", "op": "<", "value": "1970-02-31"}, "calendar"),
         ({"column": "person", "op": "==", "value": "1"}, "kind 'individual'"),
-        ({"and": []}, "one condition or more"),
-        ({"and": [{"column": "income", "op": ">", "value": 1}], "or": []}, "must be alone"),
+        ({"and": []}, "at least one condition"),
+        ({"and": [{"column": "income", "op": ">", "value": 1}], "or": []}, "must be the only key"),
         ({"or": [{"column": "income", "op": ">", "value": 1}] * 100}, "too large"),
         (
             {"and": [{"and": [{"and": [{"and": [{"and": [{"and": [{"and": [{"and": [{}]}]}]}]}]}]}]}]},
@@ -225,7 +225,7 @@ def test_what_is_wrong_with_the_records_is_told_to_the_holder_before_any_query()
     with pytest.raises(ClaimError, match="max_rows"):
         prepare(twice, unit)
     declared = Schema((Attribute("who", "nominal", "unit", max_rows=1), *unit.attributes[1:]))
-    with pytest.raises(InputError, match="somebody has more rows than the declared max_rows = 1"):
+    with pytest.raises(InputError, match="a unit has more rows than the declared max_rows = 1"):
         prepare(twice, declared)
     with pytest.raises(InputError, match="missing values"):
         prepare(pa.table({"who": ["a", None], "x": [0, 1]}), declared)

@@ -187,7 +187,7 @@ def test_every_kind_of_method_can_be_estimated(
     found = estimate(prepared)
     assert 0 < found.seconds < 3600
     assert found.bytes >= prepared.described.n * len(prepared.described.columns) * 8
-    assert "made-up rows" in str(found)
+    assert "synthetic rows" in str(found)
 
 
 def test_given_labels_can_be_estimated() -> None:
@@ -320,8 +320,8 @@ def test_the_dry_run_counts_measures_and_the_internal_page(
     for more in ([], ["--evaluate"], page):
         assert run([*words, *more]) == 0
         probes.append(json.loads(capsys.readouterr().out)["estimate"]["probe"])
-    assert ["measures included" in probe for probe in probes] == [False, True, False]
-    assert ["internal report included" in probe for probe in probes] == [False, False, True]
+    assert ["including the measures" in probe for probe in probes] == [False, True, False]
+    assert ["including the internal report" in probe for probe in probes] == [False, False, True]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["survey.csv", "survey.toml"]
 
 
@@ -392,7 +392,7 @@ def test_an_engine_is_tried_by_its_own_way(
     )
     assert found.estimate is not None
     assert 0 < (found.estimate.seconds or 0) < 3600
-    assert "made-up rows" in found.estimate.probe
+    assert "synthetic rows" in found.estimate.probe
     assert rows[0] == (500, LocalRunner)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet"]
 
@@ -424,7 +424,7 @@ def test_the_measures_of_an_engine_are_counted(tmp_path: Path) -> None:
     asked: dict[str, Any] = {"method": "laplace", "epsilon": 1, "domains": {"a": (0, 900)}}
     found = _in_parts(tmp_path, pa.table({"a": np.arange(900)}), evaluate=True, **asked)
     assert found.estimate is not None
-    assert found.estimate.probe.endswith("measures included")
+    assert found.estimate.probe.endswith("including the measures")
 
 
 def test_the_time_of_a_cluster_is_not_estimated() -> None:

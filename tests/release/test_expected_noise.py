@@ -103,10 +103,10 @@ def test_half_the_budget_is_twice_the_noise_and_twice_the_k_is_half_of_it() -> N
 @pytest.mark.parametrize(
     ("method", "options", "why"),
     [
-        ("tree-dp", {}, "draws its rows anew"),
-        ("xm-6", {"k": 5}, "draws its rows anew"),
-        ("idp-ls", {"k": 5}, "follows the records"),
-        ("idp-cbls", {"k": 5}, "follows the records"),
+        ("tree-dp", {}, "draws synthetic records"),
+        ("xm-6", {"k": 5}, "draws synthetic records"),
+        ("idp-ls", {"k": 5}, "depends on the records"),
+        ("idp-cbls", {"k": 5}, "depends on the records"),
         ("k-anonymity", {"k": 5, "epsilon": None}, "adds no noise"),
         ("swap-mdav", {"k": 5, "epsilon": None}, "adds no noise"),
         ("insensitive-dp", {"k": 20, "composition": "parallel"}, "as published"),
@@ -133,10 +133,10 @@ def test_nominal_columns_have_no_noise_of_a_size() -> None:
     age, town = shoal.expected_noise(schema, "mdav-dp", 1, 5, n=N)
     assert age.standard_deviation is not None
     assert town.standard_deviation is None
-    assert "a name is drawn" in town.why
+    assert "one category is drawn" in town.why
     assert age.to_dict()["column"] == "age"
     assert repr(age).startswith("<ExpectedNoise of 'age': standard deviation ")
-    assert repr(town) == "<ExpectedNoise of 'town': not known: a name is drawn for every cluster.>"
+    assert repr(town) == "<ExpectedNoise of 'town': not known: one category is drawn for each cluster.>"
 
 
 def test_nothing_is_made_for_many_rows() -> None:
@@ -148,7 +148,7 @@ def test_nothing_is_made_for_many_rows() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"n": 0}, "n must be a whole number"),
+        ({"n": 0}, "n must be an integer"),
         ({"k": 61}, "larger than the number of records"),
         ({"columns": ["nope"]}, "'nope' is not described"),
         ({"split": "fair"}, "split 'fair'"),
@@ -310,7 +310,9 @@ def test_columns_and_pairs_that_noise_will_drown_are_named() -> None:
         "noise-drowns-shares-of-columns",
         ["x", "y", "yes", "name"],
     )
-    assert str(found).startswith("noise will drown x, y, yes, name: shares of the rows are off")
+    assert str(found).startswith(
+        "noise will dominate x, y, yes, name: the standard error of shares of rows is"
+    )
     clear = shoal.expected_noise(schema, epsilon=1, n=5_000)
     assert drowned(clear, method, 5_000) is None
     alone = [replace(found, pairs=()) for found in clear]

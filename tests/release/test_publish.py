@@ -171,7 +171,8 @@ def test_stopped_at_every_step_nothing_is_left_but_the_charge(tmp_path: Path) ->
         else:
             assert stands == Fraction(1, 2)
             assert str(stopped.value) == (
-                "cancelled, nothing was written. What was charged to data set 'people' (ε = 0.5) stays charged."
+                "cancelled, nothing was written. The privacy budget charged to data set 'people' (ε = 0.5) stays "
+                "charged."
             )
         assert stopped.value.code == "cancelled"
     assert charged_at < len(progress.calls)
@@ -182,14 +183,16 @@ def test_other_errors_say_that_the_charge_stays(tmp_path: Path, monkeypatch: pyt
     steps = _calls(lambda progress: everything(tmp_path / "whole", progress))
     with pytest.raises(KeyError) as stopped:
         everything(tmp_path / "one", Recorder(steps, KeyError("mine")))
-    assert stopped.value.__notes__ == ["What was charged to data set 'people' (ε = 0.5) stays charged."]
+    assert stopped.value.__notes__ == [
+        "The privacy budget charged to data set 'people' (ε = 0.5) stays charged."
+    ]
 
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("shoal.io.folders.os.rename", refuse)
     with pytest.raises(
-        shoal.OutputError, match=r"No space left on device\. What was charged .* stays charged"
+        shoal.OutputError, match=r"No space left on device\. The privacy budget charged .* stays charged"
     ):
         everything(tmp_path / "two")
     assert files(tmp_path / "two") == set()
@@ -298,7 +301,7 @@ def test_what_would_fail_is_refused_before_the_charge(tmp_path: Path) -> None:
         ({"format": "word"}, shoal.OptionError, "format 'word'"),
         ({"engine": "cluster"}, shoal.OptionError, "engine 'cluster' is not one of memory, local, spark"),
         ({"engine": "local"}, shoal.OptionError, "reads a Parquet file"),
-        ({"statistics": True}, shoal.OptionError, "keeps none of its clusters"),
+        ({"statistics": True}, shoal.OptionError, "keeps no statistics of its clusters"),
         ({"target": "a", "evaluate": False}, shoal.OptionError, "evaluate=True"),
         ({"target": "nothing"}, shoal.InputError, "nothing"),
         ({"dataset": None}, shoal.OptionError, "needs dataset="),
@@ -316,9 +319,9 @@ def test_an_engine_that_cannot_is_refused_with_the_reason(tmp_path: Path) -> Non
     work: dict[str, Any] = {**SETTINGS, "out": tmp_path / "out", "engine": "local"}
     for change, reason in (
         ({"method": "mdav-dp", "link": None}, "cannot be distributed exactly: use ranking-dp or tree-dp"),
-        ({"evaluate": True, "target": "a"}, "a classifier learns the target from whole tables"),
+        ({"evaluate": True, "target": "a"}, "a classifier of the target must be trained on the whole table"),
         ({"statistics": True}, "kept in memory"),
-        ({"format": "csv"}, "it writes Parquet, not csv"),
+        ({"format": "csv"}, "the output must be Parquet, not csv"),
     ):
         with pytest.raises(shoal.OptionError, match=reason) as refused:
             shoal.publish(tmp_path / "in.parquet", **{**work, **change})

@@ -96,7 +96,7 @@ def test_a_tainted_statement_is_read_back() -> None:
 DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
     "unknown key": (
         {"delta_squared": 1},
-        "has the key 'delta_squared', which this version of Shoal does not know",
+        "has the key 'delta_squared', which this version of Shoal does not support",
     ),
     "unknown model": ({"model": "magic"}, "names the model 'magic'"),
     "text for a number": ({"epsilon": "much"}, "is damaged: 'epsilon' cannot be 'much'"),
@@ -106,9 +106,9 @@ DAMAGE: dict[str, tuple[dict[str, Any], str]] = {
     "a list of numbers": ({"conditions": [1]}, r"is damaged: 'conditions' cannot be \[1\]"),
     "text for a list": ({"conditions": "none"}, "is damaged: 'conditions' cannot be 'none'"),
     "attributes without facts": ({"attributes": {"age": 3}}, "is damaged: 'attributes' cannot be"),
-    "another verdict": ({"publishable": False}, "contradicts itself: publishable"),
-    "another promise": ({"sentence": "All is well."}, "contradicts itself: its sentence"),
-    "another budget": ({"epsilon": 0.001}, "contradicts itself: its sentence"),
+    "another verdict": ({"publishable": False}, "is inconsistent: publishable"),
+    "another promise": ({"sentence": "All is well."}, "is inconsistent: its sentence"),
+    "another budget": ({"epsilon": 0.001}, "is inconsistent: its sentence"),
 }
 
 
@@ -122,7 +122,7 @@ def test_a_damaged_statement_is_one_line(name: str, releases: dict[str, shoal.Re
 
 @pytest.mark.parametrize("damaged", [None, 3, "text", [], {}])
 def test_what_is_no_statement_is_refused(damaged: Any) -> None:
-    with pytest.raises(shoal.InputError, match="is not the statement of a release"):
+    with pytest.raises(shoal.InputError, match="is not a privacy statement"):
         shoal.PrivacyStatement.from_dict(damaged)
 
 
@@ -213,18 +213,22 @@ def test_what_a_bundle_shows(format: Any, releases: dict[str, shoal.Release], tm
 
 
 BROKEN: dict[str, tuple[str, str | None, str]] = {
-    "no statement": ("statement.json", None, "holds no statement.json"),
+    "no statement": ("statement.json", None, "contains no statement.json"),
     "half a statement": ("statement.json", "{", "is not JSON"),
-    "no recipe": ("method.toml", None, "holds no method.toml"),
+    "no recipe": ("method.toml", None, "contains no method.toml"),
     "half a recipe": ("method.toml", "method = ", "method.toml"),
     "another recipe": (
         "method.toml",
         "laplace",
-        "its statement is about ranking-dp, its recipe about laplace",
+        "its statement is for method ranking-dp, but its recipe is for laplace",
     ),
-    "no data": ("data.csv", None, "holds no data file"),
-    "other data": ("data.csv", "age,pay\n1,2\n", "column 'rent' of its statement is in none of its tables"),
-    "no report": ("report.html", None, "holds no report.html"),
+    "no data": ("data.csv", None, "contains no data file"),
+    "other data": (
+        "data.csv",
+        "age,pay\n1,2\n",
+        "its statement lists column 'rent', but none of its tables has it",
+    ),
+    "no report": ("report.html", None, "contains no report.html"),
 }
 
 
@@ -319,12 +323,15 @@ def test_clusters_count_the_rows_of_the_table_that_was_given() -> None:
 
 @pytest.mark.parametrize("row", [-1, N])
 def test_a_row_that_is_not_there(row: int, releases: dict[str, shoal.Release]) -> None:
-    with pytest.raises(shoal.OptionError, match=f"row is {row}: the protected table has rows 0 to {N - 1}"):
+    with pytest.raises(
+        shoal.OptionError,
+        match=f"row must be between 0 and {N - 1}, the rows of the protected table, got {row}",
+    ):
         releases["mdav-dp"].cluster_of(row)
 
 
 def test_methods_without_clusters_say_so(releases: dict[str, shoal.Release]) -> None:
-    with pytest.raises(shoal.OptionError, match="'tree-dp' gives no record a cluster"):
+    with pytest.raises(shoal.OptionError, match="'tree-dp' does not assign records to clusters"):
         releases["tree-dp"].cluster_of(0)
 
 

@@ -162,7 +162,9 @@ def test_a_record_passes_the_schema_of_the_registry(
     assert deployment["basic"]["data_product_type"] == product
     assert deployment["privacy_loss"]["privacy_parameters"]["epsilon"] == 1.0
     assert ("delta" in deployment["privacy_loss"]["privacy_parameters"]) is ("delta" in options)
-    assert ("adjacent if one has all records of the other" in str(deployment)) is (method == "pairs-dp")
+    assert ("adjacent if one of them has all records of the other" in str(deployment)) is (
+        method == "pairs-dp"
+    )
 
 
 def test_the_validator_refuses_what_the_registry_does_not_know(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_the_command_writes_a_new_file(tmp_path: Path, capsys: Any) -> None:
     ("method", "options", "words"),
     [
         ("k-anonymity", {"k": 5}, "this release claims k-anonymity"),
-        ("pairs-dp", {"seed": 1}, "the verdict of this release is 'do not publish'"),
+        ("pairs-dp", {"seed": 1}, "the verdict on this release is 'do not publish'"),
     ],
 )
 def test_what_is_no_differential_privacy_has_no_record(

@@ -48,7 +48,7 @@ def recorded(data: Any = "survey.csv", dataset: str | None = "people", **options
         dataset=dataset,
     )
     planned = plan(Path(data), delivery, schema=survey_schema(), **{**SETTINGS, **options})
-    found = planned.prepared.described.circumstances.recorded
+    found = planned.prepared.described.provenance.recorded
     assert json.loads(json.dumps([fact.facts for fact in found])) == [fact.facts for fact in found]
     return {fact.code: fact.facts for fact in found}
 
@@ -174,13 +174,13 @@ def test_the_method_file_of_a_measured_release_brings_what_is_recorded_along(cap
 def test_redo_is_recorded_and_takes_answers(capsys: Captured) -> None:
     said(capsys, "protect", "survey.csv", *TYPED, *NAMED, "--out", "one", "--evaluate")
     text = said(capsys, "redo", "one", reversed_file(), "--out", "two", "--dataset", "citizens")
-    assert "with the same content as data set 'people' (released once, measured once)" in text
+    assert "with the same content under data set 'people' (released once, measured once)" in text
     assert "--same-records people" in text
     answer = ("--dataset", "inhabitants", "--same-records", "people")
     text = said(capsys, "redo", "one", "reversed.csv", "--out", "three", *answer)
     # one question was answered; the other name is still open
-    assert "the same content as data set 'people'" not in text
-    assert "the same content as data set 'citizens'" in text
+    assert "the same content under data set 'people'" not in text
+    assert "the same content under data set 'citizens'" in text
     assert recorded(dataset="inhabitants") == {
         "earlier-releases": {"count": 2, "measured": 1, "downloaded": 0},
         "same-records": {"datasets": ["people"]},
@@ -213,7 +213,7 @@ def test_the_same_records_in_another_form_are_asked_about(capsys: Captured, othe
     said(capsys, "protect", "survey.csv", *TYPED, *NAMED, "--out", "one")
     table = csv.read_csv("survey.csv")
     if other == "frame":
-        with pytest.warns(JournalWarning, match="same content as data set 'people'"):
+        with pytest.warns(JournalWarning, match="same content under data set 'people'"):
             shoal.protect(table, survey_schema(), dataset="citizens", **SETTINGS)
         return
     path = {"reversed": "reversed.csv", "parquet": "people.parquet", "excel": "people.xlsx"}[other]
@@ -313,10 +313,10 @@ def test_a_check_of_files_in_parts_is_noted_and_a_refused_one_is_not() -> None:
 @pytest.mark.parametrize("call", ["check", "risk", "attack"])
 def test_a_measure_of_records_known_under_another_name_says_so(call: str) -> None:
     shoal.protect("survey.csv", survey_schema(), dataset="people", **SETTINGS)
-    arguments: dict[str, Any] = {"quasi": ["age"]} if call == "check" else {"keys": ["age"]}
+    arguments: dict[str, Any] = {"quasi_identifiers": ["age"]}
     if call == "attack":
         arguments = {"released": "survey.csv", "columns": ["age", "income"], "attempts": 20, "seed": 1}
-    with pytest.warns(JournalWarning, match="as data set 'people'") as found:
+    with pytest.warns(JournalWarning, match="under data set 'people'") as found:
         getattr(shoal, call)("survey.csv", **arguments, dataset="citizens")
     assert found[0].filename == __file__
 

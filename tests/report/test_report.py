@@ -114,8 +114,8 @@ def test_a_promise_without_groups_or_budget_has_no_card_for_them() -> None:
     data = pa.table({"a": np.arange(20.0)})
     grouped = shoal.protect(data, method="mdav-dp", epsilon=1, k=5, domains={"a": (0, 20)})
     drawn = shoal.protect(data, method="laplace", epsilon=1, domains={"a": (0, 20)})
-    assert cards(grouped) == ["ε", "k", "Detail that is left", "Risk that remains"]
-    assert cards(drawn) == ["ε", "Detail that is left", "Risk that remains"]
+    assert cards(grouped) == ["ε", "k", "Remaining detail", "Residual risk"]
+    assert cards(drawn) == ["ε", "Remaining detail", "Residual risk"]
 
 
 def test_the_verdict_comes_first_then_promise_usefulness_and_risk() -> None:
@@ -126,8 +126,8 @@ def test_the_verdict_comes_first_then_promise_usefulness_and_risk() -> None:
     words = [re.sub(r"<[^>]+>", "", heading).split(": ")[-1] for heading in headings]
     order = [
         "publish with these limits",
-        "What is promised",
-        "usefulness",
+        "Guarantee",
+        "utility",
         "measured risk",
         "Columns",
         "Risk",
@@ -172,7 +172,7 @@ def test_first_screen_holds_promise_limits_budget_size_loss_risk_and_light() -> 
     assert made.sentence in first
     for entry in made.not_promised:
         assert entry in first
-    for word in ("ε", "k", "how much was lost", "Risk that remains", "Amber: ", "What this means"):
+    for word in ("ε", "k", "information loss", "Residual risk", "Amber: ", "What this means"):
         assert word in first
 
 

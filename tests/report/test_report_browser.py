@@ -247,5 +247,5 @@ def test_the_internal_page_of_the_adult_release(
             assert opened.page.evaluate(STICKING_OUT) == []
             assert opened.page.evaluate(SMALL_TEXT) == []
             assert opened.barriers() == []
-            assert opened.page.get_by_role("heading", name="Learning income").count() == 1
-            assert opened.page.get_by_role("heading", name="Which pairs were kept").count() == 1
+            assert opened.page.get_by_role("heading", name="Predicting income").count() == 1
+            assert opened.page.get_by_role("heading", name="Preserved relations").count() == 1

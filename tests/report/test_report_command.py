@@ -56,7 +56,7 @@ def test_with_the_original_the_page_compares_and_warns(
     page = (here / "inner.html").read_text("utf-8")
     for words in (
         "Do not publish this page",
-        "Learning sex",
+        "Predicting sex",
         "inference of income",
         "unprotected",
         "total_variation",
@@ -87,8 +87,8 @@ def test_the_same_bundle_gives_the_same_page(here: Path) -> None:
 
 REFUSED = {
     "no folder": (["nowhere"], "there is no folder 'nowhere'"),
-    "not a bundle": (["."], "holds no statement.json"),
-    "target alone": (["bundle", "--target", "sex"], "give --original too"),
+    "not a bundle": (["."], "contains no statement.json"),
+    "target alone": (["bundle", "--target", "sex"], "also give --original"),
     "unknown target": (["bundle", "--original", "survey.csv", "--target", "sexx"], "Did you mean 'sex'?"),
     "no original": (["bundle", "--original", "nowhere.csv"], "there is no file 'nowhere.csv'"),
     "inside the bundle": (
@@ -101,7 +101,7 @@ REFUSED = {
     ),
     "another table": (["bundle", "--original", "other.csv"], "the original has no column 'education'"),
     "a folder": (["bundle", "--out", "."], "is a folder"),
-    "exists": (["bundle", "--out", "survey.csv"], "exists already"),
+    "exists": (["bundle", "--out", "survey.csv"], "already exists"),
     "no parent": (["bundle", "--out", "deep/down/page.html"], "there is no folder"),
 }
 
@@ -125,9 +125,9 @@ def test_what_cannot_be_done_is_one_line_and_leaves_nothing(
 DAMAGE = {
     "not json": ("statement.json", "{", "is not JSON"),
     "no model": ("statement.json", "{}", "it has no 'model'"),
-    "no recipe": ("method.toml", None, "holds no method.toml"),
+    "no recipe": ("method.toml", None, "contains no method.toml"),
     "no columns": ("method.toml", 'method = "laplace"\n', "describes no column"),
-    "no data": ("data.csv", None, "holds no data file"),
+    "no data": ("data.csv", None, "contains no data file"),
 }
 
 
@@ -147,4 +147,4 @@ def test_a_model_from_the_future_is_refused(here: Path, capsys: pytest.CaptureFi
     path = here / "bundle" / "statement.json"
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"model": "perfect"}))
     assert run(["report", "bundle"]) == 2
-    assert "'perfect', which this version of Shoal does not know" in capsys.readouterr().err
+    assert "'perfect', which this version of Shoal does not support" in capsys.readouterr().err

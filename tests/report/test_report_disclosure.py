@@ -45,14 +45,14 @@ def test_both_tables_are_measured_alike_and_the_original_with_its_weights_too(
     release = shoal.protect(people, schema, method="k-anonymity", k=5)
     found = disclosed(read(people), of_release(release), schema)
     assert found is not None
-    assert found.keys == ("age", "sex")
+    assert found.quasi_identifiers == ("age", "sex")
     assert found.titles == ("original, persons", "original, weighted", "original", "released")
     values = {name: shown for name, shown, _ in found.lines}
     weighted, plain = (shoal.risk(people, ["age", "sex"], weight=weight) for weight in ("w", None))
     persons = shoal.risk(people, ["age", "sex"], unit="home")
     assert values["expected found"][:3] == tuple(f"{one.expected:.4g}" for one in (persons, weighted, plain))
     assert values["sample uniques"][2:] == (f"{plain.uniques}", "0")
-    assert any("Persons are counted, not records: the values of home." in line for line in found.conditions)
+    assert any("Units are counted, not records: the values of home." in line for line in found.conditions)
     assert any("Weights: w." in line for line in found.conditions)
     page = _environment().get_template("sections/disclosure.html.j2").render(disclosure=found)
     assert page.count('data-label="released"') == len(found.lines)

@@ -89,7 +89,7 @@ def test_pages_of_every_kind_of_method(method: str, tmp_path: Path) -> None:
     for page in (public, inside, whole):
         assert made.statement.sentence in page
         assert "Red: do not publish" in page
-        assert "A seed was given: whoever knows it can remove the noise." in page
+        assert "A seed was set: anyone who knows the seed can remove the noise." in page
     for private in PRIVATE:
         assert private not in public
         assert private not in whole

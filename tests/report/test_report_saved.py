@@ -27,7 +27,7 @@ COMPARED = (
     "Quantiles, released against original",
     "Difference, released minus original",
     "unprotected",
-    "Lost",
+    "Information loss",
 )
 LEVELS = ("none", "school", "degree")
 DOMAINS = {"age": (0, 120), "pay": (0.0, 6000.0)}
@@ -107,7 +107,7 @@ def test_the_original_may_be_a_frame_of_any_library_or_a_path(library: str, tmp_
 
 
 def test_another_table_as_the_original_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(shoal.InputError, match=r"has 200 rows, this original 199"):
+    with pytest.raises(shoal.InputError, match=r"has 200 rows, but this original has 199"):
         release().save(tmp_path / "out", tmp_path / "in.html", original=people().slice(1))
     assert list(tmp_path.iterdir()) == []
 
@@ -139,7 +139,7 @@ def test_protect_compares_in_its_internal_page(data: str, here: Path) -> None:
     page = text(here / "in.html")
     for words in (*COMPARED, "record linkage", "inference of town"):
         assert words in page
-    assert "Learning" not in page
+    assert "Predicting" not in page
 
 
 def test_protect_shows_learning_where_a_target_is_given(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_protect_shows_learning_where_a_target_is_given(here: Path, monkeypatch:
         == 0
     )
     page = text(here / "in.html")
-    for words in (*COMPARED, "Learning level", "trained on", "the majority class"):
+    for words in (*COMPARED, "Predicting level", "trained on", "the majority class"):
         assert words in page
 
 
@@ -194,8 +194,8 @@ def test_a_large_table_on_disk_is_attacked_on_a_sample_and_counted_as_a_whole(
         monkeypatch.setattr(module, "MOST_ROWS", 150)
         monkeypatch.setattr(module, "SAMPLE", 120)
     page = on_disk(tmp_path)
-    assert "Attacks ran on samples of 120 of 200 original and 120 of 200 released rows" in page
-    assert "measures of rows were not taken" in page
+    assert "Attacks were run on samples of 120 of 200 original records and 120 of 200 released rows" in page
+    assert "row-by-row measures were not computed" in page
     # the table has all its rows, whatever was attacked
     assert "200 rows, made with ranking-dp" in page
     for words in COMPARED:
@@ -297,8 +297,8 @@ def _small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_large_tables_are_measured_on_records_with_their_rows() -> None:
     made = release(epsilon=100_000, k=2)
     found = findings.find(findings_subject(made), made, None, people())
-    assert any("Measures were taken on 150 of 200 records" in remark for remark in found.remarks)
-    assert "Attacks ran on 100 of 200 records and their released rows." in found.risks.remarks
+    assert any("Measures were computed on 150 of 200 records" in remark for remark in found.remarks)
+    assert "Attacks were run on 100 of 200 records and their released rows." in found.risks.remarks
     assert found.measured is not None
     assert found.measured["rows"]["original"] == 150
     assert "actual_k" not in found.measured["risk"]
@@ -313,7 +313,7 @@ def test_rows_without_an_original_are_sampled_apart_and_the_light_does_not_prais
     made = release("tree-dp", k=None, epsilon=1)
     assert made.aligned is None
     found = findings.find(findings_subject(made), made, None, people())
-    assert any("whoever holds all released rows can do better" in remark for remark in found.risks.remarks)
+    assert any("an attacker with all released rows can do better" in remark for remark in found.risks.remarks)
     assert found.risks.lines
     assert all(line.parted for line in found.risks.lines)
     reasons = [reason.text for reason in verdict(made, None, found.risks.lines).measured.risk]
@@ -324,8 +324,8 @@ def test_rows_without_an_original_are_sampled_apart_and_the_light_does_not_prais
 def test_an_evaluation_of_all_rows_is_kept() -> None:
     made = release()
     page = internal_report(made, shoal.evaluate(people(), made), people())
-    assert "Measures were taken on" not in page
-    assert "Attacks ran on 100 of 200 records" in page
+    assert "Measures were computed on" not in page
+    assert "Attacks were run on 100 of 200 records" in page
 
 
 def test_what_cannot_be_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -336,7 +336,7 @@ def test_what_cannot_be_measured_is_said(monkeypatch: pytest.MonkeyPatch) -> Non
     made = release()
     found = findings.find(findings_subject(made), made, None, people())
     assert found.remarks == (
-        "Nothing was measured: column 'age' has an infinite value in row 1: correct or remove it.",
+        "No measures were computed: column 'age' has an infinite value in row 1: correct or remove it.",
     )
     assert found.measured is None
     assert found.risks.lines

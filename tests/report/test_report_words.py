@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.columns.circumstances import MOST_EPSILON
+from shoal.columns.provenance import MOST_EPSILON
 from shoal.evaluation.assessment import MATTERS, MOST_LINKED, RiskLine, verdict
 from shoal.evaluation.learning import wilson
 from shoal.privacy.claims import MODELS
@@ -46,7 +46,7 @@ def statement(model: str, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("model", MODELS)
 def test_only_claim_one_is_explained_as_differential_privacy_of_the_records(model: str) -> None:
     words = explanation(statement(model))
-    bounds_a_person = "sure at most" in words.bound
+    bounds_a_person = "%" in words.bound
     assert bounds_a_person is MODELS[model].of_records  # type: ignore[index]
     assert ("except with probability 1e-06" in words.bound) is (model == "approximate-dp")
     if model in ("dp-given-partition", "idp-given-partition"):
@@ -71,7 +71,7 @@ def test_the_promise_is_one_sentence_with_its_number(model: str) -> None:
         assert word not in sentence
     # what a belief can become leads; where the claim is not about a person there is none, and the factor stands
     told = "73.2%" if facts.of_records else "2.72"
-    number = told if facts.budgeted else {"t-closeness": "2", "none": "Nothing"}.get(model, "5")
+    number = told if facts.budgeted else {"t-closeness": "2", "none": "No guarantee"}.get(model, "5")
     assert number in sentence
     # what limits the promise is part of it
     assert ("groups of records" in sentence) is facts.given_partition
@@ -80,12 +80,14 @@ def test_the_promise_is_one_sentence_with_its_number(model: str) -> None:
 def test_the_two_relations_answer_two_questions() -> None:
     swapped = explanation(statement("dp"))
     added = explanation(statement("dp", adjacency="add-remove"))
-    assert "50% sure of a fact about one row can become 73.2% sure" in swapped.sentence
-    assert "been another" in swapped.plain
-    assert "50% sure that one row is among them can become 73.2% sure" in added.sentence
+    assert (
+        "gives a fact about one row a probability of 50% can raise that to at most 73.2%" in swapped.sentence
+    )
+    assert "Changing one row" in swapped.plain
+    assert "gives one row a 50% chance of being in the data can raise that to at most 73.2%" in added.sentence
     # from one value of a record to another are two steps
-    assert "of a fact about it 88.1%" in added.sentence
-    assert "added or left out" in added.plain
+    assert "for a fact about it, to at most 88.1%" in added.sentence
+    assert "Adding or removing one row" in added.plain
 
 
 @pytest.mark.parametrize("model", [model for model, facts in MODELS.items() if facts.guarantee])
@@ -94,7 +96,7 @@ def test_a_choice_that_looked_at_the_records_leaves_no_promise(model: str) -> No
     if MODELS[model].of_the_table:
         assert words == explanation(statement(model))
     else:
-        assert words.sentence == "As it stands nothing is promised."
+        assert words.sentence == "No guarantee holds as it stands."
         assert words.bound == "no bound"
 
 
@@ -116,8 +118,8 @@ def test_huge_budgets_have_words() -> None:
 
 
 def test_k_is_a_promise_in_the_k_anonymity_family_only() -> None:
-    assert "part of the promise" in k_words(statement("k-anonymity"))[1]
-    assert "not a promise" in k_words(statement("dp-given-partition"))[1]
+    assert "part of the guarantee" in k_words(statement("k-anonymity"))[1]
+    assert "not a guarantee" in k_words(statement("dp-given-partition"))[1]
     assert k_words(statement("dp", settings={}))[0] == "none"
     assert epsilon_words(statement("k-anonymity"))[0] == "none"
     assert epsilon_words(statement("dp"))[0] == "1"
@@ -196,7 +198,7 @@ def test_what_was_measured_decides_for_the_family_of_k_anonymity_only(model: str
     assert found.measured.risk_level == "red"
     if MODELS[model].of_the_table:  # type: ignore[index]
         assert found.decision == "do not publish"
-        assert "counted in the verdict" in "".join(found.lines)
+        assert "part of the verdict" in "".join(found.lines)
     else:
         assert found.decision == verdict(facts).decision
         # the public lines are the same to the letter
@@ -233,17 +235,17 @@ def test_luck_is_told_by_the_binomial_distribution(attempts: int) -> None:
 
 def test_what_a_promise_is_not_about_does_not_make_a_release_unfit() -> None:
     linked = line(
-        0.9, 0.8, 0.95, 0.001, links_records=True, beyond="the promise is about confidential values"
+        0.9, 0.8, 0.95, 0.001, links_records=True, beyond="the guarantee is about confidential values"
     )
     found = verdict(statement("t-closeness"), None, [linked])
     assert found.decision == "publish with these limits"
-    assert any("the promise is about confidential values" in reason.text for reason in found.measured.risk)
+    assert any("the guarantee is about confidential values" in reason.text for reason in found.measured.risk)
 
 
 def test_a_budget_that_promises_nothing_is_not_called_strong() -> None:
     words = epsilon_words(statement("dp", data_dependent=["k was chosen."]))
     assert words[0] == "1"
-    assert "promises nothing" in words[1]
+    assert "no guarantee holds" in words[1]
 
 
 def test_a_guess_that_comes_true_is_no_risk() -> None:

@@ -182,7 +182,7 @@ def settle(walk: Walk) -> None:
     walk.page.locator("#inspector summary", has_text="The list").click()
     walk.type("#values-1", "female\nmale")
     vouch(walk, range(4))
-    walk.page.get_by_text("all settled").wait_for()
+    walk.page.get_by_text("all complete").wait_for()
 
 
 def vouch(walk: Walk, numbers: Iterable[int], source: str = "questionnaire") -> None:

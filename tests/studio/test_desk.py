@@ -23,7 +23,7 @@ from .studio_client import Tab, finished, job_of
 def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> None:
     page = tab.upload(table)
     assert "300 rows, 4 columns" in page
-    # what the values are is shown on request
+    # what the values are is only on request
     assert "No value is missing" not in page
     assert 'id="show-rows"' in page
     assert 'id="grid"' not in page
@@ -33,7 +33,7 @@ def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> 
     assert "List its values" in columns
     assert "missing</small>" not in columns
     assert "0 to 120, common knowledge" in columns
-    assert "4 to settle" in columns
+    assert "4 to complete" in columns
 
 
 def test_a_file_that_cannot_be_read_says_why_and_the_drop_zone_stays(tab: Tab, tmp_path: Path) -> None:
@@ -48,9 +48,9 @@ def test_a_file_that_cannot_be_read_says_why_and_the_drop_zone_stays(tab: Tab, t
 
 
 def test_too_large_a_file_is_refused_before_and_while_it_is_sent(tab: Tab, tmp_path: Path) -> None:
-    words = "start with 'shoal studio FILE' to read it in place."
+    words = "start with 'shoal studio FILE' to read the file in place."
     page = tab.post("announce", name="large.csv", size=10**9)
-    assert f"'large.csv' has 1 GB, and up to 0.2 MB are copied: {words}" in page
+    assert f"'large.csv' has 1 GB, and Studio copies at most 0.2 MB: {words}" in page
     large = tmp_path / "large.csv"
     large.write_text("a,b\n" + "1,2\n" * 60_000, "utf-8")
     assert words in tab.upload(large)
@@ -59,7 +59,7 @@ def test_too_large_a_file_is_refused_before_and_while_it_is_sent(tab: Tab, tmp_p
 
 
 def test_an_unknown_ending_is_refused_before_it_is_sent(tab: Tab) -> None:
-    assert "has an unknown ending" in tab.post("announce", name="people.docx", size=10)
+    assert "has an unknown file extension" in tab.post("announce", name="people.docx", size=10)
 
 
 def test_how_the_file_is_written_has_its_effect_at_once(tab: Tab, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_how_the_file_is_written_has_its_effect_at_once(tab: Tab, tmp_path: Path
 
 def test_any_window_of_the_table_is_one_request(tab: Tab, table: Path) -> None:
     tab.upload(table)
-    assert "shown on request" in tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
+    assert "only on request" in tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
     assert "No value is missing" in tab.post("rows")
     rows = tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
     assert rows.count("<tr>") == 10
@@ -196,7 +196,7 @@ def changed_on_disk(tab: Tab) -> None:
     path.write_text("\n".join([header, *rest, first]) + "\n", "utf-8")
 
 
-CHANGED = "'people.csv' has changed on disk since it was opened: read it again (page Data), and check what is declared."
+CHANGED = "'people.csv' has changed on disk since it was opened: read it again (page Data), and check the declarations."
 
 
 def test_a_file_that_changed_after_it_was_shown_is_not_released(lying: Tab, tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_a_scale_follows_the_records_only_after_a_look(tab: Tab, table: Path) ->
 
 def test_what_becomes_of_a_weight_is_a_choice(settled: Tab) -> None:
     page = settled.column("income", "role", "weight")
-    assert "What becomes of the weight" in page
+    assert "Release of the weight" in page
     assert not settled.desk.recipe.publishes(settled.desk.recipe.schema["income"])
     settled.column("income", "release", "masked")
     assert settled.desk.recipe.publishes(settled.desk.recipe.schema["income"])

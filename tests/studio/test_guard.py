@@ -122,11 +122,11 @@ def test_the_browser_is_started_with_a_file_that_only_this_user_can_read(
 def test_a_folder_that_others_can_enter_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     (tmp_path / "shoal").mkdir(mode=0o755)
-    with pytest.raises(OutputError, match="must be yours alone"):
+    with pytest.raises(OutputError, match="must be accessible to you alone"):
         own_folder()
     (tmp_path / "shoal").rmdir()
     (tmp_path / "shoal").symlink_to(tmp_path)
-    with pytest.raises(OutputError, match="must be yours alone"):
+    with pytest.raises(OutputError, match="must be accessible to you alone"):
         own_folder()
 
 

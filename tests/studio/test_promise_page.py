@@ -47,7 +47,7 @@ def test_what_a_card_offers_has_its_claim(card: object, settled: Tab) -> None:
     assert ahead.statement["model"] in card.models
     # never more than holds: what was 50% sure may become surer
     if card.name in ("dp", "approximate-dp"):
-        assert "73.2% sure" in ahead.explained.sentence
+        assert "at most 73.2%" in ahead.explained.sentence
 
 
 class MdavNew(shoal.MdavDP):
@@ -114,7 +114,7 @@ def test_problems_are_the_library_s_with_a_way_out(settled: Tab) -> None:
     page = settled.promise("typed", "301", "k")
     assert "301" in page
     assert "300" in page
-    assert "Take a smaller k" in page
+    assert "Use a smaller k" in page
     settled.promise("setting", "30", "k")
     settled.column("income", "range", ["0", "20000"])
     page = settled.promise("typed", "30", "k")
@@ -172,9 +172,9 @@ def test_rehearse_and_protect_stay_where_they_are(settled: Tab) -> None:
 @pytest.mark.parametrize(
     ("card", "words"),
     [
-        ("dp", "spends <b>ε = 1</b> per row of the data set <b>people</b>."),
-        ("approximate-dp", "spends <b>ε = 1, δ = "),
-        ("k-anonymity", "has no ε that adds up: no budget of the data set <b>people</b> is spent."),
+        ("dp", "uses <b>ε = 1</b> per row of the data set <b>people</b>."),
+        ("approximate-dp", "uses <b>ε = 1, δ = "),
+        ("k-anonymity", "has no ε that composes: it uses no privacy budget of the data set <b>people</b>."),
     ],
 )
 def test_the_real_run_is_confirmed_with_what_it_costs(
@@ -203,7 +203,7 @@ def test_a_run_that_costs_something_else_than_was_confirmed_is_asked_about_again
     assert "ε = 2" in settled.post("run/release", **confirmed)
     settled.promise("typed", "1", "epsilon")
     settled.post("promise", what="ledger", ledger="/tmp/ledger.sqlite", **{"data-set": "survey"})
-    assert "is charged to the ledger /tmp/ledger.sqlite" in settled.post("run/release", **confirmed)
+    assert "charges it to the ledger /tmp/ledger.sqlite" in settled.post("run/release", **confirmed)
     assert started == []
 
 
@@ -215,7 +215,7 @@ def test_a_rehearsal_needs_no_confirmation_and_a_private_choice_does(
     settled.promise("card", "dp")
     settled.column("sex", "publish")
     settled.promise("method", "ranking-dp")
-    assert "spends <b>ε = 0.1</b> per row" in settled.post("run/buy", price="0.1")
+    assert "uses <b>ε = 0.1</b> per row" in settled.post("run/buy", price="0.1")
     assert started == []
     settled.run("rehearse")
     assert started == ["rehearse"]
@@ -241,7 +241,7 @@ def test_a_rehearsal_may_be_looked_at_as_often_as_wanted(settled: Tab) -> None:
     assert settled.desk.rehearses_first
     finished(settled.desk, "rehearse")
     page = settled.post("step/judge")
-    assert "Made-up people: nothing of these records is shown." in page
+    assert "Synthetic records: no facts about these records are shown." in page
     settled.promise("typed", "25", "k")
     assert settled.desk.look_ahead().statement["recorded"] == []
     assert not settled.desk.rehearses_first
@@ -262,7 +262,7 @@ def test_publish_checks_the_bundle_and_gives_it_out(settled: Tab, tmp_path: Path
     finished(settled.desk)
     page = settled.post("step/publish")
     assert "Ready to publish" in page
-    assert "Nothing is recorded that bears on what is declared." in page
+    assert "Nothing is recorded that affects these declarations." in page
     found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert found.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(BytesIO(found.content)) as archive:
@@ -288,11 +288,11 @@ def test_what_was_taken_from_the_records_blocks_the_download_until_somebody_says
     settled.desk.judge(run.letter)
     page = settled.post("step/publish")
     assert "Not ready to publish" in page
-    assert "Recorded: domains read off the records: income" in page
+    assert "Recorded: domains inferred from the records: income" in page
     refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
     assert "not ready to be published" in refused.text
     assert "20 characters" in settled.post("override", reason="because", name="release-A")
-    assert "Type the name of the folder" in settled.post(
+    assert "Type the folder's name" in settled.post(
         "override", reason="the minister asked for it today", name="x"
     )
     page = settled.post("override", reason="the minister asked for it today", name="release-A")
@@ -317,7 +317,7 @@ def test_private_advice_never_stands_in_a_bundle(settled: Tab) -> None:
         assert line not in written
     # publishing shows nothing of it either, before it was looked at
     page = settled.post("step/publish")
-    assert "is shown by Judge, and not before" in page
+    assert "are shown on the page Judge, and not before" in page
     assert not any(line in page for line in facts["measured"])
     assert used(settled) == []
     settled.post("step/judge")
@@ -342,8 +342,8 @@ def test_a_rehearsal_shows_nothing_of_a_run_that_was_not_opened(settled: Tab) ->
 def test_judge_shows_the_person_and_what_was_published(settled: Tab) -> None:
     finished(settled.desk)
     page = settled.post("step/judge")
-    assert "Could someone find row 17?" in page
-    assert "a picture, not the promise" in page
+    assert "Could someone re-identify row 17?" in page
+    assert "an illustration, not the guarantee" in page
     assert "people grouped with them" in page
     for tab in ("relations", "groups", "learning"):
         assert 'data-into="#part"' in settled.post("judge", what="tab", tab=tab)
@@ -363,7 +363,7 @@ def test_the_most_exposed_person_is_the_one_whose_own_row_stands_out_most() -> N
     assert exposed(found) == {"row": 24, "compared": 40, "of": 40}
     one = person(found, 24, bare)
     assert one["found"]
-    assert one["sentence"] == "Yes, this time: the published row of this person is the nearest one."
+    assert one["sentence"] == "Yes, in this attempt: the nearest published row is this person's own."
     hidden = shoal.protect(original, schema, "k-anonymity", k=40)
     alike = person(pairs(read(original), hidden, ("a", "b")), 24, hidden)
     assert alike["crowd"] == 40
@@ -377,15 +377,15 @@ def test_methods_whose_rows_belong_to_nobody_say_why_nobody_is_looked_for(settle
     settled.promise("method", "tree-dp")
     finished(settled.desk)
     page = settled.post("step/judge")
-    assert "Method 'tree-dp' draws its rows anew: no published row belongs to this person." in page
-    assert "no row is known to belong to a record" in page
+    assert "Method 'tree-dp' draws synthetic records: no published row belongs to this person." in page
+    assert "no row is known to come from a particular record" in page
     assert "The most exposed person" not in page
 
 
 def test_crowds_are_counted_again_in_the_file(settled: Tab) -> None:
     settled.promise("card", "k-anonymity")
     run = finished(settled.desk)
-    assert "Crowds of 5 counted again in the file" in settled.post("step/publish")
+    assert "Equivalence classes of at least 5 confirmed in the released file" in settled.post("step/publish")
     table = run.bundle / "data.csv"
     header, first, *rest = table.read_text("utf-8").splitlines()
     # somebody who is alike to nobody
@@ -408,7 +408,7 @@ def test_the_verdict_has_the_words_and_lights_of_every_other_page(settled: Tab) 
         found.measured.usefulness.level,
     ]
     officer = page_text(settled.post("step/publish"), "text-officer")
-    assert "Internal, not for publication: Usefulness" in officer
+    assert "Internal, not for publication: Utility" in officer
 
 
 def used(tab: Tab) -> list[str]:
@@ -476,9 +476,9 @@ def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> N
     assert page.count("data-double=") == 5
     shown = settled.post("judge", what="dot", value=run.dots[0]["words"])
     assert 'aria-pressed="true"' in shown
-    assert "Take these settings" in shown
+    assert "Use these settings" in shown
     page = settled.post("judge", what="take", value={"method": "ranking-dp", "k": 50})
-    assert "What do you want to promise?" in page
+    assert "Which guarantee do you want to give?" in page
     assert (settled.desk.recipe.method, settled.desk.recipe.settings["k"]) == ("ranking-dp", "50")
     assert settled.desk.look_ahead().statement["recorded"] == []
 

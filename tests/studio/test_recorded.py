@@ -50,7 +50,7 @@ def test_opening_a_table_and_walking_through_all_pages_shows_and_records_nothing
     for step in ("data", "columns", "promise"):
         page = settled.post(f"step/{step}")
         assert not any(f">{value}<" in page for value in incomes)
-        assert re.search(r"\d different", page) is None
+        assert re.search(r"\d distinct", page) is None
         assert "issing values in" not in page
         assert " missing</small>" not in page
         assert "none missing" not in page
@@ -66,7 +66,7 @@ def test_rows_are_shown_on_request_and_recorded_once(settled: Tab) -> None:
 
 
 def test_values_and_counts_of_a_column_are_shown_on_request_and_recorded(settled: Tab) -> None:
-    assert "different" in settled.column("income", "look")
+    assert "distinct" in settled.column("income", "look")
     settled.column("sex", "look")
     assert noted() == [
         ("viewed", "people", ("income",), ["histogram", "counts"]),
@@ -212,14 +212,14 @@ def test_a_reversed_file_under_another_name_is_asked_about_and_the_answer_is_kep
     other.desk.settle(settled_recipe)
     ahead = other.desk.look_ahead()
     assert [problem.sentence for problem in ahead.problems] == [
-        "The journal of use knows a table with the same content as data set 'people' (released once, measured once). "
-        "Are these the same records? The answer is kept as your declaration."
+        "The journal of use has a table with the same content under data set 'people' (released once, measured once). "
+        "Are these the same records? Your answer is kept as your declaration."
     ]
     # no run goes past the question
     assert "Are these the same records?" in other.post("run/release")
     assert other.desk.runs == []
     (yes, answer), (no, _) = ahead.problems[0].fixes
-    assert (yes, no) == ("Yes, the same records", "No, other records")
+    assert (yes, no) == ("Yes, the same records", "No, different records")
     page = other.post("promise", **answer)
     assert "Are these the same records?" not in page
     assert recorded(other)["same-records"] == {"datasets": ["people"]}
@@ -245,7 +245,7 @@ def test_a_journal_that_cannot_be_written_is_said(settled: Tab, monkeypatch: pyt
 
 def test_a_data_set_has_a_name(settled: Tab) -> None:
     assert 'id="data-set" value="people"' in settled.post("step/data")
-    assert "Name the data set" in settled.post("dataset", **{"data-set": "  "})
+    assert "Give the data set a name" in settled.post("dataset", **{"data-set": "  "})
     settled.post("dataset", **{"data-set": " rents  2027 "})
     assert settled.desk.dataset == "rents 2027"
     assert "--dataset 'rents 2027' --out release" in settled.post("step/promise")

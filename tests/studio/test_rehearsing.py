@@ -49,13 +49,13 @@ def test_a_rehearsal_on_another_file_spoils_nothing_and_names_it(settled: Tab, l
     run = finished(settled.desk, "rehearse")
     page = settled.post("step/judge")
     assert "Rehearsal on 250 people of another table: nothing was spent, charged or spoiled." in page
-    assert "People of last-year.csv, and nobody of the table: nothing of these records is shown" in page
+    assert "Records of last-year.csv, not of this table: no facts about these records are shown" in page
     assert len(run.kept[0]) == 250
     settled.promise("typed", "25", "k")
     assert settled.desk.look_ahead().statement["recorded"] == []
     # made-up people again: nothing of the file is left
     page = settled.post("people", what="made up")
-    assert "people who do not exist" in page
+    assert "synthetic records" in page
     assert copies(settled) == []
 
 
@@ -104,16 +104,16 @@ def test_what_is_no_table_leaves_the_choice_as_it_was(settled: Tab, last_year: P
     assert "There is no file 'none.csv'." in taken(settled, tmp_path / "none.csv")
     bad = tmp_path / "bad.csv"
     bad.write_text("a,b\n1,2\n3\n", "utf-8")
-    assert "'bad.csv': row 2 has 1 field where the header has 2" in sent(settled, bad)
-    assert "has an unknown ending" in settled.post("announce", name="x.docx", size=9, to="people")
-    assert "are copied: start with" in settled.post("announce", name="x.csv", size=10**9, to="people")
+    assert "'bad.csv': row 2 has 1 field, but the header has 2" in sent(settled, bad)
+    assert "has an unknown file extension" in settled.post("announce", name="x.docx", size=9, to="people")
+    assert "Studio copies at most" in settled.post("announce", name="x.csv", size=10**9, to="people")
     assert copies(settled) == []
     assert settled.desk.another is not None
     assert settled.desk.another.path == last_year
 
 
 def test_the_table_itself_is_refused_however_it_is_written(settled: Tab, table: Path, tmp_path: Path) -> None:
-    words = "holds the records of the table itself: to rehearse on them is to look at them."
+    words = "contains the same records as the original table, so a rehearsal on it would be data-dependent."
     assert f"'people.csv' {words}" in sent(settled, table)
     turned = tmp_path / "last-year.parquet"
     write(read(table).frame.to_arrow().take(pa.array(range(299, -1, -1))), turned)
@@ -136,8 +136,8 @@ def test_a_file_that_was_rehearsed_on_is_asked_about_when_it_is_opened(
     taken(settled, last_year)
     finished(settled.desk, "rehearse")
     assert questions(other) == [
-        "The journal of use knows a table with the same content without a data set name (rehearsed once). Are these "
-        "the same records? The answer is kept as your declaration."
+        "The journal of use has a table with the same content without a data set name (rehearsed once). Are these "
+        "the same records? Your answer is kept as your declaration."
     ]
     page = other.post("step/promise")
     answer = other.desk.look_ahead().problems[-1].fixes[0][1]
@@ -186,8 +186,8 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     page.locator("#people-file").set_input_files(original)
     alert.filter(has_text="people.csv").wait_for()
     assert alert.inner_text() == (
-        "'people.csv' holds the records of the table itself: to rehearse on them is to look at them. Take the file of "
-        "another year, or made-up people."
+        "'people.csv' contains the same records as the original table, so a rehearsal on it would be "
+        "data-dependent. Choose the file of another year, or use synthetic records."
     )
     bare = tmp_path / "bare.csv"
     write(survey(50, seed=7).select(COLUMNS[:3]), bare)
@@ -202,7 +202,7 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     assert alert.count() == 0
     walk.run("rehearse")
     walk.judge()
-    page.get_by_text("People of last-year.csv, and nobody of the table").wait_for()
+    page.get_by_text("Records of last-year.csv, not of this table").wait_for()
     walk.go("promise")
     # the choice outlives a look elsewhere and a reload, and settings stay clean
     page.reload()
@@ -210,7 +210,7 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     walk.type("#value-k", "30")
     assert page.locator("#recorded").count() == 0
     page.locator("#made-up").click()
-    page.locator("#rehearse-note", has_text="people who do not exist").wait_for()
+    page.locator("#rehearse-note", has_text="synthetic records").wait_for()
     walk.run("protect")
     walk.judge()
     walk.go("publish")

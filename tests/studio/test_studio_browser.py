@@ -71,13 +71,13 @@ def test_from_a_file_to_a_bundle_with_a_rehearsal_first(walk: Walk, tmp_path: Pa
     assert "Rehearse" in walk.page.locator("#statement .button.primary").inner_text()
     walk.run("rehearse")
     walk.judge()
-    walk.page.get_by_text("nothing of these records is shown").first.wait_for()
+    walk.page.get_by_text("no facts about these records are shown").first.wait_for()
     walk.go("promise")
     walk.type("#value-k", "30")
     assert walk.page.locator("#recorded").count() == 0
     walk.run("protect")
     walk.judge()
-    walk.page.get_by_role("heading", name="Could someone find row 17?").wait_for()
+    walk.page.get_by_role("heading", name="Could someone re-identify row 17?").wait_for()
     walk.go("publish")
     walk.page.get_by_role("heading", name="Ready to publish").wait_for()
     checked(walk.download(tmp_path / "found"), original, tmp_path)
@@ -89,7 +89,7 @@ def test_from_a_file_to_a_bundle_with_a_rehearsal_first(walk: Walk, tmp_path: Pa
 def test_the_demo_survey_through_all_steps_for_every_promise(walk: Walk, tmp_path: Path, card: str) -> None:
     walk.survey()
     walk.go("columns")
-    walk.page.get_by_text("all settled").wait_for()
+    walk.page.get_by_text("all complete").wait_for()
     walk.go("promise")
     walk.card(card)
     walk.run("protect")
@@ -150,7 +150,7 @@ def test_adult_with_a_taxonomy_through_all_steps(
     with walk.page.expect_response("**/column/**"):
         walk.page.locator(f"#taxonomy-file-{married}").set_input_files(tree)
     vouch(walk, [names.index(name) for name in sorted(kept)])
-    walk.page.get_by_text("all settled").wait_for()
+    walk.page.get_by_text("all complete").wait_for()
     walk.go("promise")
     walk.card(card)
     if walk.page.locator("#value-k").count():
@@ -190,7 +190,7 @@ def test_two_tabs_do_not_mix_and_a_reload_keeps_its_own(browser: Any, studio: St
         second.page.reload()
         second.page.get_by_role("heading", name="people.csv").wait_for()
         first.page.reload()
-        first.page.get_by_role("heading", name="What do you want to promise?").wait_for()
+        first.page.get_by_role("heading", name="Which guarantee do you want to give?").wait_for()
         assert first.page.locator("#card-k-anonymity").is_checked()
         first.clean()
         second.clean()
@@ -207,7 +207,7 @@ def test_what_was_measured_is_recorded_and_a_reload_does_not_change_that(walk: W
     walk.judge()
     walk.go("promise")
     walk.type("#value-k", "100")
-    changed = page.locator("#recorded", has_text="settings changed: k.")
+    changed = page.locator("#recorded", has_text="was measured: k.")
     changed.wait_for()
     page.reload()
     changed.wait_for()
@@ -431,7 +431,7 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     with page.expect_response("**/column/**"):
         page.keyboard.press("Alt+ArrowUp")
     page.keyboard.press("Alt+3")
-    page.get_by_role("heading", name="What do you want to promise?").wait_for()
+    page.get_by_role("heading", name="Which guarantee do you want to give?").wait_for()
     # a place on the page is no step
     page.locator(".skip").focus()
     page.keyboard.press("Enter")
@@ -581,7 +581,7 @@ def test_a_column_is_recoded_with_a_look_at_what_it_becomes(walk: Walk, tmp_path
     taken = page.locator("#steps-taken li")
     taken.wait_for()
     assert taken.inner_text() == (
-        "Column age is recoded into 2 bands: (0,40], (40,120]; source: questionnaire. Take it back"
+        "Column age is recoded into 2 bands: (0,40], (40,120]; source: questionnaire. Undo this step"
     )
     with page.expect_response("**/column/**"):
         page.locator("#show-values").click()
@@ -611,14 +611,14 @@ def test_time_is_told_before_a_run_and_people_can_be_looked_for_after_it(walk: W
     assert not list(walk.desk.folder.glob("expected-*"))
     walk.run("protect")
     walk.judge()
-    page.get_by_role("heading", name="Could someone find row 17?").wait_for()
+    page.get_by_role("heading", name="Could someone re-identify row 17?").wait_for()
     with page.expect_response("**/judge"):
         page.locator("#exposed").click()
     row = walk.desk.run_of("A").facts["exposed"]["row"]
-    page.get_by_role("heading", name=f"Could someone find row {row}?").wait_for()
+    page.get_by_role("heading", name=f"Could someone re-identify row {row}?").wait_for()
     page.get_by_text("The most exposed of all 400 people").wait_for()
     walk.type("#person-row", "3")
-    page.get_by_role("heading", name="Could someone find row 3?").wait_for()
+    page.get_by_role("heading", name="Could someone re-identify row 3?").wait_for()
     with page.expect_response("**/judge"):
         page.locator("#anybody").click()
     walk.clean()
@@ -645,12 +645,12 @@ def test_settings_are_compared_live_shown_by_a_click_and_taken_by_a_double_click
     assert dots.count() >= 4
     dots.nth(0).focus()
     page.keyboard.press("Enter")
-    page.locator("#dot", has_text="Take these settings").wait_for()
+    page.locator("#dot", has_text="Use these settings").wait_for()
     page.locator("#dot", has_text="loss").wait_for()
     assert page.get_by_role("heading", name="Is it still useful, and is it safe?").count() == 1
     words = dots.nth(1).get_attribute("aria-label") or ""
     dots.nth(1).dblclick()
-    page.get_by_role("heading", name="What do you want to promise?").wait_for()
+    page.get_by_role("heading", name="Which guarantee do you want to give?").wait_for()
     recipe = walk.desk.recipe
     assert words.startswith(f"{recipe.method}, ")
     assert f"k = {recipe.settings['k']}" in words
@@ -690,7 +690,8 @@ def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tm
     bad = page.locator(".strip.bad .stage")
     bad.wait_for(timeout=PATIENCE)
     assert bad.inner_text() == (
-        "The budget of the data set does not allow this: epsilon 2 was requested, 1.5 remains, 0.5 is missing."
+        "The privacy budget of the data set does not allow this: epsilon 2 was requested, but only 1.5 remains "
+        "(short by 0.5)."
     )
     with contextlib.closing(open_ledger(str(ledger), create=False)) as opened:
         assert opened.standing("people").words == "ε 1 spent, of 2.5, 1.5 left"

@@ -27,7 +27,7 @@ from .studio_walker import PATIENCE, Walk, people, settle
 pytestmark = [pytest.mark.system, pytest.mark.slow]
 
 CANCELLED = "Cancelled. Nothing was written."
-STAYS = "What was charged to the ledger stays charged."
+STAYS = "The privacy budget charged to the ledger stays charged."
 STAGES = (
     "reading the table",
     "preparing the release",
@@ -57,13 +57,14 @@ def test_files_that_are_none_are_refused_and_the_drop_zone_stays(walk: Walk, tmp
     alert = walk.page.locator("#drop [role=alert]")
     walk.choose(written(tmp_path, "bad.csv", "a,b\n1,2\n3\n"))
     assert alert.inner_text() == (
-        "'bad.csv': row 2 has 1 field where the header has 2: correct it, put quotes around a field that holds ',', "
-        "or name another separator=."
+        "'bad.csv': row 2 has 1 field, but the header has 2: correct it, quote a field that contains ',', or "
+        "choose another separator=."
     )
     walk.page.locator("#file").set_input_files(written(tmp_path, "large.csv", "a,b\n" + "1,2\n" * 1_500_000))
     alert.filter(has_text="large.csv").wait_for()
     assert alert.inner_text() == (
-        "'large.csv' has 6.0 MB, and up to 5.0 MB are copied: start with 'shoal studio FILE' to read it in place."
+        "'large.csv' has 6.0 MB, and Studio copies at most 5.0 MB: start with 'shoal studio FILE' to "
+        "read the file in place."
     )
     walk.choose(written(tmp_path, "good.csv", "a,b\n1,2\n"))
     walk.page.get_by_role("heading", name="good.csv").wait_for()
@@ -88,8 +89,8 @@ def test_what_a_promise_misses_is_said_with_the_way_out(walk: Walk, tmp_path: Pa
     walk.type("#hi-1", "1")
     walk.go("promise")
     text = (
-        "Column 'pay' should hold numbers, but row 21 holds 'much': correct it, make it missing with na=\"much\", or "
-        "leave the column out."
+        "Column 'pay' should hold numbers, but row 21 holds 'much': correct it, declare it missing with "
+        'na="much", or leave the column out.'
     )
     outside = "Some values of column 'n' lie outside 0:1: widen the domain, or clip with outside=\"clip\"."
     assert problems(walk) == [text, outside]
@@ -102,7 +103,7 @@ def test_what_a_promise_misses_is_said_with_the_way_out(walk: Walk, tmp_path: Pa
     page.get_by_text(text).wait_for(state="detached")
     assert problems(walk) == [outside]
     with page.expect_response("**/promise"):
-        page.get_by_role("button", name="Cut values at the ends of the range").click()
+        page.get_by_role("button", name="Clip values to the range").click()
     page.get_by_text(outside).wait_for(state="detached")
     assert problems(walk) == []
     walk.go("columns")
@@ -111,11 +112,11 @@ def test_what_a_promise_misses_is_said_with_the_way_out(walk: Walk, tmp_path: Pa
     walk.go("promise")
     walk.card("k-anonymity")
     walk.type("#value-k", "40")
-    page.get_by_role("button", name="Take a smaller k").wait_for()
+    page.get_by_role("button", name="Use a smaller k").wait_for()
     assert problems(walk) == ["k = 40 is larger than the number of records, 21: choose k between 1 and 21."]
     assert page.locator("#protect").is_disabled()
     with page.expect_response("**/promise"):
-        page.get_by_role("button", name="Take a smaller k").click()
+        page.get_by_role("button", name="Use a smaller k").click()
     page.locator("#protect:enabled").wait_for()
     walk.clean()
 
@@ -130,7 +131,7 @@ def test_a_killed_worker_is_said_and_leaves_nothing(walk: Walk) -> None:
     os.killpg(run._process.pid, signal.SIGKILL)
     walk.page.locator(".strip.bad").wait_for()
     assert walk.page.locator(".strip.bad .stage").inner_text() == (
-        "The process of this run ended before it was done: was the memory full? Nothing was written."
+        "The process of this run ended unexpectedly, perhaps because memory ran out. Nothing was written."
     )
     assert not run.folder.exists()
     # the page stays usable

@@ -20,10 +20,10 @@ from .studio_client import Tab, finished
 from .studio_walker import Walk, vouch
 
 TOTALS = {"sex": "female = 5080\nmale = 4920", "region": "East = 3000\nNorth = 4000\nSouth = 3000"}
-WAITS = "Column 'weight': a raked weight needs public margins, one [[margin]] for each column."
+WAITS = "Column 'weight': a raked weight needs public margins, with one [[margin]] entry per column."
 RAKED = (
-    "The weight weight in the release was computed from the released rows and public totals alone (raking to the "
-    "margins of sex (law); region (an earlier release)): the original weights had no part in it."
+    "The weight weight in the release was computed from the released rows and public totals only (raking to the "
+    "margins of sex (law); region (an earlier release)); the original weights were not used."
 )
 
 
@@ -62,11 +62,11 @@ def rake(tab: Tab) -> None:
 
 def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted: Tab) -> None:
     page = weighted.column("weight", "open")
-    assert "Readers will be told: The survey weight weight was not released." in page
+    assert "The statement says: The survey weight weight was not released." in page
     assert "Public totals" not in page
     page = weighted.column("weight", "release", "masked")
     assert "needs a range" in page
-    assert "The survey weight weight is one more column" in page
+    assert "The survey weight weight is released as one more attribute" in page
     # raked to nothing is not settled, and blocks the promise in the library's words
     page = weighted.column("weight", "release", "raked")
     assert WAITS in page
@@ -79,7 +79,7 @@ def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted:
     assert not weighted.desk.look_ahead().ready
     rake(weighted)
     page = weighted.column("weight", "open")
-    assert f"Readers will be told: {RAKED}" in page
+    assert f"The statement says: {RAKED}" in page
     assert "By region: 3 totals" in page
     ahead = weighted.desk.look_ahead()
     assert ahead.ready, ahead.problems
@@ -96,13 +96,13 @@ def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted:
             TOTALS["sex"],
             "",
             "The margin of 'sex' needs a source, one of questionnaire, law, common knowledge, an earlier release: "
-            "totals must be public.",
+            "its totals must be public.",
         ),
         (
             "sex",
             TOTALS["sex"],
             "these records",
-            "The margin of 'sex': totals of these records are not public; take them from elsewhere.",
+            "The margin of 'sex': totals of these records are not public; use totals from another source.",
         ),
         (
             "sex",
@@ -115,32 +115,34 @@ def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted:
             "sex",
             "female = 0",
             "law",
-            "The margin of 'sex': the total of 'female' must be above 0: leave such a value out.",
+            "The margin of 'sex': the total of 'female' must be greater than 0: leave out a value that does not occur.",
         ),
         (
             "sex",
             "female 12",
             "law",
-            "The margin of 'sex': write 'value = people' in each line, got 'female 12'.",
+            "The margin of 'sex' has the line 'female 12', without '=': write 'value = people' on each line.",
         ),
-        ("sex", "male = 1\nmale = 2", "law", "The margin of 'sex': 'male' is there twice."),
+        ("sex", "male = 1\nmale = 2", "law", "The margin of 'sex' lists 'male' twice."),
         (
             "sex",
             "female = \nmale = ",
             "law",
-            "The margin of 'sex' needs totals, a table of values and numbers of people.",
+            "The margin of 'sex' needs totals, a table from values to numbers of people.",
         ),
         (
             "age",
             "30 = 5",
             "law",
-            "The margin of 'age': margins are for names, and the column is numeric: recode it.",
+            "The margin of 'age': a margin needs named values, but the column is numeric: recode the column into "
+            "bands first.",
         ),
         (
             "region",
             "North = 7",
             "law",
-            "The margins of 'sex' and 'region' are about populations of different size (10000 and 7): correct one.",
+            "The margins of 'sex' and 'region' describe populations of different size (10000 and 7): "
+            "correct one of them.",
         ),
     ],
 )
@@ -191,7 +193,7 @@ def test_one_weight_is_released_and_no_other(weighted: Tab) -> None:
     weighted.column("weight", "release", "raked")
     weighted.column("age", "release", "masked")
     assert weighted.desk.recipe.raking == "weight"
-    words = "The schema releases two weights: one record has one, drop the other."
+    words = "The schema releases two weights: release only one, because a record has one weight."
     assert words in totals(weighted, "sex", TOTALS["sex"])
     weighted.column("age", "release", "dropped")
     assert words not in totals(weighted, "sex", TOTALS["sex"])

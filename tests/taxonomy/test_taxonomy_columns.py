@@ -44,7 +44,7 @@ def test_case_hyphens_underscores_and_blanks_do_not_matter_where_it_is_clear() -
     assert TREE.encode(["state_gov", "STATE GOV", " State-gov "]).tolist() == [TREE.code("State-gov")] * 3
     unclear = Taxonomy.flat(["a-b", "a_b"])
     assert unclear.encode(["a_b"]).tolist() == [unclear.labels.index("a_b")]
-    with pytest.raises(InputError, match="'A B' can be 'a-b' and 'a_b'"):
+    with pytest.raises(InputError, match="'A B' matches 'a-b' and 'a_b'"):
         unclear.encode(["A B"])
 
 

@@ -116,19 +116,19 @@ def test_a_header_is_told_from_a_link() -> None:
     ("name", "text", "reason"),
     [
         ("a.csv", "", "it is empty"),
-        ("a.csv", "x\ny\n", "one column only"),
+        ("a.csv", "x\ny\n", "only one column"),
         ("a.csv", "x;;a\ny;b;a\n", "row 1 of the links has an empty name before 'a'"),
         ("a.csv", "x;a;*\nx;b;*\n", "'x' has more than one parent"),
-        ("a.csv", "x,a\na,b\nb,a\n", "circle"),
+        ("a.csv", "x,a\na,b\nb,a\n", "cycle"),
         ("a.json", '{"a": ', "not valid JSON"),
         ("a.owl", "<?xml version='1.0'?><broken>", "cannot be read as RDF"),
         ("a.ttl", "@prefix : <x#> . :a :b", "cannot be read as RDF"),
-        ("a.ttl", TURTLE_OPENING, "links no concepts"),
+        ("a.ttl", TURTLE_OPENING, "contains no links between concepts"),
         ("a.ttl", TURTLE_OPENING + ":x rdfs:subClassOf :a, :b . :a rdfs:subClassOf :b. :b rdfs:subClassOf :a.", "more"),
         ("a.ttl", TURTLE_OPENING + ":x rdfs:subClassOf :a, :b . :a rdfs:subClassOf :r. :b rdfs:subClassOf :r.",
          "'x' has more than one parent .*'a' and 'b'"),
         ("a.ttl", TURTLE_OPENING + ":x rdfs:subClassOf :a . <http://other.org/x> rdfs:subClassOf :a .",
-         "have one name, 'x'"),
+         "have the same name, 'x'"),
     ],
 )  # fmt: skip
 def test_broken_files_are_refused_with_their_name_and_reason(

@@ -77,9 +77,9 @@ def test_whatever_a_user_writes_becomes_a_taxonomy(tmp_path: Any) -> None:
     ("pairs", "reason"),
     [
         ([], "empty"),
-        ([("a", "b"), ("b", "c"), ("c", "a")], "circle, 'a' below 'b' below 'c' below 'a'"),
-        ([("x", "*"), ("a", "b"), ("b", "a")], "circle"),
-        ([("a", "a")], "circle, 'a' below 'a'"),
+        ([("a", "b"), ("b", "c"), ("c", "a")], "cycle, 'a' below 'b' below 'c' below 'a'"),
+        ([("x", "*"), ("a", "b"), ("b", "a")], "cycle"),
+        ([("a", "a")], "cycle, 'a' below 'a'"),
         ([("x", "a"), ("y", "b")], "2 roots, 'a' and 'b'"),
         ([(f"x{i}", f"r{i}") for i in range(5)], "5 roots, 'r0', 'r1', 'r2' and 2 more"),
         ([("x", "a"), ("x", "b"), ("a", "*"), ("b", "*")], "'x' has more than one parent.*'a' and 'b'"),
@@ -97,9 +97,9 @@ def test_what_is_not_a_tree_is_refused(pairs: list[Any], reason: str) -> None:
 @pytest.mark.parametrize(
     ("nested", "reason"),
     [
-        ({"*": {"a": ["x"], "b": ["x"]}}, "'x' stands twice, below 'a' and below 'b'"),
-        ({"*": ["a", "a"]}, "'a' stands twice"),
-        ({"*": ["a", "*"]}, "'\\*' stands twice, at the top and below '\\*'"),
+        ({"*": {"a": ["x"], "b": ["x"]}}, "'x' occurs twice, below 'a' and below 'b'"),
+        ({"*": ["a", "a"]}, "'a' occurs twice"),
+        ({"*": ["a", "*"]}, "'\\*' occurs twice, at the top level and below '\\*'"),
         ({"*": ["", "a"]}, "below '\\*' has an empty name"),
         ({"a": [], "b": []}, "2 roots"),
         ({}, "empty"),

@@ -321,5 +321,5 @@ def test_the_check_lets_others_be(program: str) -> None:
 def test_a_message_inside_a_message_is_spelled_alike() -> None:
     inner = Message("in-memory")
     outer = Message.of("engine-works-through-table-parts", engine="local", obstacle=inner, option="engine")
-    assert str(outer) == "engine 'local' works through a table in parts: engine=memory."
-    assert outer.rendered(flag) == "engine 'local' works through a table in parts: --engine memory."
+    assert str(outer) == "engine 'local' processes a table in parts: engine=memory."
+    assert outer.rendered(flag) == "engine 'local' processes a table in parts: --engine memory."

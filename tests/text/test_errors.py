@@ -22,7 +22,7 @@ from shoal.text import Message, catalogue, render
 PACKAGE = Path(shoal.__file__).parent
 DOMAINS = {"age": (0, 120), "pay": (0, 5000)}
 INFINITE = shoal.InputError("infinite", column="a", row=3)
-STAYS = "stopped. What was charged to data set 'a' (ε = 1) stays charged."
+STAYS = "stopped. The privacy budget charged to data set 'a' (ε = 1) stays charged."
 
 
 def table(**changes: Any) -> pd.DataFrame:

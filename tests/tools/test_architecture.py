@@ -1,4 +1,4 @@
-"""docs/architecture.md is written by a command: what it says about the cost of a change is true of the code."""
+"""results/architecture.md is written by a command: what it says about the cost of a change is true of the code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tools import architecture
 
-PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
+PAGE = Path(__file__).parents[2] / "results" / "architecture.md"
 
 
 def test_the_page_says_what_a_change_costs() -> None:

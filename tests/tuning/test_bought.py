@@ -52,7 +52,7 @@ def test_one_of_two_bought_settings_changed_voids_the_price_of_both() -> None:
     for changed in ({"split": "optimal"}, {"split": {"age": 2, "income": 1}}):
         found = statement(**changed, **price)
         assert "split was chosen privately as equal, but" in found.data_dependent[0]
-        assert "bought 20 and equal only, and is not counted" in found.data_dependent[0]
+        assert "paid for 20 and equal only, and is not counted" in found.data_dependent[0]
         assert (found.epsilon, found.publishable) == (1, False)
 
 
@@ -60,12 +60,12 @@ def test_a_price_typed_by_hand_buys_nothing() -> None:
     found = statement(tuned="k", tuned_epsilon="1e-9")
     assert not found.publishable
     assert found.epsilon == 1
-    assert "without the values that it bought" in found.data_dependent[0]
+    assert "without the values that it paid for" in found.data_dependent[0]
 
 
 def test_a_bought_k_does_not_pay_for_domains() -> None:
     found = statement(tuned="k, domains", tuned_epsilon="0.1", tuned_choice=BOUGHT)
-    assert found.data_dependent == ("the domains were chosen by looking at the records.",)
+    assert found.data_dependent == ("the domains were chosen based on the records.",)
     assert found.spending["choice of k"] == Fraction(1, 10)
     assert not found.publishable
 
@@ -73,10 +73,10 @@ def test_a_bought_k_does_not_pay_for_domains() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"tuned_epsilon": "0.1", "tuned_choice": "k"}, "must be a list of what was chosen"),
-        ({"tuned_epsilon": "0.1", "tuned_choice": [{"k": 20}]}, "has a setting, chosen and candidates"),
-        ({"tuned_epsilon": "0.1", "tuned_choice": BOUGHT * 2}, "names a setting twice"),
-        ({"tuned_choice": BOUGHT}, "say in tuned_epsilon what it cost"),
+        ({"tuned_epsilon": "0.1", "tuned_choice": "k"}, "must be a list of private choices"),
+        ({"tuned_epsilon": "0.1", "tuned_choice": [{"k": 20}]}, "must have setting, chosen and candidates"),
+        ({"tuned_epsilon": "0.1", "tuned_choice": BOUGHT * 2}, "names a setting more than once"),
+        ({"tuned_choice": BOUGHT}, "give their cost in tuned_epsilon"),
         ({"tuned_epsilon": "0.1", "tuned_choice": [{**BOUGHT[0], "chosen": 30}]}, "k = 30 must be one of"),
         (
             {"tuned_epsilon": "0.1", "tuned_choice": [{**BOUGHT[0], "candidates": [20]}]},
@@ -88,8 +88,8 @@ def test_a_bought_k_does_not_pay_for_domains() -> None:
             "cannot be chosen privately",
         ),
         ({"tuned": "domain:age"}, None),
-        ({"tuned": "domain:incom"}, "no released column. Did you mean 'income'"),
-        ({"tuned": "domain:"}, "which is no setting"),
+        ({"tuned": "domain:incom"}, "not a released column. Did you mean 'income'"),
+        ({"tuned": "domain:"}, "which is neither a setting"),
     ],
 )
 def test_what_contradicts_itself_is_refused(options: dict[str, Any], words: str | None) -> None:
@@ -136,7 +136,7 @@ def test_a_recipe_keeps_what_was_bought(tmp_path: Path) -> None:
 )
 def test_domains_that_were_read_off_the_records_taint_and_are_not_stated(tuned: Any, words: str) -> None:
     found = statement(tuned=tuned)
-    assert f"{words} by looking at the records." in found.data_dependent
+    assert f"{words} based on the records." in found.data_dependent
     assert not found.publishable
     for column, facts in found.attributes.items():
         hidden = "domains" in tuned or f"domain:{column}" in tuned
@@ -190,7 +190,7 @@ def test_an_option_that_overrides_a_bought_setting_taints(here: Path) -> None:
 def test_tuned_on_the_command_line_adds_to_what_the_recipe_says(here: Path) -> None:
     assert run(["tune", *WORDS, "--no-link", "--ks", "5,20", "--private", "0.5", "--out", "out"]) == 0
     found = stated("--config", "out/method.toml", "--tuned", "domains")
-    assert found["data_dependent"] == ["the domains were chosen by looking at the records."]
+    assert found["data_dependent"] == ["the domains were chosen based on the records."]
     assert found["spending"]["choice of k"] == 0.5
 
 
@@ -199,11 +199,11 @@ def test_tuned_on_the_command_line_taints(here: Path, capsys: pytest.CaptureFixt
     assert run([*words, "--dry-run", "--json", "--tuned", "k,split", "--tuned", "domain:age"]) == 0
     found = json.loads(capsys.readouterr().out)["statement"]
     assert found["data_dependent"] == [
-        "k and split were chosen by looking at the records (shoal tune).",
-        "the domain of column 'age' was chosen by looking at the records.",
+        "k and split were chosen based on the records (shoal tune).",
+        "the domain of column 'age' was chosen based on the records.",
     ]
     assert run([*words, "--out", "no", "--tuned", "domain:agee"]) == 2
-    assert "no released column. Did you mean 'age'?" in capsys.readouterr().err
+    assert "not a released column. Did you mean 'age'?" in capsys.readouterr().err
     assert not Path("no").exists()
 
 
@@ -239,4 +239,4 @@ def test_a_tuning_with_domains_from_the_records_says_so_and_is_not_private(
     assert load_recipe(here / "out" / "method.toml")["tuned"] == "domains, k"
     capsys.readouterr()
     assert run([*words, "--no-link", "--private", "0.5"]) == 2
-    assert "without looking at the records: the domains were chosen" in capsys.readouterr().err
+    assert "without using the records: the domains were chosen" in capsys.readouterr().err

@@ -157,12 +157,12 @@ def test_a_limit_on_risk_is_held_by_the_whole_interval() -> None:
         "choice-looked-at-records",
     ]
     words = " ".join(map(str, found))
-    assert "ranking-dp, k = 20 has the least loss of 3 settings whose linkage risk is at most 2%" in words
-    assert "ranking-dp, k = 3 loses less, 1, but its risk is above the limit" in words
-    assert "The choice of k looked at the records" in words
+    assert "ranking-dp, k = 20 has the smallest loss of 3 settings with a linkage risk of at most 2%" in words
+    assert "ranking-dp, k = 3 has a smaller loss, 1, but its risk is above the limit" in words
+    assert "The choice of k is data-dependent" in words
     (nothing,) = reasons(rows, None, "normalised_sse", 1, 100, None)
     assert (nothing.code, nothing.facts["setting"].k) == ("no-setting-within-risk", 20)
-    assert "least risk is that of ranking-dp, k = 20" in str(nothing)
+    assert "smallest risk is that of ranking-dp, k = 20" in str(nothing)
 
 
 def test_reasons_name_the_best_of_stronger_claims() -> None:
@@ -177,7 +177,7 @@ def test_reasons_name_the_best_of_stronger_claims() -> None:
     assert "Its claim is idp-given-partition." in words
     assert "stronger claim dp is laplace: 30." in words
     assert "stronger claim dp-given-partition is ranking-dp, k = 50: 0.25." in words
-    assert "ranking-dp, k = 50 loses 0.25, 150% more; laplace loses 30, 300 times as much" in words
+    assert "ranking-dp, k = 50 has loss 0.25, 150% more; laplace has loss 30, 300 times as much" in words
 
 
 def test_the_measure_fits_all_that_is_compared() -> None:

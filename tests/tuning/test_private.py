@@ -215,7 +215,7 @@ def test_rows_per_person_multiply_the_price_too() -> None:
     release = shoal.protect(table, schema, "ranking-dp", "1", 5, tuned_epsilon="0.5", tuned_choice=BOUGHT)
     assert release.statement.epsilon == 3
     assert release.statement.spending["choice of k"] == 1
-    assert any("row budget 1.5 times" in condition for condition in release.statement.conditions)
+    assert any("times the row budget 1.5" in condition for condition in release.statement.conditions)
 
 
 @pytest.mark.parametrize(
@@ -244,7 +244,7 @@ def test_the_price_is_added_to_claim_one_under_replace_one_only(method: str, opt
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"methods": ["mdav-dp"]}, "ranking-dp only, not for mdav-dp"),
+        ({"methods": ["mdav-dp"]}, "ranking-dp only, not mdav-dp"),
         ({"methods": ["ranking-dp", "laplace"]}, "ranking-dp only"),
         ({"link": None}, "claims dp-given-partition: release one column, or give link=False"),
         ({"utility": "wasserstein"}, "leave utility out"),
@@ -252,7 +252,7 @@ def test_the_price_is_added_to_claim_one_under_replace_one_only(method: str, opt
         ({"max_risk": 2}, "leave max_risk out"),
         ({"noises": ["staircase"]}, "leave noises out"),
         ({"columns": ["age", "region"]}, "claims dp-given-partition"),
-        ({"columns": ["age", "savings"], "missing": "drop"}, "without looking at the records: missing=drop"),
+        ({"columns": ["age", "savings"], "missing": "drop"}, "without using the records: missing=drop"),
     ],
 )
 def test_what_has_no_proof_is_refused_with_the_reason(options: dict[str, Any], words: str) -> None:
@@ -267,7 +267,7 @@ def test_a_domain_from_the_records_is_refused() -> None:
 
 
 def test_a_choice_needs_two_candidates_and_a_folder_of_its_own(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="nothing is left to be chosen"):
+    with pytest.raises(OptionError, match="nothing to choose privately"):
         tuned(ks=[10])
     with pytest.raises(OptionError, match="larger than the number of records"):
         tuned(ks=[10, 1000])

@@ -139,7 +139,7 @@ def test_a_claim_restricts_what_is_compared() -> None:
     found = tuned(claim="dp", fast=True)
     assert [row.model for row in found.rows] == ["dp"]
     assert len(found.refused) == 2
-    with pytest.raises(OptionError, match="no compared setting claims t-closeness"):
+    with pytest.raises(OptionError, match="none of the compared settings claims t-closeness"):
         tuned(claim="t-closeness")
 
 
@@ -160,9 +160,9 @@ def test_shared_options_reach_the_methods_that_have_them() -> None:
     models = {row.setting.method: row.model for row in found.rows}
     assert models == {"laplace": "dp", "ranking-dp": "dp"}
     for wrong, words in (
-        ({"floor": 3}, "no compared method"),
+        ({"floor": 3}, "none of the compared methods"),
         ({"k": 3}, "give ks"),
-        ({"lnk": 1}, "no option"),
+        ({"lnk": 1}, "unknown option"),
     ):
         with pytest.raises(OptionError, match=words):
             tuned(**wrong)
@@ -177,7 +177,7 @@ def test_a_release_with_the_chosen_setting_says_that_it_was_tuned(tmp_path: Path
     assert (recipe["tuned"], recipe["k"]) == ("k", found.best.k if found.best else None)
     release = shoal.protect(survey(160), **recipe)
     statement = release.statement
-    assert statement.data_dependent == ("k was chosen by looking at the records (shoal tune).",)
+    assert statement.data_dependent == ("k was chosen based on the records (shoal tune).",)
     assert not statement.publishable
     assert statement.sentence.startswith("No guarantee as it stands")
     assert "choice of k" not in statement.spending
@@ -199,7 +199,7 @@ def test_several_choices_are_named_together() -> None:
     [
         ({"tuned": "kk"}, "tuned names 'kk'"),
         ({"tuned": 3}, "tuned must name"),
-        ({"tuned_epsilon": 1}, "say in tuned"),
+        ({"tuned_epsilon": 1}, "name in tuned"),
         ({"tuned": "method, k", "tuned_epsilon": 1}, "private choice of k or split"),
         ({"tuned": "k", "tuned_epsilon": 0}, "epsilon must be"),
     ],
@@ -341,11 +341,11 @@ def test_an_estimate_comes_before_the_work() -> None:
     tuned(notice=heard.append, progress=lambda *step: seen.append(step))
     before, estimate = heard
     # what following it does to the claim comes first
-    assert "chosen by looking at the records" in str(before)
+    assert "taken from this comparison is data-dependent" in str(before)
     assert "rehearse" in str(before)
     assert estimate.code == "work-left-runs"
     assert (estimate.facts["left"], estimate.facts["settings"], estimate.facts["runs"]) == (3, 3, 4)
-    assert str(estimate).startswith("3 of 3 settings are left, 4 runs: about")
+    assert str(estimate).startswith("3 of 3 settings remain, 4 runs: about")
     assert str(estimate).endswith("with 1 process.")
     assert seen[0] == ("timing one run of each method", 0, 2)
     assert seen[-1] == ("running settings", 3, 3)
@@ -360,12 +360,12 @@ def test_an_estimate_comes_before_the_work() -> None:
         ({"target": "incom>3"}, "incom"),
         ({"claim": "DP"}, "claim 'DP' is not one of"),
         ({"max_risk": 120}, "from 0 to 100"),
-        ({"max_risk": 2, "fast": True}, "max_risk takes runs"),
-        ({"target": "income>20000", "fast": True}, "target takes runs"),
+        ({"max_risk": 2, "fast": True}, "max_risk requires runs"),
+        ({"target": "income>20000", "fast": True}, "target requires runs"),
         ({"utility": "wasserstein", "fast": True}, "no closed form"),
-        ({"methods": ["ranking"]}, "there is no method 'ranking'"),
+        ({"methods": ["ranking"]}, "unknown method 'ranking'"),
         ({"epsilon": None}, "epsilon is missing"),
-        ({"ks": ["a"]}, "k must be a whole number"),
+        ({"ks": ["a"]}, "k must be an integer"),
         ({"columns": ["savings"]}, "savings"),
     ],
 )
@@ -421,7 +421,7 @@ def test_a_single_run_is_not_called_exact() -> None:
 
 @pytest.mark.parametrize("options", [{"workers": 0}, {"workers": -3}, {"workers": True}, {"ks": [0]}])
 def test_numbers_that_count_nothing_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(OptionError, match="must be a whole number, at least 1"):
+    with pytest.raises(OptionError, match="must be a positive integer"):
         tuned(methods=["laplace", "ranking-dp"], **options)
 
 
@@ -429,7 +429,7 @@ def test_a_private_choice_is_refused_before_the_records_are_looked_at() -> None:
     # every record is of one class, and saying so would be a fact about the records
     with pytest.raises(ClaimError, match="leave target out"):
         shoal.tune(pa.table({"x": [1, 2]}), epsilon=1, domains={"x": (0, 9)}, target="x>5", private=1)
-    with pytest.raises(OptionError, match="private= is a budget of its own"):
+    with pytest.raises(OptionError, match="private= must be a separate privacy budget"):
         shoal.tune(pa.table({"x": [1, 2]}), epsilon=1, domains={"x": (0, 9)}, private="much")
 
 

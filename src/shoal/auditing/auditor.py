@@ -229,7 +229,7 @@ def audit(
     >>> import pyarrow as pa
     >>> found = audit(pa.table({"x": [0, 40, 100]}), method="laplace", epsilon="1", domains={"x": (0, 100)},
     ...               runs=400, seed=1, workers=1)
-    >>> found.refuted, found.claimed, found.verdict.startswith("not refuted with 400 runs: at least 0.")
+    >>> found.refuted, found.claimed, found.verdict.startswith("not refuted with 400 runs: ε is at least 0.")
     (False, True, True)
     """
     if view not in VIEWS:

@@ -189,7 +189,7 @@ def with_records(described: Described, records: Floats) -> PositionedTable:
         table=read(pa.table(columns)),
         attributes=described.attributes,
         lattices=described.lattices,
-        circumstances=described.circumstances,
+        provenance=described.provenance,
         kept=None,
         notes=(),
         outside="clip",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 # the sections of a help text, in their order
-GROUPS = ("input", "promise", "method", "odd values", "output", "run")
+GROUPS = ("input", "guarantee", "method", "odd values", "output", "run")
 _EVERYTHING = "--help-all"
 _HELP = ("--help", "-h", _EVERYTHING)
 # under which a command that is being called notes the method that was named, and its flags
@@ -461,19 +461,19 @@ def say_measures(
         results().print(measured)
     else:
         results().print(measured.summary(about))
-        results().print("Every measure: --all.", markup=False)
+        results().print("Show every measure: --all.", markup=False)
     for remark in measured.remarks:
         results().print(str(remark), markup=False)
 
 
 def say_verdict(verdict: Verdict | PublicVerdict) -> None:
-    """The verdict, in the words that every command has for it."""
+    """Print the verdict, in the same words for every command."""
     for line in verdict.lines:
         results().print(line, markup=False)
 
 
 def say_promise(statement: PrivacyStatement) -> None:
-    """What the promise means to a person first, then its terms, then whether it may be published."""
+    """Print what the guarantee means for a person, then its terms, then whether the release may be published."""
     from shoal.report import explanation
 
     console = results()

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 
 def schema_flags() -> tuple[Flag, ...]:
     """The options of `shoal schema`."""
-    shown = "Show what the steps before protection of --schema do; nothing is spent."
-    looked = "List what is still unsettled, in --schema or in the draft."
+    shown = "Show the effect of the recoding steps of --schema; uses no privacy budget."
+    looked = "List what still has to be decided, in --schema or in the draft."
     return (
         options.data(),
         options.TYPES,
         *options.ABOUT_FILES,
-        replace(options.DATASET, help="With --preview: the name of the data set, for the journal."),
+        replace(options.DATASET, help="With --preview: name of the data set, for the journal."),
         Flag(
             "out",
             "Write the draft here instead of printing it.",
@@ -55,7 +55,7 @@ def schema_flags() -> tuple[Flag, ...]:
         Flag("preview", shown, "output", bool, default=False, common=True),
         Flag(
             "schema",
-            "With --check and --preview: the schema to look through.",
+            "With --check and --preview: the schema to examine.",
             "input",
             Path,
             common=True,
@@ -65,17 +65,18 @@ def schema_flags() -> tuple[Flag, ...]:
 
 
 def schema(typed: Mapping[str, Any]) -> None:
-    """Draft a schema: kinds, types and roles guessed, domains left for you to fill in.
+    """Draft a schema: guess kinds, types and roles, and leave the domains for you to fill in.
 
-    Every entry says that its source are these records: no promise holds until you have checked it and named another.
+    Every entry names these records as its source: no guarantee holds until you have checked the entries and named
+    another source.
 
-    Value labels of a Stata or SPSS file are listed as the values of their column: check that they are public.
+    Value labels of a Stata or SPSS file become the values of their column: check that they are public.
 
-    With --preview, the steps before protection are run and shown, with facts about the records: for you alone. No
-    budget is touched.
+    With --preview, Shoal runs the recoding steps and shows their effect. This shows facts about the records: keep
+    them internal. It uses no privacy budget.
 
-    With --check, nothing is drafted: what stands between a schema and a promise is listed, and the status is 1 if there
-    is anything.
+    With --check, Shoal drafts nothing: it lists what the schema still lacks for a guarantee, and exits with status 1
+    if it lacks anything.
 
     Examples:
 
@@ -108,7 +109,7 @@ def schema(typed: Mapping[str, Any]) -> None:
             print(line.rendered(flag))
         if open_questions:
             raise typer.Exit(1)
-        messages().print("Everything is settled.", markup=False)
+        messages().print("Nothing is left to decide.", markup=False)
         return
     if typed["out"] is None:
         print(draft_text(made), end="")
@@ -119,8 +120,8 @@ def schema(typed: Mapping[str, Any]) -> None:
     unit = made.unit
     if unit is not None:
         complain(
-            f"column '{unit.name}' repeats, up to {unit.max_rows} rows each: it is drafted as the unit, so that a "
-            "promise is about persons and not about rows; declare max_rows as it is known from elsewhere."
+            f"values of column '{unit.name}' repeat, in up to {unit.max_rows} rows each: the draft makes it the unit, "
+            "so that a guarantee is about persons and not about rows; declare max_rows as it is known from elsewhere."
         )
 
 
@@ -130,11 +131,13 @@ def _preview(known: Schema, table: Table) -> None:
 
     found = preview(known, table)
     if not found:
-        messages().print("The schema declares no steps: the table is protected as it is read.", markup=False)
+        messages().print(
+            "The schema declares no recoding steps: Shoal protects the table as it is read.", markup=False
+        )
     for number, line in enumerate(found, start=1):
         print(f"{number}. {line}")
     if found:
-        complain("what the steps did is a fact about the records: do not publish it.")
+        complain("the effect of the steps is a fact about the records: do not publish it.")
 
 
 def _save(made: Schema, out: Path) -> None:
@@ -145,8 +148,8 @@ def _save(made: Schema, out: Path) -> None:
     except OSError as error:
         raise OutputError("schema-cannot-write", out=out, reason=error.strerror) from None
     messages().print(
-        f"Draft written to {out}. Fill in lo and hi of every numeric column, check kinds, types and roles, and say in "
-        "source where you know them from.",
+        f"Draft written to {out}. Fill in lo and hi of every numeric column, check kinds, types and roles, and state "
+        "in source where you know them from.",
         markup=False,
     )
 
@@ -163,10 +166,12 @@ _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def demo(
-    out: Annotated[Path | None, typer.Option(help="New folder for the results; default shoal-demo.")] = None,
-    people: Annotated[int, typer.Option(help="Number of people in the survey.", min=500, max=100_000)] = 5000,
+    out: Annotated[Path | None, typer.Option(help="New folder for the results; default: shoal-demo.")] = None,
+    people: Annotated[
+        int, typer.Option(help="Number of people in the synthetic survey.", min=500, max=100_000)
+    ] = 5000,
 ) -> None:
-    """Protect a made-up survey, say whether it may be published, and show what other methods would do.
+    """Protect a synthetic survey, say whether it may be published, and compare other methods.
 
     Example: shoal demo
     """
@@ -180,7 +185,7 @@ def demo(
     console = results()
     table, schema = survey(people), survey_schema()
     console.print(
-        f"A survey of {people:,} people who do not exist: {', '.join(table.column_names)}.\n"
+        f"A synthetic survey of {people:,} people: {', '.join(table.column_names)}.\n"
         f"Protected: {', '.join(_COLUMNS)}.\n",
         markup=False,
     )
@@ -202,12 +207,12 @@ def demo(
     say_promise(chosen.statement)
     console.print(measured[0].summary())
     say_verdict(found)
-    console.print("\nOther methods on the same people, for comparison only:")
+    console.print("\nOther methods on the same records, for comparison only:")
     console.print(_comparison(releases, measured))
     console.print(
         f"\nWritten to {folder}: survey.csv and survey.toml (the input), release (may be published), internal.html "
         "(must not be).\n"
-        "The same by hand:\n"
+        "To do the same yourself:\n"
         f"  shoal protect {folder}/survey.csv --schema {folder}/survey.toml --epsilon 1 "
         f"--columns '{','.join(_COLUMNS)}' --out my-release",
         markup=False,
@@ -216,18 +221,18 @@ def demo(
 
 _CLAIMS = {
     "dp": "of the original records",
-    "dp-given-partition": "of averages of known groups",
+    "dp-given-partition": "of averages of fixed groups",
 }
 
 
 def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
-    """What each method promises and what it is still good for."""
+    """The guarantee and the usefulness of each method."""
     from rich.table import Table
 
     from shoal.evaluation import USE_WORDS, verdict
     from shoal.text import roughly
 
-    heads = ("method", "promise, ε = 1", "traced back", "averages move", "relations kept", "usefulness")
+    heads = ("method", "guarantee, ε = 1", "re-identified", "averages move", "relations kept", "usefulness")
     table = Table(*heads, box=None, pad_edge=False)
     for (method, given), release, evaluation in zip(_RUNS, releases, measured, strict=True):
         words = " ".join(f"{key}={value}" for key, value in given.items())
@@ -236,7 +241,7 @@ def _comparison(releases: list[Release], measured: list[Evaluation]) -> Any:
         table.add_row(
             f"{method} {words}".strip(),
             _CLAIMS.get(release.statement.model, release.statement.model),
-            "nobody's rows" if linked is None else f"{linked:.1f}%",
+            "synthetic rows" if linked is None else f"{linked:.1f}%",
             roughly(lost["mean_shift_max"]),
             f"{lost['rank_correlations_kept']} of {lost['rank_correlations']}",
             "" if use is None else USE_WORDS[use.level],
@@ -254,23 +259,23 @@ def _free_name(folder: Path) -> Path:
     return candidate
 
 
-_HELP = """Recompute a paper's tables, figures and statements, and put them beside print.
+_HELP = """Reproduce a paper's tables, figures and claims next to the published values.
 
-    Papers: mdai2017, psd2014, idp, cross-moment, thesis, or all of them. Every printed number gets a verdict (equal,
-    within Monte Carlo error, differs: why), every statement of the text too (holds, holds partly, fails). The folder
-    --out gets one page per paper, with CSV files and figures beside it. An interrupted run goes on when it is called
-    again.
+    Papers: mdai2017, psd2014, idp, cross-moment, thesis, or all. Every published number gets a verdict (equal,
+    within Monte Carlo error, differs: why), and so does every claim in the text (holds, holds partly, fails). Shoal
+    writes one page per paper to the folder --out, with CSV files and figures next to it. To continue an interrupted
+    run, run the same command again.
 
-    The papers are recomputed from a clone of Shoal's repository; they are not part of the installed package. The
-    same there: python -m papers.
+    The papers are not part of the installed package: run this command in a clone of Shoal's repository, where
+    `python -m papers` does the same.
 
-    The public data sets lie in 'datasets/' of the clone; --data names a folder with other copies.
+    The public data sets are in 'datasets/' of the clone; --data names a folder with other copies.
 
     Examples:
 
       shoal reproduce mdai2017 --quick
 
-      shoal reproduce all --out docs/reproduction
+      shoal reproduce all --out results/reproduction
     """
 
 
@@ -278,13 +283,17 @@ def reproduce(
     paper: Annotated[
         str, typer.Argument(help="mdai2017, psd2014, idp, cross-moment, thesis or all.", show_default=False)
     ],
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer settings and runs: minutes in all.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Use fewer settings and runs: takes minutes.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for the pages.")] = Path("reproduction"),
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of the data sets; default: those of the clone.", show_default=False),
+        typer.Option(help="Folder with the data sets; default: datasets/ of the clone.", show_default=False),
     ] = None,
-    workers: Annotated[int | None, typer.Option(min=1, help="Processes; default: all cores.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Number of processes; default: all cores.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     papers = _papers()
@@ -293,7 +302,7 @@ def reproduce(
             done = papers.reproduce(paper, out, quick=quick, data=data, workers=workers, progress=progress)
     except KeyboardInterrupt:
         complain(
-            f"interrupted; what is measured is kept in '{out}', and the same command goes on from there."
+            f"interrupted; finished measurements are kept in '{out}', and the same command continues from there."
         )
         raise typer.Exit(130) from None
     counted = [
@@ -330,10 +339,10 @@ reproduce.__doc__ = inspect.cleandoc(_HELP)
 
 
 def methods(
-    name: Annotated[str | None, typer.Argument(help="Show one method with its options.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show this method with its options.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """List the methods: name, paper, claim, parameters.
+    """List the methods: name, purpose, claim and paper.
 
     Example: shoal methods ranking-dp
     """

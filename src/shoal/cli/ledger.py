@@ -21,19 +21,21 @@ if TYPE_CHECKING:
     from shoal.query import Client, Reply
 
 
-ledger = typer.Typer(name="ledger", cls=Commands, help="The budget ledger: open, show, verify, export, unit.")
+ledger = typer.Typer(
+    name="ledger", cls=Commands, help="Manage the privacy budget ledger: open, show, verify, export, unit."
+)
 Address = Annotated[
     str,
     typer.Argument(
         help="Path of the ledger, or a postgresql:// address.", metavar="LEDGER", show_default=False
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="As JSON.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @ledger.command()
 def show(address: Address, as_json: AsJson = False) -> None:
-    """Say what is spent and what is left, by data set and analyst.
+    """Show the privacy budget used and remaining, by data set and analyst.
 
     Example: shoal ledger show shoal-served/ledger.sqlite
     """
@@ -63,18 +65,20 @@ def show(address: Address, as_json: AsJson = False) -> None:
 def open_budget(
     address: Address,
     dataset: Annotated[str, typer.Argument(help="Name of the data set.", show_default=False)],
-    epsilon: Annotated[str | None, typer.Option(help="The most ε in total.", metavar="E")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Ceiling of the total ε.", metavar="E")] = None,
     delta: Annotated[
-        str, typer.Option(help="With it the budget is in ρ, which (ε, δ) give.", metavar="D")
+        str, typer.Option(help="Keep the budget in ρ, converted from (ε, δ) at this δ.", metavar="D")
     ] = "0",
-    rho: Annotated[str | None, typer.Option(help="The most ρ in total, instead of ε.", metavar="R")] = None,
-    neighbours: Annotated[str, typer.Option(help="replace-one or add-remove.")] = "replace-one",
-    unit: Annotated[
-        str | None, typer.Option(help="Column that names the person; default: the budget is per row.")
+    rho: Annotated[
+        str | None, typer.Option(help="Ceiling of the total ρ, instead of ε.", metavar="R")
     ] = None,
-    max_rows: Annotated[int | None, typer.Option(help="The most rows of one person.", min=1)] = None,
+    neighbours: Annotated[str, typer.Option(help="Adjacency: replace-one or add-remove.")] = "replace-one",
+    unit: Annotated[
+        str | None, typer.Option(help="Column that identifies the person; default: the budget is per row.")
+    ] = None,
+    max_rows: Annotated[int | None, typer.Option(help="Largest number of rows of one person.", min=1)] = None,
 ) -> None:
-    """Open the budget of a data set, or change its ceiling: in ε, or in ρ with the δ it is converted with.
+    """Open the privacy budget of a data set, or change its ceiling: in ε, or in ρ with the δ of the conversion.
 
     Examples:
 
@@ -94,7 +98,7 @@ def open_budget(
     ceiling = "no ceiling" if wanted.ceiling is None else f"at most {decimal_text(wanted.ceiling)}"
     at = f", converted at δ = {decimal_text(wanted.delta_ceiling)}" if wanted.currency == "rho" else ""
     results().print(
-        f"The budget of {dataset} is in {SYMBOLS[wanted.currency]}, {ceiling}{at}; {wanted.neighbours}, per "
+        f"The budget of {dataset} is in {SYMBOLS[wanted.currency]}, {ceiling}{at}; {wanted.adjacency}, per "
         f"{wanted.unit}.",
         markup=False,
     )
@@ -106,11 +110,13 @@ def unit(
     dataset: Annotated[str, typer.Argument(help="Name of the data set.", show_default=False)],
     what: Annotated[
         str,
-        typer.Argument(help="row, or the column that names the person.", metavar="UNIT", show_default=False),
+        typer.Argument(
+            help="row, or the column that identifies the person.", metavar="UNIT", show_default=False
+        ),
     ],
-    max_rows: Annotated[int | None, typer.Option(help="The most rows of one person.", min=1)] = None,
+    max_rows: Annotated[int | None, typer.Option(help="Largest number of rows of one person.", min=1)] = None,
 ) -> None:
-    """Say whose budget a data set has, once, for ledgers that did not keep it: per row, or per person.
+    """Declare once whether a data set's budget is per row or per person, for ledgers that did not record it.
 
     Examples:
 
@@ -138,15 +144,19 @@ def verify(
     address: Address,
     head: Annotated[
         list[str] | None,
-        typer.Option(help="Hash of an entry that must be there, from an answer or 'show'; repeat it."),
+        typer.Option(
+            help="Hash of an entry that must exist (checkpoint), from an answer or 'show'; repeatable."
+        ),
     ] = None,
     heads: Annotated[
         Path | None,
-        typer.Option(help="File with noted heads; default: that of the served folder, beside the ledger."),
+        typer.Option(
+            help="File with ledger checkpoints; default: that of the served folder, next to the ledger."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check the database and every entry: hashes, amounts, ceilings, and that no entry of a noted head is lost.
+    """Verify the ledger: its database, hashes, amounts and ceilings, and that no entry up to a checkpoint is lost.
 
     Example: shoal ledger verify shoal-served/ledger.sqlite --head 2c26b46b68ff...
     """
@@ -170,18 +180,19 @@ def verify(
     for finding in found.findings:
         standing = finding.standing
         results().print(
-            f"{standing.dataset}: {standing.number} entries, all in order. Head {standing.head}", markup=False
+            f"{standing.dataset}: {standing.number} entries, no problem found. Last hash {standing.head}",
+            markup=False,
         )
     if head:
-        results().print("Every head that was named is there.", markup=False)
+        results().print("Every named checkpoint is in the ledger.", markup=False)
 
 
 @ledger.command()
 def export(
     address: Address,
-    out: Annotated[Path | None, typer.Option(help="File to write; default: standard output.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Write to this file; default: standard output.")] = None,
 ) -> None:
-    """Write all entries, one line of JSON each. They hold requests and answers: keep them inside.
+    """Export all entries, one JSON line each. They contain requests and answers: keep them internal.
 
     Example: shoal ledger export shoal-served/ledger.sqlite --out ledger.jsonl
     """
@@ -228,7 +239,7 @@ def _say(standing: Standing, noted: list[LedgerEntry], choices: list[str]) -> No
 
     console, terms = results(), standing.terms
     symbol = SYMBOLS[terms.currency]
-    console.print(f"{standing.dataset} ({terms.neighbours}): {standing.words}", markup=False)
+    console.print(f"{standing.dataset} ({terms.adjacency}): {standing.words}", markup=False)
     console.print(f"  unit: {terms.unit or 'not noted'}", markup=False)
     if terms.currency == "rho":
         at = decimal_text(terms.delta_ceiling)
@@ -255,7 +266,7 @@ def _say(standing: Standing, noted: list[LedgerEntry], choices: list[str]) -> No
         console.print(f"  {choice}", markup=False)
     if standing.unanswered:
         console.print(f"  {standing.unanswered} charged without a stored answer", markup=False)
-    console.print(f"  {standing.number} entries, head {standing.head}", markup=False)
+    console.print(f"  {standing.number} entries, last hash {standing.head}", markup=False)
 
 
 def ask(
@@ -263,30 +274,36 @@ def ask(
     question: Annotated[
         str | None,
         typer.Argument(
-            help="A kind (count, mean, ...) with options, or a question as JSON.", metavar="QUESTION"
+            help="Kind of query (count, mean, ...) with options, or a query as JSON.", metavar="QUESTION"
         ),
     ] = None,
-    epsilon: Annotated[str | None, typer.Option(help="What the answer may cost.")] = None,
-    column: Annotated[str | None, typer.Option(help="The column that is asked about.")] = None,
+    epsilon: Annotated[str | None, typer.Option(help="Privacy budget ε to spend on the answer.")] = None,
+    column: Annotated[str | None, typer.Option(help="Column to query.")] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option(help="Only records with this, as 'age>=30' or JSON; repeat it for several."),
+        typer.Option(help="Use only records that meet this condition, 'age>=30' or JSON; repeatable."),
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Another option of the question, as name=value; values may be JSON."),
+        typer.Option(
+            help="Further option of the query, name=value, where the value may be JSON; repeatable."
+        ),
     ] = None,
-    preview: Annotated[bool, typer.Option("--preview", help="Only say what it would cost.")] = False,
-    key: Annotated[str | None, typer.Option(help="Idempotency key: the same key pays once.")] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Show the cost of the query without asking it.")
+    ] = False,
+    key: Annotated[
+        str | None, typer.Option(help="Idempotency key: a query with the same key is charged once.")
+    ] = None,
     url: Annotated[
-        str | None, typer.Option(help="Where the server is; default: SHOAL_URL or http://127.0.0.1:8200.")
+        str | None, typer.Option(help="Address of the server; default: SHOAL_URL or http://127.0.0.1:8200.")
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help="File with the token; default: the token in SHOAL_TOKEN.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything the server said.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the server's full reply as JSON.")] = False,
 ) -> None:
-    """Ask a query server. Without a question: what is public about the data set, and what is left of the budget.
+    """Send a query to a query server. Without a query: show the data set's public facts and the remaining budget.
 
     Examples:
 
@@ -386,10 +403,11 @@ def _describe(client: Client, dataset: str, as_json: bool) -> None:
     for column in facts["columns"]:
         domain = f", {column['lo']} to {column['hi']}" if "lo" in column else ""
         console.print(f"  {column['name']} ({column['kind']}{domain})", markup=False)
-    console.print(f"Questions: {', '.join(described['kinds'])}.", markup=False)
+    console.print(f"Kinds of query: {', '.join(described['kinds'])}.", markup=False)
     own = budget["yours"]
     console.print(
-        f"ε spent by you: {_short(own['spent'])}; left for you: {_short(own['remaining'])}.", markup=False
+        f"ε you have spent: {_short(own['spent'])}; ε you have left: {_short(own['remaining'])}.",
+        markup=False,
     )
 
 
@@ -429,7 +447,8 @@ def _say_answer(reply: Reply, as_json: bool) -> None:
         markup=False,
     )
     messages().print(
-        f"Charge {reply.receipt['charge']}, ε {_short(reply.receipt['added'])} added; head {reply.receipt['head']}",
+        f"Charge {reply.receipt['charge']}, ε {_short(reply.receipt['added'])} added; "
+        f"last hash {reply.receipt['head']}",
         markup=False,
         style="dim",
     )
@@ -437,7 +456,9 @@ def _say_answer(reply: Reply, as_json: bool) -> None:
 
 def _say_error(error: Any) -> None:
     if "interval_95" in error and isinstance(error["interval_95"], int | float):
-        results().print(f"Within ±{error['interval_95']:.6g} of the truth, 95 times in 100.", markup=False)
+        results().print(
+            f"Within ±{error['interval_95']:.6g} of the true answer with probability 95%.", markup=False
+        )
 
 
 def _short(text: str | None) -> str:
@@ -453,16 +474,18 @@ def journal(
     what: Annotated[str, typer.Argument(help="show or clear.", metavar="[show|clear]")] = "show",
     dataset: Annotated[
         str | None,
-        typer.Option(*options.DATASET.typed, help="Only the entries of this data set.", metavar="NAME"),
+        typer.Option(
+            *options.DATASET.typed, help="Show or clear only the entries of this data set.", metavar="NAME"
+        ),
     ] = None,
     ledger: Annotated[
-        str | None, typer.Option(help="Also the journal beside this ledger.", metavar="ADDRESS")
+        str | None, typer.Option(help="Also use the journal next to this ledger.", metavar="ADDRESS")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what was done with records on this machine, or clear it; nothing of it leaves by itself.
+    """Show or clear the journal of how records were used on this machine; Shoal never sends it anywhere.
 
-    Statements take from it what is recorded under the name of their data set. Times, paths and hashes stay here.
+    A statement includes the uses recorded under the name of its data set. Times, paths and hashes stay here.
 
     Examples:
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,21 +38,21 @@ if TYPE_CHECKING:
 SURVEY = (
     Flag(
         "weight",
-        "Column of sampling weights; by default that of the role weight.",
+        "Column of sampling weights; default: the column with the role weight.",
         "input",
         common=True,
         placeholder="COLUMN",
     ),
     Flag(
         "household",
-        "Column that says who lives together.",
+        "Column that identifies the household.",
         "input",
         common=True,
         placeholder="COLUMN",
     ),
     Flag(
         "unit",
-        "Column that says whose row it is, to count persons; by default that of the role unit.",
+        "Column that identifies the person, to count persons; default: the column with the role unit.",
         "input",
         common=True,
         placeholder="COLUMN",
@@ -62,6 +63,18 @@ SURVEY = (
 def columns_flag(name: str, words: str) -> Flag:
     """A flag that names columns, with commas or several times."""
     return Flag(name, words, "input", many=True, common=True, placeholder="A,B,C")
+
+
+@contextmanager
+def own_options(**named: str) -> Iterator[None]:
+    """Errors about arguments of the library are about the options that this command has for them."""
+    try:
+        yield
+    except OptionError as error:
+        own = named.get(error.option or "")
+        if own is None:
+            raise
+        raise OptionError(error.code, **{**error.facts, "option": own}) from None
 
 
 def table_and_columns(
@@ -91,8 +104,8 @@ def say_if_synthetic(table: Path) -> None:
         return
     if method in names() and method_class(str(method)).synthetic:
         messages().print(
-            "note: the rows of this release are synthetic and belong to nobody: how many are alike is not the "
-            "risk that a person is found; the statement says what is guaranteed.",
+            "note: the rows of this release are synthetic and belong to no person, so the sizes of equivalence "
+            "classes are not a re-identification risk; the statement gives the guarantee.",
             markup=False,
         )
 
@@ -100,12 +113,12 @@ def say_if_synthetic(table: Path) -> None:
 def evaluate_flags() -> tuple[Flag, ...]:
     """The options of `shoal evaluate`."""
     return (
-        Flag("original", "The original table.", "input", Path, argument=True, common=True),
-        Flag("released", "The released table, from any tool.", "input", Path, argument=True, common=True),
+        Flag("original", "Original table.", "input", Path, argument=True, common=True),
+        Flag("released", "Released table, from any tool.", "input", Path, argument=True, common=True),
         Flag("columns", "Compare only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
         Flag(
             "same_order",
-            "Row i of both tables is the same record, where neither is a release.",
+            "Match row i of both tables as the same record, if neither is a release.",
             "input",
             bool,
             default=False,
@@ -127,17 +140,17 @@ def evaluate_flags() -> tuple[Flag, ...]:
 
 
 def evaluate(typed: Mapping[str, Any]) -> None:
-    """Compare a released table with its original, without using the order of rows unless told to.
+    """Compare a released table with its original, by default without relying on the order of rows.
 
-    RELEASED is a table from any tool, or the folder of a release; the verdict of a release is printed with it.
+    RELEASED is a table from any tool, or the folder of a release; for a release, Shoal also prints the verdict.
 
-    Measures that need to know which row came from which (SSE, record linkage, dRisk) are printed by
-    'shoal protect --evaluate', and here with --same-order. With --target, a random forest is trained on the released
-    rows, which must hold that column, and tested on the original ones. With --weight, weighted totals, means, quantiles
-    and tables of both tables are compared, with their standard errors.
+    Measures that need to know which row came from which record (SSE, record linkage, dRisk) are printed by
+    'shoal protect --evaluate', and here with --same-order. With --target, Shoal trains a random forest on the released
+    rows, which must include that column, and tests it on the original rows. With --weight, Shoal compares weighted
+    totals, means, quantiles and cross-tabulations of both tables, with their standard errors.
 
-    Parquet files too large for memory, or folders of them, are worked through in parts: the same measures from
-    aggregates, and a line about what cannot be had from them.
+    Parquet files that are too large for memory, and folders of Parquet files, are processed in parts: Shoal computes
+    the same measures from aggregates, and lists those that aggregates cannot give.
 
     Examples:
 
@@ -169,7 +182,7 @@ def evaluate(typed: Mapping[str, Any]) -> None:
         say_verdict(found)
     else:
         results().print(
-            "Verdict: none. No statement lies beside the released table, so nothing is known to be promised.",
+            "Verdict: none. There is no statement next to the released table, so no guarantee is known.",
             markup=False,
         )
 
@@ -227,11 +240,11 @@ def _in_parts(
 
 def check_flags() -> tuple[Flag, ...]:
     """The options of `shoal check`."""
-    known = "Columns an intruder may know, a,b,c; by default by role."
-    hidden = "Confidential columns, a,b,c; by default by role."
+    known = "Quasi-identifiers, a,b,c; default: by role."
+    hidden = "Sensitive attributes, a,b,c; default: by role."
     roles = "Schema file: roles, and the order of ordinal columns."
-    apart = "Ask for an earth mover's distance to the table of at most this."
-    ratio = "Ask for ratios of shares, group to table, of at most this."
+    apart = "Require an earth mover's distance to the table of at most T."
+    ratio = "Require ratios of shares, equivalence class to table, of at most T."
     return (
         options.data("table"),
         columns_flag("quasi", known),
@@ -240,22 +253,22 @@ def check_flags() -> tuple[Flag, ...]:
         *options.ABOUT_FILES,
         Flag(
             "k",
-            "Ask for at least k rows, or persons, in a group.",
-            "promise",
+            "Require at least k rows, or persons, in every equivalence class.",
+            "guarantee",
             int,
             ("--k", "-k"),
             common=True,
         ),
         Flag(
             "l",
-            "Ask for l different confidential values in a group.",
-            "promise",
+            "Require l distinct sensitive values in every equivalence class.",
+            "guarantee",
             int,
             ("--l", "-l"),
             common=True,
         ),
-        Flag("t_emd", apart, "promise", float, common=True, placeholder="T"),
-        Flag("t_ratio", ratio, "promise", float, common=True, placeholder="T"),
+        Flag("t_emd", apart, "guarantee", float, common=True, placeholder="T"),
+        Flag("t_ratio", ratio, "guarantee", float, common=True, placeholder="T"),
         *SURVEY,
         replace(options.NOTED[1], group="input"),
         replace(options.JSON, common=True),
@@ -264,11 +277,11 @@ def check_flags() -> tuple[Flag, ...]:
 
 
 def check(typed: Mapping[str, Any]) -> None:
-    """Measure the k-anonymity, l-diversity and t-closeness that a table reaches, and its disclosure risk.
+    """Measure the k-anonymity, l-diversity and t-closeness of a table, and its disclosure risk.
 
-    The table can come from any tool; 'shoal risk' has more about the disclosure risk. Ends with 1 when a level that
-    was asked for is not reached, 0 otherwise. A folder of Parquet files, or a file too large for memory, is worked
-    through in parts: the same levels, and a line about what cannot be had in this way.
+    The table can come from any tool; 'shoal risk' gives more detail on the disclosure risk. The exit status is 1 if a
+    required level is not reached, and 0 otherwise. A folder of Parquet files, or a file too large for memory, is
+    processed in parts: Shoal measures the same levels, and lists what it cannot measure in this way.
 
     Example:
 
@@ -283,7 +296,7 @@ def check(typed: Mapping[str, Any]) -> None:
         declared = replace(declared.stepped, before=None)
     survey = (typed[name] for name in ("weight", "household", "unit"))
     runner = check_runner(options.where(typed), _data_in(typed["table"]), declared, *survey)
-    with progress_bar() as progress:
+    with progress_bar() as progress, own_options(quasi_identifiers="quasi", sensitive="confidential"):
         if runner is None:
             found = _check_in_memory(typed, declared, progress)
         else:
@@ -299,7 +312,7 @@ def check(typed: Mapping[str, Any]) -> None:
             results().print(str(remark), markup=False)
     if not found.met:
         missed = "; ".join(r.words for r in found.requirements if not r.met)
-        complain(f"a level asked for is not reached: {missed}.")
+        complain(f"a required level is not reached: {missed}.")
         raise typer.Exit(1)
 
 
@@ -376,15 +389,15 @@ _NAMED = (
 
 def risk_flags() -> tuple[Flag, ...]:
     """The options of `shoal risk`."""
-    known = "Columns an intruder may know, a,b,c; by default the quasi-identifiers."
-    hidden = "Columns whose l-diversity is measured, a,b,c."
-    gaps = "A missing key fits any value (wildcard) or is a value of its own (category)."
-    part = "What a record that fits by a wildcard counts, 0 to 1."
-    forms = "Of the individual risk: approximate (closed forms) or exact."
-    aim = "The global risk that the threshold is for."
-    share = "Share of the population that is in the table, for DIS scores."
-    kept = "Keys whose joint table the log-linear model keeps, a,b; repeat it."
-    per_record = "New file for the risk of each record: internal, not for publication."
+    known = "Columns an intruder may know, a,b,c; default: the quasi-identifiers."
+    hidden = "Measure the l-diversity of these columns, a,b,c."
+    gaps = "A missing key matches any value (wildcard) or is a separate value (category)."
+    part = "Weight of a record that matches by a wildcard, 0 to 1."
+    forms = "Form of the individual risk: approximate (closed forms) or exact."
+    aim = "Tolerated global risk, for which Shoal computes the threshold."
+    share = "Sampling fraction, the share of the population in the table, for DIS scores."
+    kept = "Keys whose joint table the log-linear model includes, a,b; repeatable."
+    per_record = "Write the risk of each record to this new file: internal, not for publication."
     return (
         options.data("table"),
         columns_flag("keys", known),
@@ -399,14 +412,18 @@ def risk_flags() -> tuple[Flag, ...]:
         Flag("tolerated", aim, "method", float, default=0.01, common=True, placeholder="SHARE"),
         Flag(
             "special",
-            "Search special uniques (SUDA2); by default with few keys.",
+            "Search for special uniques (SUDA2); default: with few keys.",
             "method",
             bool,
             ("--special/--no-special",),
         ),
         Flag("fraction", share, "method", float, default=0.01, placeholder="SHARE"),
         Flag(
-            "points", "Of SUDA2: original, (m-s)!, or ihsn.", "method", default="original", placeholder="WORD"
+            "points",
+            "Scoring of SUDA2: original, (m-s)!, or ihsn.",
+            "method",
+            default="original",
+            placeholder="WORD",
         ),
         Flag("interactions", kept, "method", many=True, placeholder="A,B"),
         Flag("c", "Constant of recursive l-diversity.", "method", float, default=2.0, placeholder="C"),
@@ -416,11 +433,11 @@ def risk_flags() -> tuple[Flag, ...]:
 
 
 def risk(typed: Mapping[str, Any]) -> None:
-    """Measure how likely the records of a table are found again by somebody who knows some of their columns.
+    """Measure the re-identification risk of a table's records for an intruder who knows some of its columns.
 
-    Prints how often combinations of keys occur in the table and, by weights, in the population, individual and global
-    risk, that of households, special uniques (SUDA2) and expected uniques of the population. These are facts about the
-    records: keep them inside. What is printed is about the whole table; single records are written with --internal.
+    Prints how often combinations of keys occur in the table and, by weights, in the population; individual, global
+    and household risk; special uniques (SUDA2); and the expected population uniques. These are facts about the
+    records: keep them internal. The printed figures are about the whole table; --internal writes those of each record.
 
     Examples:
 
@@ -430,7 +447,7 @@ def risk(typed: Mapping[str, Any]) -> None:
     """
     from shoal.evaluation import risk as measure
 
-    with progress_bar() as progress:
+    with progress_bar() as progress, own_options(quasi_identifiers="keys"):
         progress("reading the table", 0, 1)
         data, declared, columns = table_and_columns(typed, ("keys", "sensitive"))
         joint = [options.column_names([text], data.names) for text in typed["interactions"] or ()]
@@ -453,25 +470,35 @@ def risk(typed: Mapping[str, Any]) -> None:
         return
     results().print(found)
     if typed["internal"] is not None:
-        results().print(f"The risk of each record: {typed['internal']}, internal.", markup=False)
-    results().print("These are facts about the records: keep them inside.", markup=False)
+        results().print(f"Risk of each record, internal: {typed['internal']}.", markup=False)
+    results().print("These are facts about the records: keep them internal.", markup=False)
 
 
 def attack_flags() -> tuple[Flag, ...]:
     """The options of `shoal attack`."""
-    held_out = "Records like the original ones that were not used for the release."
-    near = "How far off a right guess of a number may be, as a share of its range."
+    held_out = "Control group: records like the original ones that were not used for the release."
+    near = "Tolerance for a correct guess of a number, as a share of its range."
     return (
-        Flag("original", "The table that was protected.", "input", Path, argument=True, common=True),
-        Flag("released", "The released table, from any tool.", "input", Path, argument=True, common=True),
+        Flag("original", "Original table that was protected.", "input", Path, argument=True, common=True),
+        Flag("released", "Released table, from any tool.", "input", Path, argument=True, common=True),
         Flag("control", held_out, "input", Path, common=True, placeholder="FILE"),
         Flag("columns", "Attack only these columns, a,b,c.", "input", common=True, placeholder="A,B,C"),
         Flag(
-            "secret", "Infer this column from all others; by default each.", common=True, placeholder="COLUMN"
+            "secret",
+            "Infer this column from all others; default: each column in turn.",
+            common=True,
+            placeholder="COLUMN",
         ),
-        Flag("attacks", "Attempts of each attack.", type=int, default=500, common=True, placeholder="N"),
+        Flag(
+            "attacks",
+            "Number of attempts of each attack.",
+            type=int,
+            default=500,
+            common=True,
+            placeholder="N",
+        ),
         Flag("tolerance", near, type=float, default=0.05, placeholder="SHARE"),
-        Flag("seed", "Reproducible choice of targets.", type=int, placeholder="N"),
+        Flag("seed", "Seed for a reproducible choice of targets.", type=int, placeholder="N"),
         *options.ABOUT_FILES,
         replace(options.JSON, common=True),
         *options.NOTED,
@@ -479,10 +506,10 @@ def attack_flags() -> tuple[Flag, ...]:
 
 
 def attack(typed: Mapping[str, Any]) -> None:
-    """Attack a released table: linkability, singling out, attribute inference.
+    """Attack a released table: linkability, singling out and attribute inference.
 
-    Success in general is not yet a risk: hold out a control group before protecting ('shoal hold-out') and pass it
-    with --control to see what is due to a person being in the data.
+    Success alone does not show a risk: hold out a control group before you protect the table ('shoal hold-out') and
+    pass it with --control to see how much of the success is due to a person being in the data.
 
     Example:
 
@@ -490,7 +517,7 @@ def attack(typed: Mapping[str, Any]) -> None:
     """
     from shoal.evaluation import attack as run
 
-    with progress_bar() as progress:
+    with progress_bar() as progress, own_options(sensitive="secret"):
         progress("reading the tables", 0, 1)
         tables = options.read_tables([typed["original"], typed["released"], typed["control"]], typed)
         columns = typed["columns"]
@@ -499,7 +526,7 @@ def attack(typed: Mapping[str, Any]) -> None:
         report = run(
             *tables,
             columns=chosen,
-            secret=typed["secret"],
+            sensitive=typed["secret"],
             attempts=typed["attacks"],
             tolerance=typed["tolerance"],
             seed=typed["seed"],
@@ -514,18 +541,19 @@ def attack(typed: Mapping[str, Any]) -> None:
 
 
 def hold_out(
-    data: Annotated[Path, typer.Argument(help="The table, before it is protected.", show_default=False)],
+    data: Annotated[Path, typer.Argument(help="Table, before it is protected.", show_default=False)],
     rest: Annotated[Path, typer.Option(help="New file for the records to protect.", show_default=False)],
     control: Annotated[Path, typer.Option(help="New file for the control group.", show_default=False)],
-    share: Annotated[float, typer.Option(help="Share of the records that is held out.")] = 0.2,
+    share: Annotated[float, typer.Option(help="Share of the records to hold out.")] = 0.2,
     unit: Annotated[
-        str | None, typer.Option(help="Column that names a person: all rows of one stay together.")
+        str | None,
+        typer.Option(help="Column that identifies the person, to keep all rows of a person together."),
     ] = None,
 ) -> None:
-    """Hold out a control group, at random, before a table is protected.
+    """Hold out a random control group before protecting a table.
 
-    Protect the rest, then attack with --control: what an attacker finds out about people who were not in the table is
-    true of people in general, and only what goes beyond it is a risk of taking part.
+    Protect the rest, then attack with --control: what an attacker learns about people who were not in the table is
+    true of people in general, and only the success beyond that is a risk of taking part.
 
     Example: shoal hold-out people.csv --rest protect-these.csv --control held-out.csv
     """
@@ -561,16 +589,15 @@ _FLAGS = {flag.name: flag for flag in options.ENGINE}
 
 
 def report(
-    bundle: Annotated[
-        Path, typer.Argument(help="The folder that 'shoal protect' wrote.", show_default=False)
-    ],
+    bundle: Annotated[Path, typer.Argument(help="Folder that 'shoal protect' wrote.", show_default=False)],
     original: Annotated[
-        Path | None, typer.Option(help="The table that was protected: adds facts that must not be published.")
+        Path | None,
+        typer.Option(help="Original table that was protected: adds facts that must not be published."),
     ] = None,
     target: Annotated[str | None, typer.Option(help=options.TARGET.help)] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="New file for the page; default BUNDLE-report.html.", show_default=False),
+        typer.Option(help="New file for the report; default: BUNDLE-report.html.", show_default=False),
     ] = None,
     engine: Annotated[str | None, typer.Option(help=_FLAGS["engine"].help)] = None,
     master: Annotated[str | None, typer.Option(help=_FLAGS["master"].help, metavar="URL")] = None,
@@ -583,14 +610,14 @@ def report(
         str | None, typer.Option(*options.DATASET.typed, help=options.NOTED[1].help, metavar="NAME")
     ] = None,
 ) -> None:
-    """Write a page about a release for people: what is promised, what was lost, what risk remains.
+    """Write a report on a release for readers: its guarantee, its information loss and the remaining risk.
 
-    One HTML file with everything inside, which opens without a network. Without --original it holds only what follows
-    from the bundle and may be published with it. With --original it compares both tables, attacks the release, and
-    must stay inside.
+    The report is one self-contained HTML file that opens without a network. Without --original it contains only what
+    follows from the bundle, and may be published with it. With --original it compares both tables and attacks the
+    release, and must stay internal.
 
-    Parquet files too large for memory, or folders of them, are worked through in parts: distributions and correlations
-    of all rows, attacks and two-way tables on the same samples.
+    Parquet files that are too large for memory, and folders of Parquet files, are processed in parts: distributions
+    and correlations from all rows, attacks and two-way tables on the same samples.
 
     Examples:
 
@@ -634,9 +661,11 @@ def report(
         options.note_use(noted, "measured", records, subject.columns, "report", released=bundle, views=shown)
     size = write_page(place, page, private=private)
     say_verdict(public_verdict(subject.statement))
-    results().print(f"Written to {place}: one page, {size / 1e6:.1f} MB, which works offline.", markup=False)
+    results().print(
+        f"Written to {place}: one HTML page, {size / 1e6:.1f} MB, which works offline.", markup=False
+    )
     if private:
-        complain(f"'{place}' holds facts about the original data: do not publish it.")
+        complain(f"'{place}' contains facts about the original data: do not publish it.")
 
 
 def check_place(place: Path, bundle: Path | None = None) -> None:
@@ -677,18 +706,16 @@ def write_page(place: Path, page: str, *, private: bool = True) -> int:
 
 
 def registry(
-    release: Annotated[
-        Path, typer.Argument(help="The folder that 'shoal protect' wrote.", show_default=False)
-    ],
+    release: Annotated[Path, typer.Argument(help="Folder that 'shoal protect' wrote.", show_default=False)],
     out: Annotated[
-        Path | None, typer.Option(help="Write the record to this new file instead of printing it.")
+        Path | None, typer.Option(help="Write the entry to this new file instead of printing it.")
     ] = None,
 ) -> None:
-    """Describe a release as a record of the OpenDP registry of differential privacy deployments (YAML).
+    """Write an entry for the OpenDP registry of differential privacy deployments (YAML) that describes a release.
 
-    Guarantee, parameters and mechanism are those of its statement. Who publishes what for whom comes from the table
-    [publication] of the schema; fields that it does not give are listed, and the status is 1 if the registry requires
-    one of them.
+    The guarantee, parameters and mechanism come from the release's statement. Who publishes what for whom comes from
+    the table [publication] of the schema; Shoal lists the fields that are missing there, and exits with status 1 if
+    the registry requires one of them.
 
     Examples:
 
@@ -706,10 +733,10 @@ def registry(
     else:
         write_page(out, found.to_yaml())
         messages().print(f"Written to {out}.", markup=False)
-    where = "in [publication] of the schema, or in the record"
+    where = "in [publication] of the schema, or in the entry"
     if found.required:
         complain(f"required by the registry and not declared: {', '.join(found.required)}. Add them {where}.")
     if found.missing:
-        complain(f"asked for and not declared: {', '.join(found.missing)}. Add them {where}.")
+        complain(f"requested by the registry and not declared: {', '.join(found.missing)}. Add them {where}.")
     if found.required:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""Options shared by several commands: parse what the caller typed into arguments of the library."""
+"""Options shared by several commands, parsed into arguments of the library."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 # how a file is written, for all commands that read one
 _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
     "encoding": ("Encoding of a text file: latin-1, windows-1252, utf-16.", "NAME"),
-    "separator": ("Sign between the fields of a text file; 'tab' for a tab.", "SIGN"),
+    "separator": ("Field separator of a text file; 'tab' for a tab.", "SIGN"),
     "decimal": ("Decimal sign of a text file: . or ,", "SIGN"),
-    "thousands": ("Sign between thousands: . or , or ' ' or none.", "SIGN"),
-    "quote": ("Sign around the fields of a text file, or none.", "SIGN"),
+    "thousands": ("Thousands separator: . or , or ' ' or none.", "SIGN"),
+    "quote": ("Quote character of a text file, or none.", "SIGN"),
     "sheet": ("Sheet of an Excel workbook.", "NAME"),
     "header_row": ("Row that holds the column names, counted from 1.", "N"),
-    "range": ("Cells of a sheet that hold the table, names included, such as B4:F200.", "CELLS"),
+    "range": ("Cells of a sheet that contain the table and its column names, such as B4:F200.", "CELLS"),
 }
-_DATE_FORMAT = "How dates are written, DD.MM.YYYY or column=DD.MM.YYYY; repeat it."
+_DATE_FORMAT = "Date format, DD.MM.YYYY or column=DD.MM.YYYY; repeatable."
 _FILE_FLAGS = (
     *(Flag(name, words, "input", placeholder=shown) for name, (words, shown) in _ABOUT_FILES.items()),
     Flag("date_format", _DATE_FORMAT, "input", many=True, placeholder="FORMAT"),
 )
 NA = Flag(
     "na",
-    "Text that stands for a missing value, such as '?'; repeat it.",
+    "Text that marks a missing value, such as '?'; repeatable.",
     "odd values",
     many=True,
     placeholder="TEXT",
@@ -49,7 +49,7 @@ NA = Flag(
 ABOUT_FILES = (*_FILE_FLAGS, NA)
 SPREADSHEET_SAFE = Flag(
     "spreadsheet_safe",
-    "Write texts that a spreadsheet would run, such as =1+1, with ' in front.",
+    "Write text that a spreadsheet would execute, such as =1+1, with ' in front.",
     "output",
     bool,
     default=False,
@@ -57,45 +57,47 @@ SPREADSHEET_SAFE = Flag(
 SCHEMA = Flag(
     "schema", "Schema file; 'shoal schema DATA' drafts one.", "input", Path, common=True, placeholder="FILE"
 )
-CONFIG = Flag("config", "Take the recipe of a method.toml.", "promise", Path, common=True, placeholder="FILE")
+CONFIG = Flag(
+    "config", "Use the recipe in a method.toml file.", "guarantee", Path, common=True, placeholder="FILE"
+)
 METHOD = Flag(
     "method",
-    "A preset, pairs-dp by default; 'shoal methods' lists them.",
-    "promise",
+    "Method preset, pairs-dp by default; 'shoal methods' lists them.",
+    "guarantee",
     common=True,
     placeholder="NAME",
 )
 TARGET = Flag(
     "target",
-    "The column that is to be learned from the others. Or a number with a threshold, 'a>30'.",
+    "Column to predict from the others, or a numeric column with a threshold, 'a>30'.",
     "run",
     placeholder="COLUMN",
 )
 LEDGER = Flag(
     "ledger",
-    "Charge what it costs to this ledger (path or postgresql:// address).",
+    "Charge the privacy budget to this ledger (path or postgresql:// address).",
     "output",
     placeholder="ADDRESS",
 )
 DATASET = Flag(
     "dataset",
-    "Name of the data set, the same for the same people: for journal and ledger.",
+    "Name of the data set for journal and ledger; use one name for the same people.",
     "output",
     flags=("--dataset", "--data-set"),
     placeholder="NAME",
 )
-# answers to what the journal of use asks
+# answers to questions of the journal of use
 SAME_RECORDS = (
     Flag(
         "same_records",
-        "Declare that this other data set holds the same records; repeat it.",
+        "Declare that this other data set has the same records; repeatable.",
         "output",
         many=True,
         placeholder="NAME",
     ),
     Flag(
         "not_same_records",
-        "Declare that this other data set holds other records; repeat it.",
+        "Declare that this other data set has different records; repeatable.",
         "output",
         many=True,
         placeholder="NAME",
@@ -103,15 +105,15 @@ SAME_RECORDS = (
 )
 # measuring costs nothing, but what is chosen after it may be chosen by the records
 NOTED = (
-    replace(LEDGER, help="Note it in the journal beside this ledger, too."),
-    replace(DATASET, help="Name of the data set whose records are measured, for the journal."),
+    replace(LEDGER, help="Also record the use in the journal next to this ledger."),
+    replace(DATASET, help="Name of the measured data set, for the journal."),
 )
 JSON = Flag("json", "Print JSON.", "output", bool, default=False)
-WORKERS = Flag("workers", "Processes; default: all cores.", "run", int, placeholder="N")
+WORKERS = Flag("workers", "Number of processes; default: all cores.", "run", int, placeholder="N")
 
 # where tables are worked through, for commands that measure them
-_ENGINE = "Where: memory, local, spark; default: by the tables' size."
-_CONF = "Engine spark: a setting of the session, such as spark.executor.memory=4g; repeat it."
+_ENGINE = "Engine: memory, local or spark; default: by table size."
+_CONF = "Engine spark: session setting, such as spark.executor.memory=4g; repeatable."
 ENGINE = (
     Flag("engine", _ENGINE, "run"),
     Flag("master", "Engine spark: address of the cluster.", "run", placeholder="URL"),
@@ -122,18 +124,18 @@ ENGINE = (
 _TYPED: Mapping[str, Mapping[str, Any]] = {
     "domains": {
         "flags": ("--domain",),
-        "help": "Public range, column=lo:hi; repeat it.",
+        "help": "Public range, column=lo:hi; repeatable.",
         "placeholder": "C=LO:HI",
     },
-    "columns": {"help": "Columns to release, a,b,c; repeat it for odd names."},
-    "na": {"help": "Text that stands for a missing value; repeat it.", "placeholder": "TEXT"},
+    "columns": {"help": "Columns to release, a,b,c; repeatable, for names with commas."},
+    "na": {"help": "Text that marks a missing value; repeatable.", "placeholder": "TEXT"},
     "tuned": {},
 }
 # what only a release has
 VERDICT = ("most_epsilon", "override")
 TYPES = Flag(
     "types",
-    "Type of a column, column=integer, decimal:2, date, text; repeat it.",
+    "Type of a column, column=integer, decimal:2, date, text; repeatable.",
     "input",
     flags=("--type",),
     many=True,
@@ -142,7 +144,7 @@ TYPES = Flag(
 )
 _TAXONOMY = Flag(
     "taxonomy",
-    "Taxonomy of a nominal column, column=FILE (OWL, RDF, CSV); repeat it.",
+    "Taxonomy of a nominal column, column=FILE (OWL, RDF, CSV); repeatable.",
     "input",
     many=True,
     placeholder="C=FILE",
@@ -153,7 +155,7 @@ def data(name: str = "data") -> Flag:
     """The table that a command reads."""
     return Flag(
         name,
-        "The table, in any format that Shoal reads.",
+        "Table, in any format that Shoal reads.",
         "input",
         Path,
         argument=True,

@@ -25,7 +25,7 @@ _as_usual = warnings.showwarning
 app = typer.Typer(
     name="shoal",
     cls=Commands,
-    help="Turn a table about people into one that can be published, and say exactly what is promised.",
+    help="Protect microdata for publication, and state exactly which guarantee holds.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -119,7 +119,7 @@ def run(arguments: list[str] | None = None) -> int:
             complain(problem)
         return 2
     except MemoryError as error:
-        words = "not enough memory for this table: use fewer columns or a method of the ranking type."
+        words = "not enough memory for this table: use fewer columns, or a ranking method."
         complain(" ".join([words, *_notes(error)]))
         return 2
     except (_InterruptError, KeyboardInterrupt, typer.Abort) as error:

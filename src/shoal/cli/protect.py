@@ -51,10 +51,11 @@ _DELIVERED = (
 # of which there can be several
 _REPEATED = ("conf", "same_records", "not_same_records")
 
-_HELP = """Protect a table and write a bundle that may be published.
+_HELP = """Protect a table and write a bundle for publication.
 
-    DIR gets the data in the format of the input (data.csv, data.parquet, data.dta or data.sav), statement.json,
-    method.toml, log.toml and report.html. Nothing is written when anything goes wrong, and nothing is overwritten.
+    Shoal writes to DIR the data in the format of the input (data.csv, data.parquet, data.dta or data.sav),
+    statement.json, method.toml, log.toml and report.html. It writes nothing if an error occurs, and never overwrites
+    files.
 
     Examples:
 
@@ -78,25 +79,41 @@ def protect_flags() -> tuple[Flag, ...]:
         *options.of_methods(("target",)),
         options.CONFIG,
         *options.about_the_verdict(),
-        Flag("seed", "Experiments: a reproducible release, not publishable.", "method", int, placeholder="N"),
+        Flag(
+            "seed",
+            "Make a reproducible release, for experiments only: not publishable.",
+            "method",
+            int,
+            placeholder="N",
+        ),
         Flag("out", "New folder, or address, for the bundle.", "output", common=True, placeholder="DIR"),
-        Flag("format", "csv, parquet, excel and so on; default: like DATA.", "output", common=True),
+        Flag(
+            "format",
+            "Output format: csv, parquet, excel and so on; default: that of DATA.",
+            "output",
+            common=True,
+        ),
         options.SPREADSHEET_SAFE,
         Flag(
             "internal",
-            "Write the internal report here, outside of the bundle.",
+            "Write the internal report to this file, outside the bundle.",
             "output",
             Path,
             common=True,
             placeholder="FILE",
         ),
         Flag(
-            "evaluate", "Measure what was lost (private facts).", "output", bool, default=False, common=True
+            "evaluate",
+            "Measure utility and risk (private facts).",
+            "output",
+            bool,
+            default=False,
+            common=True,
         ),
         replace(options.TARGET, group="method"),
         Flag(
             "statistics",
-            "Also publish the masked statistics, one row per cluster. (xm-*)",
+            "Also publish the masked cluster statistics, one row per cluster. (xm-*)",
             "output",
             bool,
             default=False,
@@ -106,27 +123,27 @@ def protect_flags() -> tuple[Flag, ...]:
         *options.SAME_RECORDS,
         Flag(
             "engine",
-            f"Where the work is done: {', '.join(ENGINES)}; default: by the table's size.",
+            f"Engine: {', '.join(ENGINES)}; default: by table size.",
             "output",
         ),
         Flag("master", "Engine spark: address of the cluster.", "output", placeholder="URL"),
         Flag(
             "conf",
-            "Engine spark: a setting of the session, such as spark.executor.memory=4g; repeat it.",
+            "Engine spark: session setting, such as spark.executor.memory=4g; repeatable.",
             "output",
             many=True,
             placeholder="KEY=VALUE",
         ),
         Flag(
             "staging",
-            "Engine spark, an address as --out: folder all workers share.",
+            "Engine spark with an address as --out: folder that all workers share.",
             "output",
             Path,
             placeholder="DIR",
         ),
         Flag(
             "rehearse",
-            "On made-up people with the same columns: nothing is spent.",
+            "Use synthetic records with the same columns: uses no privacy budget.",
             "output",
             bool,
             default=False,
@@ -137,7 +154,7 @@ def protect_flags() -> tuple[Flag, ...]:
         ),
         Flag(
             "dry_run",
-            "Say what would be done, and how long it takes.",
+            "Show the plan and the expected time, and write nothing.",
             "output",
             bool,
             default=False,
@@ -206,7 +223,7 @@ def defaults_words(method: Method, given: Mapping[str, Any]) -> str:
         for name in _MATTER
         if given.get(name) is None and settings.get(name) is not None
     ]
-    return f"Taken by default: {', '.join(found)}." if found else ""
+    return f"Default settings used: {', '.join(found)}." if found else ""
 
 
 def _warn(planned: Planned) -> None:
@@ -222,7 +239,9 @@ def noise_lines(planned: Planned) -> list[str]:
         if found.share_of_rows is not None:
             lines.append(f"  {found.column}: {_share_words(found)}")
         elif found.standard_deviation is None or found.share_of_range is None:
-            lines.append(f"  {found.column}: not known beforehand, {found.why}; shoal rehearse shows it")
+            lines.append(
+                f"  {found.column}: not known beforehand, because {found.why}; run shoal rehearse to see it"
+            )
         else:
             lines.append(
                 f"  {found.column}: ± {found.standard_deviation:,.3g} on a mean of {found.records:,} records "
@@ -236,7 +255,7 @@ def _share_words(found: ExpectedNoise) -> str:
     assert found.share_of_rows is not None
     alone = f"shares of rows ± {_percent(found.share_of_rows)}"
     if not found.pairs:
-        return f"{alone}; measured with no other column"
+        return f"{alone}; not measured jointly with another column"
     with_others = [noise for _, noise in found.pairs]
     least, most = _percent(min(with_others)), _percent(max(with_others))
     spread = least if least == most else f"{least} to {most}"
@@ -269,12 +288,12 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
     where = {"memory": "in memory", "local": "in parts on this machine", "spark": "in parts on Spark"}[
         planned.engine
     ]
-    private = prepared.method.neighbours == "add-remove" and prepared.method.rows is None
-    inside = " (which is private: keep these figures inside)" if private else ""
+    private = prepared.method.adjacency.hides_size and prepared.method.rows is None
+    inside = " (which is private: keep these figures internal)" if private else ""
     console.print(
         f"Would release {described.n:,} rows of {', '.join(described.columns)} with {prepared.method.name}, {where}.\n"
         f"Expected: {expected}.\n"
-        f"Noise to expect, from ε, k, ranges and the number of rows alone{inside}:",
+        f"Expected noise, from ε, k, ranges and the number of rows alone{inside}:",
         markup=False,
     )
     for line in noise_lines(planned):
@@ -303,7 +322,9 @@ def emptied_lines(internal: Mapping[str, Any]) -> list[str]:
             f"{facts['rows']:,} rows{'; ' if by_column else ''}{by_column}."
         )
     return (
-        [*found, "How many were needed is a fact about the original data: keep it inside."] if found else []
+        [*found, "The number of emptied cells is a fact about the original data: keep it internal."]
+        if found
+        else []
     )
 
 
@@ -326,7 +347,7 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
     if words := defaults_words(release.method, given):
         console.print(words, markup=False)
     for entry in release.statement.data_dependent:
-        complain(f"looked at the records: {entry}")
+        complain(f"data-dependent: {entry}")
     for said in published.told:
         complain(said)
     for note in release.messages:
@@ -338,7 +359,7 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
         console.print(line, markup=False)
     if measured is not None:
         say_measures(measured, everything)
-        console.print("These measures are facts about the original data: keep them inside.", markup=False)
+        console.print("These measures are facts about the original data: keep them internal.", markup=False)
     say_verdict(found)
     folder = published.folder
     names = "" if isinstance(folder, str) else ", ".join(sorted(path.name for path in folder.iterdir()))
@@ -347,11 +368,11 @@ def _say(published: Published, as_json: bool, everything: bool, given: Mapping[s
         console.print(f"Internal report, not to be published: {published.internal}.", markup=False)
 
 
-_REHEARSE_HELP = """Try settings on made-up people, with all measurements, as often as wanted; nothing is spent.
+_REHEARSE_HELP = """Try settings on synthetic records, with all measures, as often as you like; uses no privacy budget.
 
-    The people are drawn from the public ranges and values of the schema alone, or are those of another table (--on),
-    such as last year's. What you choose after looking at them spoils no promise about the records that you will
-    release. The page of --internal shows the figures.
+    Shoal draws the synthetic records from the public ranges and values of the schema alone, or uses another table
+    (--on), such as last year's. Choices that you make from them do not weaken the guarantee for the records that you
+    will release. The page of --internal shows the figures.
 
     Examples:
 
@@ -365,20 +386,20 @@ def rehearse_flags() -> tuple[Flag, ...]:
     """The options of `shoal rehearse`."""
     return (
         *options.about_the_table(),
-        Flag("on", "Another table with the same columns, such as last year's.", "input", Path, common=True),
         Flag(
-            "people", "How many people are made up; default 5000.", "input", int, common=True, placeholder="N"
+            "on", "Use another table with the same columns, such as last year's.", "input", Path, common=True
         ),
-        replace(
-            options.DATASET, help="With --on: the name of that data set, for the journal.", group="input"
+        Flag(
+            "people", "Number of synthetic people; default: 5000.", "input", int, common=True, placeholder="N"
         ),
+        replace(options.DATASET, help="With --on: name of that data set, for the journal.", group="input"),
         options.METHOD,
         *options.of_methods(("target",)),
         options.CONFIG,
         replace(options.TARGET, group="method"),
         Flag(
             "internal",
-            "Write the page about the rehearsal here.",
+            "Write the report on the rehearsal to this file.",
             "output",
             Path,
             common=True,
@@ -425,8 +446,8 @@ def _public_rows(typed: Mapping[str, Any], arguments: Mapping[str, Any]) -> int 
     """The number of rows of the table that is to be released, where the promise takes it as public."""
     from shoal.mechanisms import method_class
 
-    neighbours = arguments.get("neighbours") or method_class(arguments["method"]).neighbours
-    if typed.get("data") is None or neighbours != "replace-one":
+    adjacency = arguments.get("neighbours") or method_class(arguments["method"]).adjacency
+    if typed.get("data") is None or adjacency != "replace-one":
         return None
     return options.read_declared(typed["data"], arguments).n
 
@@ -455,12 +476,12 @@ def _say_rehearsal(found: Rehearsal, page: Path | None, *, everything: bool, as_
     say_measures(found.evaluation, everything, "on a rehearsal")
     say_verdict(found.verdict)
     if page is not None:
-        console.print(f"Page about the rehearsal: {page}.", markup=False)
+        console.print(f"Report on the rehearsal: {page}.", markup=False)
 
 
 def redo_flags() -> tuple[Flag, ...]:
     """The options of `shoal redo`: where things go, because what is done stands in the log."""
-    log = Flag("log", "The log.toml of a release, or its folder.", "input", Path, argument=True, common=True)
+    log = Flag("log", "log.toml of a release, or its folder.", "input", Path, argument=True, common=True)
     kept = (
         "out",
         "format",
@@ -482,8 +503,8 @@ def redo_flags() -> tuple[Flag, ...]:
 def redo(typed: Mapping[str, Any]) -> None:
     """Repeat a release on another table, such as next year's: the same steps, settings and sources.
 
-    LOG is the log.toml of a release, or its folder. A seed is not repeated, bounds keep their sources, and the new
-    release is charged by itself: name the --ledger and the --dataset of the people whom DATA is about.
+    LOG is the log.toml of a release, or its folder. Shoal does not repeat a seed, keeps the sources of bounds, and
+    charges the new release separately: name the --ledger, and the --dataset of the people in DATA.
 
     Examples:
 

@@ -29,7 +29,7 @@ def serve_flags() -> tuple[Flag, ...]:
         ),
         Flag(
             "ledger",
-            "Path or postgresql:// address; default: ledger.sqlite in the folder.",
+            "Ledger, a path or postgresql:// address; default: ledger.sqlite in the folder.",
             "input",
             common=True,
             placeholder="ADDRESS",
@@ -37,31 +37,37 @@ def serve_flags() -> tuple[Flag, ...]:
         ),
         Flag(
             "heads",
-            "One more file, outside the folder, that notes the ledger's heads; checked at start.",
+            "Also record ledger checkpoints in this file, outside the data folder; verified at start-up.",
             "input",
             Path,
             placeholder="FILE",
         ),
         Flag(
             "demo",
-            "Make the folder, with the demo survey and a token, if it is not there.",
+            "Create the folder with a demo survey and a token, if it does not exist.",
             "input",
             bool,
             default=False,
             common=True,
         ),
         Flag("host", "Address to listen on.", default="127.0.0.1", common=True),
-        _number("port", "Port to listen on; 0 takes a free one.", 8200, 0, 65535, common=True),
-        _number("rate", "Requests per second and token; 0 for no limit.", 50.0, 0),
+        _number("port", "Port to listen on; 0 for any free port.", 8200, 0, 65535, common=True),
+        _number("rate", "Largest number of requests per second and token; 0 for no limit.", 50.0, 0),
         _number(
-            "pace", "Seconds between two times at which an answer may leave; 0 at once, shows timing.", 0.1, 0
+            "pace",
+            "Interval in seconds at which answers are sent; 0 sends them at once and reveals timing.",
+            0.1,
+            0,
         ),
         _number(
-            "allowance", "How many times its worst CPU time a question is allowed, for slow machines.", 4.0, 1
+            "allowance",
+            "CPU time allowed for a query, as a multiple of its worst case; raise it on slow machines.",
+            4.0,
+            1,
         ),
-        _number("patience", "Seconds until an answer is called late.", 30.0, 0.1),
-        _number("workers", "Threads that compute answers.", 1, 1, 64),
-        _number("processes", "Processes that answer side by side.", 1, 1, 64, common=True),
+        _number("patience", "Seconds before the server reports an answer as late.", 30.0, 0.1),
+        _number("workers", "Number of threads that compute answers.", 1, 1, 64),
+        _number("processes", "Number of server processes.", 1, 1, 64, common=True),
         Flag("quiet", "Log warnings only.", type=bool, default=False, common=True),
     )
 
@@ -76,7 +82,7 @@ def _number(
 
 
 def serve(typed: Mapping[str, Any]) -> None:
-    """Answer questions about data sets, each for a part of a budget that cannot be overdrawn.
+    """Answer queries about data sets, and charge each to a privacy budget that cannot be overdrawn.
 
     Example: shoal serve --data shoal-served --demo
     """
@@ -97,12 +103,12 @@ def serve(typed: Mapping[str, Any]) -> None:
     def ready() -> None:
         if not _is_loopback(where):
             messages().print(
-                f"Warning: others can reach {where}, and this server speaks plain HTTP: tokens, questions and answers "
-                "can be read on the way. Put a proxy with TLS in front, or listen on 127.0.0.1.",
+                f"Warning: others can reach {where}, and this server uses plain HTTP, so tokens, queries and answers "
+                "can be intercepted. Put a proxy with TLS in front, or listen on 127.0.0.1.",
                 markup=False,
             )
         messages().print(
-            f"Serving {data} on http://{shown}:{taken} (description at /docs). Stop with Ctrl-C.",
+            f"Serving {data} on http://{shown}:{taken} (API description at /docs). Stop with Ctrl-C.",
             markup=False,
         )
 
@@ -127,7 +133,7 @@ def _make_demo(folder: Path) -> None:
     settings = DatasetSettings(
         ceiling=Fraction(3),
         every_analyst=Fraction(2),
-        description="A made-up survey of 5,000 people who do not exist.",
+        description="A synthetic survey of 5,000 people.",
     )
     folder.mkdir(0o700, parents=True)
     write_dataset(folder / "survey", settings, survey_schema(), survey())
@@ -136,11 +142,11 @@ def _make_demo(folder: Path) -> None:
     path.touch(0o600)
     path.write_text(token + "\n", "utf-8")
     messages().print(
-        f"Made {folder} with the demo survey; a token for an analyst is in {path}.", markup=False
+        f"Created {folder} with the demo survey; a token for an analyst is in {path}.", markup=False
     )
 
 
-token = typer.Typer(name="token", cls=Commands, help="Tokens of the query server: new, list, revoke.")
+token = typer.Typer(name="token", cls=Commands, help="Manage tokens of the query server: new, list, revoke.")
 Folder = Annotated[Path, typer.Option("--data", help="The served folder.", show_default=False)]
 
 
@@ -148,30 +154,34 @@ Folder = Annotated[Path, typer.Option("--data", help="The served folder.", show_
 def new(
     data: Folder,
     name: Annotated[
-        str, typer.Option(help="Who uses it; budgets are kept by this name.", show_default=False)
+        str, typer.Option(help="Name of the user; budgets are kept by this name.", show_default=False)
     ],
-    role: Annotated[str, typer.Option(help="analyst, or holder (sees what everybody spent).")] = "analyst",
-    dataset: Annotated[list[str] | None, typer.Option(help="Only for this data set; repeat it.")] = None,
+    role: Annotated[
+        str, typer.Option(help="analyst, or holder (the custodian, who sees the budget everyone has used).")
+    ] = "analyst",
+    dataset: Annotated[
+        list[str] | None, typer.Option(help="Restrict the token to this data set; repeatable.")
+    ] = None,
     days: Annotated[
-        float | None, typer.Option(help="How many days it is good for; default: for ever.")
+        float | None, typer.Option(help="Number of days the token is valid; default: no limit.")
     ] = None,
 ) -> None:
-    """Make a token and print it.
+    """Create a token and print it.
 
     Example: shoal token new --data shoal-served --name ada
     """
     from shoal.query import TOKENS_FILE, new_token
 
     text = new_token(data / TOKENS_FILE, name, role, tuple(dataset or ()), days)
-    messages().print("Keep this token: it is not stored and not shown again.", markup=False)
+    messages().print("Keep this token: Shoal does not store it and will not show it again.", markup=False)
     print(text)
 
 
 @token.command("list")
 def list_tokens(
-    data: Folder, as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False
+    data: Folder, as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False
 ) -> None:
-    """List the tokens: their ids, names and roles."""
+    """List the tokens with their ids, names and roles."""
     from shoal.query import TOKENS_FILE, read_tokens
 
     tokens = read_tokens(data / TOKENS_FILE)
@@ -193,36 +203,37 @@ def list_tokens(
     for t in tokens:
         where = f", for {', '.join(t.datasets)}" if t.datasets else ""
         end = f", until {t.expires}" if t.expires else ""
-        results().print(f"{t.id}  {t.name} ({t.role}), made {t.created}{end}{where}", markup=False)
+        results().print(f"{t.id}  {t.name} ({t.role}), created {t.created}{end}{where}", markup=False)
 
 
 @token.command()
 def revoke(
     data: Folder, number: Annotated[str, typer.Argument(help="Id of the token.", metavar="ID")]
 ) -> None:
-    """Make a token useless, at once also for a running server."""
+    """Revoke a token, effective immediately, also on a running server."""
     from shoal.query import TOKENS_FILE, revoke_token
 
     revoke_token(data / TOKENS_FILE, number)
-    results().print(f"Token {number} is revoked.", markup=False)
+    results().print(f"Token {number} has been revoked.", markup=False)
 
 
 _BY_HAND = "Open this address in your browser: it works once, and only on this machine."
-_OPENED = f"Your browser opens by itself. If it does not: {_BY_HAND[0].lower()}{_BY_HAND[1:]}"
+_OPENED = f"Your browser opens automatically. If it does not: {_BY_HAND[0].lower()}{_BY_HAND[1:]}"
 
 
 def studio(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A table to begin with; it is read where it lies.")
+        Path | None,
+        typer.Argument(metavar="[FILE]", help="Table to open at the start; Studio reads it in place."),
     ] = None,
     port: Annotated[
-        int, typer.Option(help="Port on this machine; 0 takes a free one.", min=0, max=65535)
+        int, typer.Option(help="Port on this machine; 0 for any free port.", min=0, max=65535)
     ] = 8260,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Print the address, and open no browser.")
+        bool, typer.Option("--no-browser", help="Print the address without opening a browser.")
     ] = False,
 ) -> None:
-    """Open the window a data custodian works in: a page in your browser, served by this machine to itself.
+    """Open Shoal Studio, the local browser interface.
 
     Example: shoal studio people.csv
     """
@@ -238,7 +249,7 @@ def studio(
 
     def ready(address: str, again: bool) -> None:
         first = f"Shoal Studio is at {address}\n{_BY_HAND if no_browser else _OPENED}\nStop with Ctrl-C."
-        text = f"That address was used. The next one: {address}" if again else first
+        text = f"That address has been used. New address: {address}" if again else first
         messages().print(text, markup=False, soft_wrap=True)
 
     serve(None if file is None else file.resolve(), port, browser=not no_browser, ready=ready)

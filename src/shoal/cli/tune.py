@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from shoal.tuning import Tuning
 
 
-_HELP = """Compare methods and sizes on a table: loss, risk, and which setting to take.
+_HELP = """Compare methods and cluster sizes on a table by information loss and risk, and recommend a setting.
 
-    Every setting runs with several seeds; expected errors in closed form are used where they exist. With --out every
-    finished run is kept, so that the same command goes on after an interruption, and the folder gets tuning.json,
-    tuning.svg and method.toml of the recommended setting.
+    Every setting runs with several seeds; Shoal uses expected errors in closed form where they exist. With --out it
+    keeps every finished run, so that the same command continues after an interruption, and writes tuning.json,
+    tuning.svg and the method.toml of the recommended setting to the folder.
 
-    What is printed and written are facts about the original data. A setting chosen from them was chosen by looking at
-    the records, and a release of the same records says so. Tune on a stand-in, or choose k with --private.
+    The output consists of facts about the original data. A setting chosen from them is data-dependent, and a release
+    of the same records states this. Tune on a stand-in table, or choose k with --private.
 
     Examples:
 
@@ -75,24 +75,40 @@ def tune_flags() -> tuple[Flag, ...]:
         *options.about_the_table(),
         Flag("methods", "Methods to compare, a,b,c.", "method", common=True, placeholder="NAMES"),
         Flag(
-            "ks", "Sizes to compare, 3,5,10; default: ten of them.", "method", common=True, placeholder="N,N"
+            "ks",
+            "Cluster sizes to compare, 3,5,10; default: ten sizes.",
+            "method",
+            common=True,
+            placeholder="N,N",
         ),
-        Flag("splits", f"Of {splits}.", "method", common=True, placeholder="WORDS"),
-        Flag("noises", f"Of {noises}.", "method", common=True, placeholder="WORDS"),
-        Flag("deltas", "Of pairs-dp, such as 0,0.000001.", "method", common=True, placeholder="D,D"),
+        Flag("splits", f"Budget splits to compare: {splits}.", "method", common=True, placeholder="WORDS"),
+        Flag(
+            "noises", f"Noise distributions to compare: {noises}.", "method", common=True, placeholder="WORDS"
+        ),
+        Flag(
+            "deltas",
+            "Values of δ to compare for pairs-dp, such as 0,0.000001.",
+            "method",
+            common=True,
+            placeholder="D,D",
+        ),
         *(
             replace(flag, common=flag.name == "epsilon")
             for flag in options.of_methods((*_COMPARED, *_MEASURED))
         ),
-        Flag("seeds", "Runs of each setting.", type=int, default=5, common=True, placeholder="N"),
+        Flag("seeds", "Number of runs of each setting.", type=int, default=5, common=True, placeholder="N"),
         Flag(
-            "fast", "Closed forms only: losses in seconds, no risks.", type=bool, default=False, common=True
+            "fast",
+            "Use closed forms only: losses in seconds, no risks.",
+            type=bool,
+            default=False,
+            common=True,
         ),
         replace(options.TARGET, common=True),
         Flag("utility", f"Rank by {', '.join(ranked_by())}.", placeholder="MEASURE"),
         Flag(
             "max_risk",
-            "Recommend only what links at most this % of rows.",
+            "Recommend only settings that link at most this % of rows.",
             type=float,
             common=True,
             placeholder="%",
@@ -100,7 +116,7 @@ def tune_flags() -> tuple[Flag, ...]:
         Flag("claim", f"Compare only settings with this claim: {', '.join(MODELS)}.", placeholder="MODEL"),
         Flag(
             "private",
-            "ranking-dp: choose k privately at this ε, which is added to the claim.",
+            "ranking-dp: choose k privately with this ε, which adds to the guarantee's ε.",
             common=True,
             placeholder="E",
         ),
@@ -109,7 +125,7 @@ def tune_flags() -> tuple[Flag, ...]:
         options.DATASET,
         Flag(
             "out",
-            "New folder for the results, or one to go on with.",
+            "New folder for the results, or one to continue.",
             "output",
             Path,
             common=True,
@@ -147,7 +163,7 @@ def tune(typed: Mapping[str, Any]) -> None:
         if out is None:
             raise
         complain(
-            f"interrupted; what is finished is kept in '{out}', and the same command goes on from there."
+            f"interrupted; finished runs are kept in '{out}', and the same command continues from there."
         )
         raise typer.Exit(130) from None
     _say(found, out, typed["everything"], typed["json"])
@@ -185,16 +201,16 @@ def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> No
     if out is not None:
         console.print(f"Written to {out}: {', '.join(sorted(p.name for p in out.iterdir()))}.", markup=False)
     if not found.private:
-        console.print("These are facts about the original data: keep them inside.", markup=False)
+        console.print("These are facts about the original data: keep them internal.", markup=False)
 
 
 # budgets of the picture, as multiples of the one asked for
 _MULTIPLES = ("0.25", "0.5", "1", "2", "4")
 
-_AUDIT_HELP = """Try to refute a privacy claim: a lower bound on the real ε, from running the method many times.
+_AUDIT_HELP = """Try to refute a privacy claim: compute a lower bound on the actual ε from many runs of the method.
 
-    Two neighbouring data sets that differ in one record are released again and again; what tells them apart bounds ε
-    from below. Passing does not prove privacy. Small tables with extreme records refute best.
+    Shoal releases two neighbouring data sets, which differ in one record, many times; how well the releases can be
+    told apart bounds ε from below. Passing does not prove privacy. Small tables with extreme records refute best.
 
     Exit status: 0 when no claim of the method is refuted, 1 when one is, 2 for bad input.
 
@@ -215,20 +231,22 @@ def audit_flags() -> tuple[Flag, ...]:
         options.METHOD,
         *options.of_methods(),
         options.CONFIG,
-        Flag("view", "original, given-partition or individual.", default="original", common=True),
+        Flag(
+            "view", "Claim to test: original, given-partition or individual.", default="original", common=True
+        ),
         Flag(
             "runs",
-            "Test runs; default: what fits into a few minutes.",
+            "Number of test runs; default: as many as fit in a few minutes.",
             type=int,
             common=True,
             placeholder="N",
         ),
-        Flag("confidence", "Probability that the bound is true.", type=float, default=0.99, placeholder="P"),
-        Flag("seed", "Repeats the same audit.", type=int, placeholder="N"),
+        Flag("confidence", "Confidence level of the bound.", type=float, default=0.99, placeholder="P"),
+        Flag("seed", "Seed of the audit, to repeat it exactly.", type=int, placeholder="N"),
         options.WORKERS,
         Flag(
             "plot",
-            "Audit ε/4, ε/2, ε, 2ε and 4ε and draw the bounds as SVG.",
+            "Audit ε/4, ε/2, ε, 2ε and 4ε and plot the bounds as SVG.",
             "output",
             Path,
             common=True,
@@ -300,7 +318,9 @@ def _say_audit(found: Audit, others: list[Audit], plot: Path | None, as_json: bo
     console = results()
     console.print(found.sentence, markup=False)
     best = found.attacks[0]
-    console.print(f"Neighbours: {found.neighbours}; the worst of {found.pairs} pairs tried.", markup=False)
+    console.print(
+        f"Neighbouring data sets: {found.neighbours}; the worst of {found.pairs} pairs tried.", markup=False
+    )
     console.print(
         f"Attack: {best.event}; seen in {best.hits} of {best.hit_runs} runs on one data set and in "
         f"{best.false_hits} of {best.other_runs} on the other.",
@@ -309,5 +329,5 @@ def _say_audit(found: Audit, others: list[Audit], plot: Path | None, as_json: bo
     for audit in others:
         console.print(f"ε = {audit.epsilon:g}: {audit.verdict}.", markup=False)
     if plot is not None:
-        console.print(f"Picture: {plot}.", markup=False)
-    console.print("This is a fact about the original data: keep it inside.", markup=False)
+        console.print(f"Plot: {plot}.", markup=False)
+    console.print("This is a fact about the original data: keep it internal.", markup=False)

@@ -8,10 +8,11 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from shoal.arguments import as_names
 from shoal.columns.apply_steps import with_steps
 from shoal.columns.attribute import POLICIES, Attribute, range_of, spells_numbers
-from shoal.columns.circumstances import MOST_EPSILON
 from shoal.columns.kinds import OUTSIDE
+from shoal.columns.provenance import MOST_EPSILON
 from shoal.columns.schema import Schema
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
@@ -49,7 +50,7 @@ class Declaration:
     def of(
         cls,
         schema: Schema | None = None,
-        columns: Sequence[str] | None = None,
+        columns: str | Sequence[str] | None = None,
         domains: Mapping[str, Any] | None = None,
         domain_from_data: object | None = None,
         outside: str = "error",
@@ -67,8 +68,7 @@ class Declaration:
                 )
         if schema is not None and not isinstance(schema, Schema):
             raise OptionError("schema-shoal-schema", option="schema", found=type(schema).__name__)
-        if isinstance(columns, str):
-            raise OptionError("columns-list-column-names-not-text", option="columns")
+        columns = as_names(columns) if isinstance(columns, str) else columns
         if columns is not None and not all(isinstance(name, str) for name in _listed("columns", columns)):
             raise OptionError("columns-list-column-names", option="columns", found=columns)
         if domains is not None and not isinstance(domains, Mapping):

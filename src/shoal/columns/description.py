@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from shoal.columns.apply_steps import with_steps
 from shoal.columns.attribute import Attribute, missing_codes_hint, settle_gaps
-from shoal.columns.circumstances import Circumstances
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration, chosen_columns
 from shoal.columns.kinds import Lattice, outside
-from shoal.columns.provenance import (
+from shoal.columns.provenance import Provenance
+from shoal.columns.public_facts import (
     as_declared,
     beyond_bounds,
     declared_facts,
@@ -184,7 +184,7 @@ class Described:
     table: Table
     attributes: tuple[Attribute, ...]
     lattices: dict[str, Lattice]
-    circumstances: Circumstances
+    provenance: Provenance
     kept: NDArray[np.int64] | None
     notes: tuple[Message, ...]
     outside: str
@@ -261,7 +261,7 @@ class Described:
         listed = {
             attribute.name: found
             for attribute in chosen
-            if attribute.name not in self.circumstances.private_domains
+            if attribute.name not in self.provenance.private_domains
             and (found := releasable(self.table, attribute, generalise=generalise)) is not None
         }
         nullable = {
@@ -406,9 +406,9 @@ def describe(
     private = (*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a)))
     stated = {a.name: stated_facts(table, a, lattices[a.name]) for a in attributes}
     raked = schema.weight is not None and schema.weight.release == "raked"
-    circumstances = _unit_circumstances(records, schema, kept)
-    circumstances = replace(
-        circumstances,
+    provenance = _unit_circumstances(records, schema, kept)
+    provenance = replace(
+        provenance,
         data_dependent=tuple(tainted),
         private_domains=private,
         domains=stated,
@@ -425,7 +425,7 @@ def describe(
         table,
         tuple(attributes),
         lattices,
-        circumstances,
+        provenance,
         kept,
         tuple(notes),
         declared.outside,
@@ -523,16 +523,16 @@ def _lattice(table: Table, attribute: Attribute) -> Lattice:
     return lattice
 
 
-def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64] | None) -> Circumstances:
+def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64] | None) -> Provenance:
     unit = schema.unit
     if unit is None:
-        return Circumstances()
+        return Provenance()
     missing, most = records.unit(unit.name, kept)
     if missing:
         raise InputError("unit-column-missing-values", column=unit.name)
     if unit.max_rows is not None and most > unit.max_rows:
         raise InputError("unit-column-somebody-more-rows-than", column=unit.name, max_rows=unit.max_rows)
-    return Circumstances(
+    return Provenance(
         unit=unit.name,
         rows_per_unit=unit.max_rows or 1,
         rows_declared=unit.max_rows is not None,

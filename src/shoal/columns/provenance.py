@@ -1,205 +1,101 @@
-"""Provenance of public facts about columns, and what of it taints a statement."""
+"""How the inputs of a method were chosen: what a statement needs besides the method."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
-import numpy as np
-
-from shoal.columns.attribute import FACTS, RECORDS, Attribute
-from shoal.columns.circumstances import TAKEN_FROM_DATA, Declared
-from shoal.columns.column import parsed_label, public_facts, texts
-from shoal.columns.kinds import Lattice
-from shoal.columns.schema import Schema
-from shoal.errors import InputError
-from shoal.io import Table, arrow_type, is_plain, type_words, with_types, without_codes
+from shoal.display import internal
 from shoal.text import Message
 
+if TYPE_CHECKING:
+    from shoal.mechanisms import Tuned
 
-def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
-    """The table with its columns in the types that somebody declared; others stay as they are stored.
+# what is said in the place of a fact about the records
+TAKEN_FROM_DATA = "taken from the data"
+# ε per person above which nobody is protected in practice
+MOST_EPSILON = Fraction(10)
+# δ above which a release is never published: one person in a thousand may be disclosed outright
+MOST_DELTA = Fraction(1, 1000)
 
-    The type that a frame or a file stores a column with is no declaration: one record can change it.
 
-    Raises:
-        InputError: a value is none of its column's declared type.
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A fact from the journal of use that bears on what the publisher declares.
+
+    Public: it is looked up by the declared name of the data set, never by the content of the table.
+
+    Attributes:
+        code: which fact it is, such as "column-viewed" or "earlier-releases".
+        facts: names and counts, as plain values for JSON.
     """
-    codes = {attribute.name: attribute.na for attribute in chosen if attribute.na}
-    table = without_codes(table, codes)
-    for attribute in (one.with_declared_type() for one in chosen):
-        if attribute.type is None or attribute.name not in table.names:
-            continue
-        if not attribute.type_declared and attribute.name in table.inferred:
-            continue
-        if attribute.name in table.inferred and attribute.places is not None:
-            table = _as_bounded(table, attribute, na)
-        elif attribute.name in table.inferred and not attribute.kind_facts.ranged and table.path is None:
-            table = _as_named(table, attribute)
-        else:
-            table = with_types(table, {attribute.name: attribute.type}, na)
-    return without_codes(table, codes)
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def _as_bounded(table: Table, attribute: Attribute, na: Sequence[str]) -> Table:
-    """The table with a column in the type that its bounds declare."""
-    name = attribute.name
-    assert attribute.type is not None
-    if isinstance(table.dtype(name), nw.String):
-        # texts where numbers should be are complained about when they are read, with their row
-        return table
-    try:
-        return with_types(table, {name: attribute.type}, na)
-    except InputError as error:
-        if error.row is None:
-            raise
-        found = table.series(name)[error.row - 1]
-        raise beyond_bounds(attribute, found, error.row) from None
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A public fact that the publisher declares; no program can check that it does not depend on the records.
 
-
-def beyond_bounds(attribute: Attribute, value: object, row: int) -> InputError:
-    """The refusal of a value that is infinite, or has more decimals than the bounds of its column are written with."""
-    name = attribute.name
-    if isinstance(value, float) and math.isinf(value):
-        return InputError("infinite", column=name, row=row)
-    said = (
-        Message.of("decimals-declared", decimals=attribute.places)
-        if attribute.places
-        else Message.of("whole-numbers-declared")
-    )
-    return InputError(
-        "not-of-the-declared-type", column=name, row=row, option="types", found=str(value)[:40], declared=said
-    )
-
-
-def _as_named(table: Table, attribute: Attribute) -> Table:
-    """The table with a column of names in the type that its declared values have.
-
-    A name that is none of that type is none of the values: it is complained about when it is looked up.
+    Attributes:
+        code: which fact it is, such as "range" or "rows-per-person".
+        facts: what is declared, and the source it is known from, as plain values for JSON.
     """
-    name = attribute.name
-    assert attribute.type is not None
-    if table.lists_categories(name) or is_plain(table, name, attribute.type):
-        return replace(table, inferred=table.inferred - {name})
-    found, which = texts(table, name)
-    values = [None if text == "" else parsed_label(text, attribute.type) for text in found]
-    if any(value is None and text != "" for value, text in zip(values, found, strict=True)):
-        return table
-    import pyarrow as pa
 
-    stored = pa.array([*values, None], arrow_type(attribute.type)).take(
-        pa.array(np.where(which < 0, len(values), which))
-    )
-    return table.retyped(name, pa.chunked_array([stored]))
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-def without_guessed_type(table: Table, attribute: Attribute) -> Attribute:
-    """The attribute without a type that nobody declared, and without a step that rests on it."""
-    return replace(attribute, type=None, decimals=None) if attribute.name in table.inferred else attribute
+@internal()
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How the inputs of a method were chosen; all that a statement needs besides the method.
 
+    Attributes:
+        data_dependent: choices that looked at the records; each one taints the statement.
+        private_domains: columns whose domain was taken from the data; their bounds are not stated.
+        experiment: codes of what is for experiments only, such as "seeded".
+        unit: name of the column that identifies a person, if declared.
+        rows_per_unit: declared maximum number of rows of one person.
+        rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
+        unit_repeats: a person has several rows although no maximum is declared.
+        domains: type of each column, ends and step of its domain, and where they are known from, in words.
+        separated: missing values stay missing, in clusters of their own.
+        nominal: number of released columns whose values have no order.
+        bought: settings that were chosen on the records under a budget of their own.
+        most_epsilon: the ε per person above which a release is not to be published.
+        override: why one above it is published all the same.
+        public_rows: the number of rows where it is public, declared or known under replace-one.
+        steps: what was done to every record before protection.
+        weight: what becomes of the survey weight; None where there is none.
+        weighted: the release has a weight.
+        recorded: what the journal of use knows that bears on the declarations.
+        declared: public facts about the columns, each with its source.
+        margins: columns whose public totals the released weights have exactly.
+        publication: who publishes what for whom, as the schema says it; plain values.
+    """
 
-def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute:
-    """The attribute as a recipe may hold it: without what is known from these records only."""
-    private = set(attribute.from_records)
-    attribute = replace(attribute, places=None)
-    if private_domain or "domain" in private:
-        attribute = replace(attribute, lo=None, hi=None, values=())
-    if "step" in private:
-        attribute = replace(attribute, step=None, decimals=None)
-    return replace(attribute, type=None, decimals=None) if "type" in private else attribute
-
-
-def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]) -> list[Message]:
-    """What is known about the released columns, and about whose rows they are, from these records only."""
-    units = [] if schema.unit is None else [schema.unit]
-    found: dict[str, list[str]] = {}
-    for attribute in (*chosen, *units):
-        facts = set(attribute.from_records)
-        if attribute.name in table.inferred | table.guessed and attribute not in units:
-            # where nobody declared the type, the guess of the kind rests on it
-            facts = (facts | {"type"}) - {"kind"}
-        for fact in facts:
-            found.setdefault(fact, []).append(attribute.name)
-    return [
-        Message.of(_READ_OFF[fact], columns=tuple(found[fact]), records=RECORDS)
-        for fact in FACTS
-        if fact in found
-    ]
-
-
-def steps_from_records(schema: Schema) -> list[Message]:
-    """The steps before protection whose parameters are known from these records only."""
-    found = tuple(
-        Message.of("step-of-column", do=step.do, column=step.column)
-        for step in schema.declared.steps
-        if step.from_records
-    )
-    return [Message.of("steps-chosen-on-records", steps=found)] if found else []
-
-
-_READ_OFF = {
-    "kind": "kinds-read-off",
-    "type": "types-read-off",
-    "domain": "domains-read-off",
-    "step": "steps-read-off",
-    "max_rows": "max-rows-read-off",
-}
-
-
-def stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[str, str]:
-    """The public facts about a column in words; a step that follows a type that nobody declared is none."""
-    facts = public_facts(attribute, lattice)
-    unknown = attribute.name in table.inferred or "type" in attribute.from_records
-    undeclared = unknown and attribute.kind_facts.measured and attribute.declared_step is None
-    if undeclared or "step" in attribute.from_records:
-        facts["step"] = TAKEN_FROM_DATA
-    facts["type"] = TAKEN_FROM_DATA if unknown else type_words(attribute.type, attribute.decimals)
-    facts["source"] = attribute.source_words
-    if attribute.flagged:
-        facts["missing"] = "a value of its own"
-    return facts
-
-
-def declared_facts(
-    schema: Schema,
-    attributes: Sequence[Attribute],
-    stated: Mapping[str, Mapping[str, str]],
-    private_domains: Sequence[str],
-) -> tuple[Declared, ...]:
-    """What is declared about the released columns, each fact with its source; facts from the records are none of it."""
-    found: list[Declared] = []
-    for attribute in attributes:
-        private = attribute.name in private_domains
-        found += _about_column(attribute, stated[attribute.name], private_domain=private)
-    unit = schema.unit
-    if unit is not None and unit.max_rows is not None and "max_rows" not in unit.from_records:
-        known = {"rows": unit.max_rows, "source": unit.source.get("max_rows", "")}
-        found.append(Declared("rows-per-person", {"column": unit.name, **known}))
-    for step in schema.declared.steps:
-        if not step.from_records:
-            found.append(Declared("step", {"column": step.column, "do": step.do, "source": step.source}))
-    if schema.weight is not None and schema.weight.release == "raked":
-        for margin in schema.margins:
-            found.append(Declared("margin", {"column": margin.column, "source": margin.source}))
-    return tuple(found)
-
-
-def _about_column(
-    attribute: Attribute, stated: Mapping[str, str], *, private_domain: bool
-) -> Iterator[Declared]:
-    name, source = attribute.name, attribute.source
-    if not private_domain and stated.get("lo") != TAKEN_FROM_DATA:
-        known = {"column": name, "source": source.get("domain", "")}
-        if "domain" in stated:
-            yield Declared("values", {**known, "values": stated["domain"]})
-        else:
-            code = "order" if attribute.kind_facts.listed else "range"
-            yield Declared(code, {**known, "lo": stated["lo"], "hi": stated["hi"]})
-    if stated["type"] not in ("", TAKEN_FROM_DATA):
-        yield Declared("type", {"column": name, "source": source.get("type", ""), "type": stated["type"]})
-    if attribute.declared_step is not None and stated["step"] != TAKEN_FROM_DATA:
-        yield Declared(
-            "resolution", {"column": name, "source": source.get("step", ""), "step": stated["step"]}
-        )
+    data_dependent: tuple[Message, ...] = ()
+    private_domains: tuple[str, ...] = ()
+    experiment: tuple[str, ...] = ()
+    unit: str | None = None
+    rows_per_unit: int = 1
+    rows_declared: bool = False
+    unit_repeats: bool = False
+    domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    separated: bool = False
+    nominal: int = 0
+    bought: Tuned | None = None
+    most_epsilon: Fraction = MOST_EPSILON
+    override: str = ""
+    public_rows: int | None = None
+    steps: tuple[Message, ...] = ()
+    weight: Message | None = None
+    weighted: bool = False
+    recorded: tuple[Recorded, ...] = ()
+    declared: tuple[Declared, ...] = ()
+    margins: tuple[str, ...] = ()
+    publication: Mapping[str, Any] = field(default_factory=dict)

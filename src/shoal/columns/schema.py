@@ -568,7 +568,7 @@ def unsettled(schema: Schema, table: Table | None = None) -> tuple[Message, ...]
     Facts about the records occur in it: it is for the custodian and not for publication.
 
     >>> print(*unsettled(Schema((Attribute("income", type="integer"),))))
-    column 'income' has no public domain: give lo and hi, known without looking at these records.
+    column 'income' has no public domain: declare lo and hi from knowledge other than these records.
     """
     found = [] if table is None else list(table.doubts.values())
     found += [

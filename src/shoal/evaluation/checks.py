@@ -9,6 +9,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.arguments import as_names, renamed_arguments
 from shoal.columns import Schema, read_declared
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.disclosure import risk
@@ -34,10 +35,11 @@ from shoal.text import Message
 _ONE_IN = (2, 5, 10, 20)
 
 
+@renamed_arguments(quasi="quasi_identifiers", confidential="sensitive")
 def check(
     table: Any,
-    quasi: Sequence[str] | None = None,
-    confidential: Sequence[str] | None = None,
+    quasi_identifiers: str | Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
     *,
     schema: Schema | None = None,
     k: int | None = None,
@@ -61,7 +63,7 @@ def check(
     schema = None if schema is None else schema.stepped
     if data.n == 0:
         raise InputError("checks-table-no-rows")
-    known, secret = asked_columns(data, quasi, confidential, schema)
+    known, secret = asked_columns(data, quasi_identifiers, sensitive, schema)
     levels = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
     check_levels(levels, secret)
     tell = progress or silent
@@ -96,7 +98,7 @@ def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> N
         if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
             raise OptionError("level-too-low", option=name, least=0 if name == "t_emd" else 1, found=value)
         if value is not None and name != "k" and not secret:
-            raise OptionError("about-confidential-column", option="confidential", level=name)
+            raise OptionError("about-confidential-column", option="sensitive", level=name)
 
 
 def checked(
@@ -122,12 +124,12 @@ def checked(
     )
     return Check(
         rows=int((sizes * groups).sum()) if persons is None else persons.rows,
-        quasi=tuple(known),
+        quasi_identifiers=tuple(known),
         groups=int(groups.sum()),
         k=smallest,
         unique=int(groups[sizes == 1].sum()) if persons is None else persons.alone,
         reidentification=_reidentification(sizes, groups),
-        confidential=dict(found),
+        sensitive=dict(found),
         disclosure=disclosure,
         requirements=tuple(
             Requirement(name, level, value, value >= level if at_least else bool(within(value, level)))
@@ -146,19 +148,23 @@ def unit_of_schema(table: Table, schema: Schema | None) -> str | None:
 
 
 def asked_columns(
-    table: Table, quasi: Sequence[str] | None, confidential: Sequence[str] | None, schema: Schema | None
+    table: Table,
+    quasi_identifiers: str | Sequence[str] | None,
+    sensitive: str | Sequence[str] | None,
+    schema: Schema | None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The quasi-identifiers and the confidential columns, as named or by their roles."""
+    """The quasi-identifiers and the sensitive columns, as named or by their roles."""
     by_role: Mapping[str, list[str]] = {
         role: []
         if schema is None
         else [a.name for a in schema.attributes if a.role == role and a.name in table.names]
         for role in ("quasi-identifier", "confidential")
     }
-    known = tuple(dict.fromkeys(by_role["quasi-identifier"] if quasi is None else quasi))
-    secret = tuple(dict.fromkeys(by_role["confidential"] if confidential is None else confidential))
+    quasi = by_role["quasi-identifier"] if quasi_identifiers is None else as_names(quasi_identifiers)
+    hidden = by_role["confidential"] if sensitive is None else as_names(sensitive)
+    known, secret = tuple(dict.fromkeys(quasi)), tuple(dict.fromkeys(hidden))
     if not known:
-        raise OptionError("there-no-quasi-identifiers", option="quasi")
+        raise OptionError("there-no-quasi-identifiers", option="quasi_identifiers")
     for name in (*known, *secret):
         table.known(name)
     both = [name for name in secret if name in known]

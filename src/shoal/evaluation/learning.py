@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.arguments import as_names
 from shoal.columns import THRESHOLD, Attribute
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest, needs_extra
@@ -251,7 +252,7 @@ def learn(
     target: str,
     settings: LearningSettings | None = None,
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     bounds: bool = True,
 ) -> dict[str, Any]:
     """How well a random forest trained on released rows classifies original rows.
@@ -283,7 +284,9 @@ def learn(
     """
     releases = released if isinstance(released, list) else [released]
     pairs = [make_pair(original, item) for item in releases]
-    return learn_pairs(pairs, target, settings or LearningSettings(), columns=columns, bounds=bounds)
+    return learn_pairs(
+        pairs, target, settings or LearningSettings(), columns=as_names(columns), bounds=bounds
+    )
 
 
 def check_learner() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.arguments import as_names
 from shoal.columns import KIND_FACTS, Kind
 from shoal.errors import InputError, OptionError, closest
 from shoal.evaluation import utility
@@ -44,7 +45,7 @@ def evaluate(
     original: Any,
     released: Any,
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     same_order: bool = False,
     target: str | None = None,
     protocol: Protocol = "k-fold",
@@ -67,7 +68,7 @@ def evaluate(
     if target is not None:
         check_learner()
     tell = progress or silent
-    pair = make_pair(original, released, same_order)
+    pair, columns = make_pair(original, released, same_order), as_names(columns)
     for table, which in ((pair.before, "original"), (pair.published, "released")):
         if table.n == 0:
             raise InputError("nothing-to-evaluate", which=which)
@@ -110,8 +111,6 @@ def chosen_columns(pair: TablePair, columns: Sequence[str] | None) -> tuple[str,
                 "no-comparable-column", original=pair.before.names, released=pair.published.names
             )
         return common
-    if isinstance(columns, str):
-        columns = [columns]
     if not columns:
         raise OptionError("columns-is-empty", option="columns")
     for name in columns:

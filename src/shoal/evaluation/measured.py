@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.arguments import renamed_attributes
 from shoal.display import internal
 from shoal.evaluation.disclosure.result import RiskFigures
 from shoal.evaluation.result import plain
@@ -84,6 +85,7 @@ class Requirement:
         return f"{self.name} {self.wanted:g}: {verdict}, found {_shown(self.found)}"
 
 
+@renamed_attributes(quasi="quasi_identifiers", confidential="sensitive")
 @internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class Check:
@@ -91,13 +93,13 @@ class Check:
 
     Attributes:
         rows: number of rows.
-        quasi: the columns that groups agree in.
+        quasi_identifiers: the columns that groups agree in.
         groups: number of different combinations of those.
         k: size of the smallest group.
         unique: number of rows that no other row equals.
         reidentification: probability 1/|group| of picking the right row of a group, over all rows: the largest, the
             mean, the median, and the share of rows above 1/2, 1/5, 1/10 and 1/20.
-        confidential: what the groups say about each confidential attribute.
+        sensitive: what the groups say about each sensitive attribute.
         disclosure: individual and global risk, special uniques and so on, with missing as a value of its own; None
             where it was not measured.
         requirements: the levels that were asked for.
@@ -107,12 +109,12 @@ class Check:
     """
 
     rows: int
-    quasi: tuple[str, ...]
+    quasi_identifiers: tuple[str, ...]
     groups: int
     k: int
     unique: int
     reidentification: Mapping[str, Any]
-    confidential: Mapping[str, Closeness]
+    sensitive: Mapping[str, Closeness]
     disclosure: RiskFigures | None
     requirements: tuple[Requirement, ...]
     told: tuple[Message, ...] = ()
@@ -130,20 +132,20 @@ class Check:
     @property
     def distinct_l(self) -> int | None:
         """The l of the attribute with the least; None without a confidential attribute."""
-        return min((entry.distinct_l for entry in self.confidential.values()), default=None)
+        return min((entry.distinct_l for entry in self.sensitive.values()), default=None)
 
     @property
     def entropy_l(self) -> float | None:
-        return min((entry.entropy_l for entry in self.confidential.values()), default=None)
+        return min((entry.entropy_l for entry in self.sensitive.values()), default=None)
 
     @property
     def emd(self) -> float | None:
         """The earth mover's distance of the attribute with the largest."""
-        return max((entry.emd for entry in self.confidential.values()), default=None)
+        return max((entry.emd for entry in self.sensitive.values()), default=None)
 
     @property
     def ratio(self) -> float | None:
-        return max((entry.ratio for entry in self.confidential.values()), default=None)
+        return max((entry.ratio for entry in self.sensitive.values()), default=None)
 
     @property
     def unique_share(self) -> float:
@@ -155,7 +157,7 @@ class Check:
         return {
             "rows": self.rows,
             **({} if self.persons is None else {"unit": self.persons.unit, "persons": self.persons.number}),
-            "quasi": list(self.quasi),
+            "quasi": list(self.quasi_identifiers),
             "groups": self.groups,
             "k": self.k,
             "unique": self.unique,
@@ -174,7 +176,7 @@ class Check:
                     "ground": entry.ground,
                     "t_ratio": plain(entry.ratio),
                 }
-                for name, entry in self.confidential.items()
+                for name, entry in self.sensitive.items()
             },
             "risk": None if self.disclosure is None else self.disclosure.to_dict(),
             "requirements": [
@@ -191,7 +193,7 @@ class Check:
 
         risk = self.reidentification
         who, one, of = ("rows", "row", "") if self.persons is None else ("persons", "person", self._whose)
-        whole = _titled(f"{of}{self.rows} rows, grouped by {escape(', '.join(self.quasi))}")
+        whole = _titled(f"{of}{self.rows} rows, grouped by {escape(', '.join(self.quasi_identifiers))}")
         whole.add_column("measure", no_wrap=True)
         whole.add_column("value", justify="right", no_wrap=True)
         whole.add_column("meaning")
@@ -205,7 +207,7 @@ class Check:
         ):
             whole.add_row(name, value, meaning)
         parts = [whole]
-        if self.confidential:
+        if self.sensitive:
             parts.append(self._of_confidential())
         if self.disclosure is not None:
             disclosed = _titled("Disclosure risk")
@@ -235,7 +237,7 @@ class Check:
         own.add_column("column", overflow="fold")
         for title in ("values", "distinct l", "entropy l", "t (EMD)", "ground", "t (ratio)"):
             own.add_column(title, justify="right", no_wrap=True)
-        for name, entry in self.confidential.items():
+        for name, entry in self.sensitive.items():
             cells = (str(entry.values), str(entry.distinct_l), *map(_shown, (entry.entropy_l, entry.emd)))
             own.add_row(escape(name), *cells, entry.ground, _shown(entry.ratio))
         return own

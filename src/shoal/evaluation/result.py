@@ -57,7 +57,7 @@ def usefulness(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None =
         estimates: survey estimates before and after, where there is a weight: averages are then weighted.
 
     >>> print(usefulness({"mean_shift_max": 0.03, "rank_correlations": 45, "rank_correlations_kept": 41}).text)
-    Averages move by at most 3% of their spread; of 45 rank correlations 41 keep sign and size.
+    Averages shift by at most 3% of a standard deviation; 41 of 45 rank correlations keep their sign and size.
     """
     figures, found = [], []
     shift = largest_shift(utility, estimates)
@@ -96,7 +96,7 @@ def largest_shift(utility: Mapping[str, Any], estimates: Mapping[str, Any] | Non
     """The average that moves most; of a survey with weights, that of the population.
 
     >>> str(largest_shift({"mean_shift_max": 0.03, "attributes": {"age": {"mean_shift": 0.03}}}).message)
-    'move by at most 3% of their spread (age)'
+    'shift by at most 3% of a standard deviation (age)'
     """
     shifts = dict((estimates or {}).get("mean_shifts") or {})
     if shifts:
@@ -118,7 +118,7 @@ def most_moved(utility: Mapping[str, Any]) -> Worst | None:
     """The column whose distribution changes most.
 
     >>> str(most_moved({"total_variation_max": 0.12, "attributes": {"age": {"total_variation": 0.12}}}).message)
-    "at most 12% of a column's values move (age)"
+    'total variation distance at most 12% (age)'
     """
     moved = utility.get("total_variation_max")
     if moved is None:
@@ -142,7 +142,7 @@ def relations(kept: int, pairs: int) -> Message:
     """How many relations of columns are left.
 
     >>> str(relations(41, 45)), str(relations(1, 1))
-    ('of 45 rank correlations 41 keep sign and size', 'of 1 rank correlation 1 keeps sign and size')
+    ('41 of 45 rank correlations keep their sign and size', '1 of 1 rank correlation keeps its sign and size')
     """
     return Message.of("relation-kept" if kept == 1 else "relations-kept", kept=kept, pairs=pairs)
 
@@ -173,7 +173,7 @@ class Line:
 
 
 def five(measured: Mapping[str, Any]) -> tuple[Line, ...]:
-    """Averages, relations, distributions, rows traced back and crowds.
+    """Averages, relations, distributions, re-identified rows and the smallest equivalence class.
 
     Args:
         measured: an `Evaluation` as plain values.
@@ -214,22 +214,22 @@ def _traced(measured: Mapping[str, Any]) -> Line:
     risk = measured["risk"]
     share = risk.get("record_linkage")
     if share is None:
-        return Line("rows traced back", Message.of("not-traceable"))
+        return Line("rows re-identified", Message.of("not-traceable"))
     chance = risk["record_linkage_chance"]
     low = risk["record_linkage_interval"][0]
     level: Level = "red" if low > 9 else "amber" if low > chance else "green"
     traced = Message.of("rows-traced", share=share / 100, chance=chance / 100)
-    return Line("rows traced back", traced, _RISK[level])
+    return Line("rows re-identified", traced, _RISK[level])
 
 
 def _crowd(measured: Mapping[str, Any]) -> Line:
     k = measured["risk"].get("actual_k")
     if k is None:
-        return Line("smallest crowd", Message.of("crowd-not-counted"))
+        return Line("smallest equivalence class", Message.of("crowd-not-counted"))
     if measured.get("synthetic"):
         # being unlike any other row says nothing about a person where no row is anybody's
-        return Line("smallest crowd", Message.of("crowd-of-synthetic-rows"))
-    return Line("smallest crowd", Message.of("row-alone" if k == 1 else "crowd-of-rows", rows=k))
+        return Line("smallest equivalence class", Message.of("crowd-of-synthetic-rows"))
+    return Line("smallest equivalence class", Message.of("row-alone" if k == 1 else "crowd-of-rows", rows=k))
 
 
 @displayed(display.of_evaluation)
@@ -313,9 +313,9 @@ class Evaluation:
                     out.add_row(measure.title, _shown(values[measure.name]), measure.good, measure.meaning)
             out.add_section()
         if not self.rows_matched:
-            out.caption = "Rows have no known order: SSE, SAE and record linkage do not exist."
+            out.caption = "The order of the rows is unknown: SSE, SAE and record linkage are undefined."
         elif self.matching is not None:
-            out.caption = f"Rows were drawn; which one stands for which record: match={self.matching}."
+            out.caption = f"Rows are synthetic and were matched to records by match={self.matching}."
         return out
 
     def attribute_table(self) -> Table | None:
@@ -356,7 +356,7 @@ class Evaluation:
         from rich.markup import escape
 
         found = self.learning
-        out = _empty_table(f"Learning {escape(found['target'])} (random forest)")
+        out = _empty_table(f"Predicting {escape(found['target'])} (random forest)")
         out.add_column("measure", overflow="fold")
         for title in ("release", "95% interval", "original", "majority class"):
             out.add_column(title, justify="right", no_wrap=True)
@@ -366,9 +366,7 @@ class Evaluation:
             interval = sources[0]["accuracy_interval"] if name is None else sources[0]["f_interval"][name]
             title = "accuracy" if name is None else f"F, {escape(name)}"
             out.add_row(title, _shown(means[0]), _shown(interval), *(_shown(mean) for mean in means[1:]))
-        classes = (
-            "as released" if found["labels"] == "released" else "the true ones, as if published unmasked"
-        )
+        classes = "as released" if found["labels"] == "released" else "original, as if published unmasked"
         out.caption = (
             f"{found['how']} Classes in training: {classes}. Intervals are over {found['runs']} runs."
         )

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import display
+from shoal.arguments import as_names
 from shoal.columns import texts
 from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
@@ -183,7 +184,7 @@ def estimates(
     weight: str | Sequence[float] | None = None,
     *,
     strata: str | Sequence[Any] | None = None,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     by: str | None = None,
     quantiles: Sequence[float] = QUANTILES,
     finite: bool = False,
@@ -220,7 +221,7 @@ def estimates(
             raise OptionError("quantiles-lie-between-0-1", option="quantiles", found=p)
     design = Design(_weights(table, weight), _strata(table, strata), finite)
     apart = {name for name in (weight, strata) if isinstance(name, str)}
-    names = [table.known(name) for name in columns] if columns is not None else list(table.names)
+    names = [table.known(name) for name in as_names(columns)] if columns is not None else list(table.names)
     names = [name for name in names if name not in apart]
     if by is not None:
         table.known(by)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
+from shoal.arguments import renamed_attributes
 from shoal.errors import ClaimError
 from shoal.ledger.entry import (
     ORIGIN,
@@ -39,11 +40,12 @@ _ENTRY_BYTES = 512
 _NOTHING = Fraction(0)
 
 
+@renamed_attributes(neighbours="adjacency")
 @dataclass(frozen=True, slots=True)
 class Terms:
     """What the holder fixed for a data set; the unit is None while it is open, and in ledgers that did not keep it."""
 
-    neighbours: str
+    adjacency: str
     ceiling: Fraction | None
     delta_ceiling: Fraction
     analysts: Mapping[str, Fraction]
@@ -55,7 +57,7 @@ class Terms:
     @classmethod
     def of(cls, wanted: Register) -> Terms:
         return cls(
-            wanted.neighbours,
+            wanted.adjacency,
             wanted.ceiling,
             wanted.delta_ceiling,
             dict(wanted.analysts),
@@ -70,7 +72,7 @@ class Terms:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "neighbours": self.neighbours,
+            "neighbours": self.adjacency,
             "ceiling": _text(self.ceiling),
             "delta_ceiling": fraction_text(self.delta_ceiling),
             "analysts": {name: fraction_text(value) for name, value in self.analysts.items()},
@@ -336,7 +338,7 @@ class Account:
 
     def _check_terms(self, entry: LedgerEntry) -> None:
         terms = Terms.from_dict(json.loads(entry.content))
-        if self.terms is not None and self.terms.neighbours != terms.neighbours:
+        if self.terms is not None and self.terms.adjacency != terms.adjacency:
             raise self._wrong(entry, "entry-changes-neighbours")
         if self.terms is not None and self.terms.unit not in (None, terms.unit):
             raise self._wrong(entry, "entry-changes-unit")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, Literal
 
+from shoal.arguments import renamed_attributes
 from shoal.columns import ROW
 from shoal.errors import OptionError, ShoalError
 from shoal.numbers import decimal_text
@@ -36,11 +37,13 @@ def rounded_up(amount: Fraction, grid: int = EPSILON_GRID) -> Fraction:
     return Fraction(-(-amount.numerator * grid // amount.denominator), grid)
 
 
+@renamed_attributes(neighbours="adjacency")
 @dataclass(frozen=True, slots=True)
 class Register:
     """Terms of a data set; the first ones open its chain, later ones may change ceilings only.
 
     Attributes:
+        adjacency: the relation that all claims are about, "replace-one" or "add-remove".
         ceiling: the most that may be spent in total, in the currency; None counts without a limit.
         delta_ceiling: the most δ in total; in the currency ρ, the δ of the one conversion to ε at the end.
         analysts: lower ceilings for some analysts.
@@ -52,7 +55,7 @@ class Register:
     """
 
     dataset: str
-    neighbours: str
+    adjacency: str
     ceiling: Fraction | None
     delta_ceiling: Fraction = Fraction(0)
     analysts: Mapping[str, Fraction] = field(default_factory=dict)

@@ -78,8 +78,8 @@ def open_ledger(address: str | Path, *, create: bool = True, check: bool = True)
     Fraction(3, 4)
     >>> ledger.charge(Charge("survey", "ada", '{"kind":"count"}', Fraction(1, 2)))
     Traceback (most recent call last):
-    shoal.ledger.entry.OverdrawnError: the budget of the data set does not allow this: epsilon 0.5 was \
-requested, 0.25 remains, 0.25 is missing.
+    shoal.ledger.entry.OverdrawnError: the privacy budget of the data set does not allow this: epsilon 0.5 \
+was requested, but only 0.25 remains (short by 0.25).
     >>> ledger.close(); folder.cleanup()
     """
     with needs_extra("server", "the ledger needs"):
@@ -314,12 +314,12 @@ class _AccountWork:
 
     def _register(self, wanted: Register) -> Receipt:
         terms, now = Terms.of(wanted), self._account.terms
-        if now is not None and now.neighbours != terms.neighbours:
+        if now is not None and now.adjacency != terms.adjacency:
             raise OptionError(
                 "data-set-registered-neighbour-relation-cannot",
                 dataset=wanted.dataset,
-                neighbours=now.neighbours,
-                neighbours_2=terms.neighbours,
+                neighbours=now.adjacency,
+                neighbours_2=terms.adjacency,
             )
         if now is not None and terms.unit is None:
             terms = replace(terms, unit=now.unit)

@@ -50,7 +50,7 @@ def named_dataset(ledger: object, dataset: str | None) -> str | None:
 
 def opened_budget(
     dataset: str,
-    neighbours: str,
+    adjacency: str,
     epsilon: str | None,
     delta: str,
     rho: str | None,
@@ -79,13 +79,13 @@ def opened_budget(
         most = parse_epsilon(epsilon or "")
         most = rho_from(most, failure) if failure else most
     currency: Currency = "rho" if rho is not None or failure else "epsilon"
-    return Register(dataset, Adjacency.named(neighbours), most, failure, unit=words, currency=currency)
+    return Register(dataset, Adjacency.named(adjacency), most, failure, unit=words, currency=currency)
 
 
 def account_of(
     ledger: Ledger,
     dataset: str,
-    neighbours: str,
+    adjacency: str,
     unit: str | None,
     table: str = "",
     delta: Fraction = Fraction(0),
@@ -99,16 +99,16 @@ def account_of(
     Raises:
         ClaimError: the account is about something else.
     """
-    standing = _standing(ledger, dataset, neighbours, unit, table, delta)
+    standing = _standing(ledger, dataset, adjacency, unit, table, delta)
     terms = standing.terms
-    if unit is None or (terms.neighbours, terms.unit) == (neighbours, unit):
+    if unit is None or (terms.adjacency, terms.unit) == (adjacency, unit):
         return standing
-    if terms.neighbours != neighbours:
+    if terms.adjacency != adjacency:
         raise ClaimError(
             "data-set-counts-under-neighbour-relation",
             dataset=dataset,
-            neighbours=terms.neighbours,
-            neighbours_2=neighbours,
+            neighbours=terms.adjacency,
+            neighbours_2=adjacency,
         )
     if terms.unit is not None:
         raise ClaimError(
@@ -137,7 +137,7 @@ def declare_unit(ledger: Ledger, dataset: str, unit: str) -> None:
 def _again(dataset: str, terms: Terms, unit: str) -> Register:
     return Register(
         dataset,
-        terms.neighbours,
+        terms.adjacency,
         terms.ceiling,
         terms.delta_ceiling,
         terms.analysts,
@@ -149,7 +149,7 @@ def _again(dataset: str, terms: Terms, unit: str) -> Register:
 
 
 def _standing(
-    ledger: Ledger, dataset: str, neighbours: str, unit: str | None, table: str, delta: Fraction
+    ledger: Ledger, dataset: str, adjacency: str, unit: str | None, table: str, delta: Fraction
 ) -> Standing:
     try:
         return ledger.standing(dataset)
@@ -158,7 +158,7 @@ def _standing(
             raise
     currency: Currency = "rho" if delta else "epsilon"
     ledger.register(
-        Register(dataset, neighbours, None, delta, fingerprint=table, unit=unit, currency=currency)
+        Register(dataset, adjacency, None, delta, fingerprint=table, unit=unit, currency=currency)
     )
     return ledger.standing(dataset)
 
@@ -172,7 +172,7 @@ def charge_choice(
     candidates: Mapping[str, Sequence[int | str]],
     epsilon: Fraction,
     cost: Fraction,
-    neighbours: str,
+    adjacency: str,
     unit: str,
 ) -> int:
     """Charge a private choice before the records are looked at.
@@ -187,9 +187,9 @@ def charge_choice(
 
     Raises:
         OverdrawnError: the budget does not allow it.
-        ClaimError: the budget is about another relation of neighbours, or another unit.
+        ClaimError: the budget is about another adjacency, or another unit.
     """
-    account_of(ledger, dataset, neighbours, unit)
+    account_of(ledger, dataset, adjacency, unit)
     content = canonical(_request(candidates, epsilon))
     return ledger.charge(Charge(dataset, "", content, cost)).charge
 
@@ -264,7 +264,7 @@ def record_release(
     ledger: Ledger,
     dataset: str,
     statement: PrivacyStatement,
-    neighbours: str,
+    adjacency: str,
     table: str,
     bought: Tuned | None = None,
     *,
@@ -276,7 +276,7 @@ def record_release(
         ledger: where it is recorded.
         dataset: whose budget it is; a new name is registered without a ceiling.
         statement: of the release.
-        neighbours: the relation that the statement is about, "replace-one" or "add-remove".
+        adjacency: the relation that the statement is about, "replace-one" or "add-remove".
         table: fingerprint of the original.
         bought: settings that were chosen under a budget, which the statement contains; it is not charged again where
             the choice itself was charged to this data set.
@@ -288,7 +288,7 @@ def record_release(
     Raises:
         OverdrawnError: the budget does not allow it.
         ClaimError: the data set has a ceiling, and the claim of the release cannot be counted under it; or it counts
-            under another relation of neighbours, or for another unit.
+            under another adjacency, or for another unit.
     """
     warnings = list(_other_uses(ledger, table))
     counted = (
@@ -296,7 +296,7 @@ def record_release(
     )
     unit = statement.unit if counted else None
     delta = statement.delta if counted else Fraction(0)
-    terms = account_of(ledger, dataset, neighbours, unit, table, delta).terms
+    terms = account_of(ledger, dataset, adjacency, unit, table, delta).terms
     if terms.ceiling is not None and not counted:
         raise ClaimError("data-set-ceiling-release-no-original", dataset=dataset, model=statement.model)
     content = {

@@ -166,7 +166,7 @@ class PartitionMethod(Method):
             all of them: insensitive clusters. Laplace noise is measured in L1 norm over all blocks and always passes.
 
         Reference:
-            docs/proofs/staircase.md, sections 3 and 4.
+            docs/proofs/noise.md#staircase, sections 3 and 4.
         """
         if not NOISES[self.noise].blockwise or self.stability in ("record", "each"):
             return
@@ -233,7 +233,7 @@ class Laplace(ClusterMethod):
 
     name: ClassVar[str] = "laplace"
     paper: ClassVar[str] = "the baseline of MDAI-2017 and PSD-2014"
-    about: ClassVar[str] = "noise on every value by itself, no grouping"
+    about: ClassVar[str] = "independent noise on every value, no clusters"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     partition = "alone"
 
@@ -279,7 +279,7 @@ class RankingDP(ClusterMethod):
 
     name: ClassVar[str] = "ranking-dp"
     paper: ClassVar[str] = "MDAI-2017, IR_MDAV+DP; PSD-2014"
-    about: ClassVar[str] = "each attribute ranked by itself, noise on the means of k consecutive values"
+    about: ClassVar[str] = "individual ranking of each attribute, noise on the means of k consecutive values"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     partition = "ranking"
 
@@ -304,7 +304,7 @@ class OptimalDP(ClusterMethod):
     name: ClassVar[str] = "optimal-dp"
     paper: ClassVar[str] = "ours, the variable sizes left open by MDAI-2017"
     about: ClassVar[str] = (
-        "each attribute cut into runs of values where the expected error is least, noise on their means"
+        "each attribute divided into runs of values with the smallest expected error, noise on their means"
     )
     kinds: ClassVar[tuple[str, ...]] = ORDERED_KINDS
     partition = "optimal"
@@ -328,7 +328,7 @@ class IdpLS(ClusterMethod):
     name: ClassVar[str] = "idp-ls"
     paper: ClassVar[str] = "the iDP paper, iDP-LS"
     about: ClassVar[str] = (
-        "each attribute ranked by itself, noise as large as one record of the actual table can move a mean"
+        "individual ranking of each attribute, noise scaled to the local sensitivity of each cluster mean"
     )
     kinds: ClassVar[tuple[str, ...]] = ORDERED_KINDS
     sensitivity: ClassVar[str] = "local"
@@ -355,7 +355,7 @@ class IdpCBLS(IdpLS):
     name: ClassVar[str] = "idp-cbls"
     paper: ClassVar[str] = "the iDP paper, iDP-CBLS"
     about: ClassVar[str] = (
-        "the same without the extremes of a cluster, so that noise follows the spread inside it"
+        "individual ranking without the extremes of a cluster, noise scaled to the spread inside it"
     )
     sensitivity: ClassVar[str] = "cluster"
 
@@ -365,13 +365,13 @@ class IdpCBLS(IdpLS):
 class InsensitiveDP(ClusterMethod):
     """Clusters that change by at most one record each when one is replaced, noise on all their means.
 
-    Guarantee: ε-DP of the records, none with `composition="parallel"`; docs/proofs/insensitive.md.
+    Guarantee: ε-DP of the records, none with `composition="parallel"`; docs/proofs/clusters.md#insensitive.
     """
 
     name: ClassVar[str] = "insensitive-dp"
     paper: ClassVar[str] = "the thesis, chapter 6, its composition corrected"
     about: ClassVar[str] = (
-        "clusters that change by at most one record each when one is replaced, noise on all their means"
+        "insensitive clusters: replacing a record changes at most one record in each; noise on all their means"
     )
     mechanism: ClassVar[str] = "insensitive"
     work: ClassVar[str] = "shoal.mechanisms.insensitive"
@@ -392,10 +392,10 @@ class InsensitiveDP(ClusterMethod):
     split: Any = shared("split")
     composition: str = parameter(
         forms.CHOICE,
-        "what ε pays for",
-        group="promise",
+        "which clusters ε has to cover",
+        group="guarantee",
         choices={
-            "strict": "every cluster one record can change",
+            "strict": "every cluster that one record can change",
             "parallel": "as published, no guarantee",
         },
         default="strict",
@@ -403,13 +403,13 @@ class InsensitiveDP(ClusterMethod):
     )
     order: str = parameter(
         forms.CHOICE,
-        "where clusters are taken from",
+        "where clusters start",
         choices={ORDERS[0]: "the corners of the domain in turn", ORDERS[1]: "both ends of one order"},
         default="corners",
     )
     corners: str = parameter(
         forms.CHOICE,
-        "with order=corners: which corner comes next",
+        "with order=corners: the sequence of corners",
         choices=dict(
             zip(CORNER_RULES, ("a corner and its opposite, counting up", "the thesis' rule"), strict=True)
         ),

@@ -1,4 +1,4 @@
-"""The forms that values of settings have: what a caller gave comes in, checked, as a method keeps it.
+"""Forms of settings: check and parse the values that callers give.
 
 Text that somebody typed becomes such a value first (`parse`), where a form needs more than the text itself.
 """
@@ -29,7 +29,7 @@ class Form:
     """How the values of a setting are written.
 
     Attributes:
-        words: what a value is: "a whole number".
+        words: what a value is: "an integer".
         placeholder: the word that stands for a value in a help text.
         read: checks a value, for a setting with its range and choices.
         parse: the value that a text means, for the name of a setting.
@@ -259,25 +259,25 @@ def _json(name: str, text: str) -> Any:
 
 BUDGET = Form("a decimal number", "E", _budget)
 DELTA = Form("0, or a decimal number below 1", "D", _delta)
-WHOLE = Form("a whole number", "N", _whole, typed=int)
+WHOLE = Form("an integer", "N", _whole, typed=int)
 NUMBER = Form("a decimal number", "X", _number)
 CHOICE = Form("a word", "WORD", _choice)
 SWITCH = Form("True or False", "", _switch, typed=bool)
 NAME = Form("a name", "NAME", _name)
 NAMES = Form("names", "NAMES", _name, _listed)
 SPLIT = Form(
-    "a word, or weights by column",
+    "a word, or weights per column",
     "WORD|a=2,b=1",
     _split,
     _by_column,
-    besides=("or weights by column",),
+    besides=("or weights per column",),
     by_name=True,
 )
 SHARES = Form("a weight for each part", "a=2,b=1", _shares, _by_column, keyed=True, by_name=True)
-FLOOR = Form("a number, or one by column", "X|a=2,b=1", _floor, _by_column, by_name=True)
-SIZES = Form("a whole number by column", "a=50,b=20", _sizes, _sizes_by_column, by_name=True)
+FLOOR = Form("a number, or one per column", "X|a=2,b=1", _floor, _by_column, by_name=True)
+SIZES = Form("an integer per column", "a=50,b=20", _sizes, _sizes_by_column, by_name=True)
 COLUMNS = Form("names of columns", "a,b", _columns, _listed)
-COMBINATIONS = Form("a whole number by columns", "'a,b=10;c=5'", _combinations, _combined, by_name=True)
-IMPORTANCE = Form("a number by column", "a=5,b=2", _importance, _by_column, by_name=True)
+COMBINATIONS = Form("an integer per set of columns", "'a,b=10;c=5'", _combinations, _combined, by_name=True)
+IMPORTANCE = Form("a number per column", "a=5,b=2", _importance, _by_column, by_name=True)
 GROUPS = Form("lists of columns", "'a,b;c'", _groups, _grouped)
 WEIGHTS = Form("a list of numbers", "X,X,...", _weights, _listed)

@@ -128,7 +128,8 @@ def run(
 
     Guarantee:
         composition=strict: ε-DP of the original records under replace-one, by composition over all clusters that one
-        record can change and over the attributes. composition=parallel: none. Proof: docs/proofs/insensitive.md.
+        record can change and over the attributes. composition=parallel: none. Proof:
+        docs/proofs/clusters.md#insensitive.
 
     Cost:
         See `shoal.partition.insensitive`; the noise is one draw per cluster and attribute.

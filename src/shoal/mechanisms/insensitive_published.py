@@ -61,7 +61,7 @@ def drawn_rows(
     ['a', 'a', 'b', 'b']
     """
     candidates = taxonomy.candidates(generalise=generalise)
-    scoring = score_by(taxonomy, epsilon, generalise=generalise, neighbours="replace-one")
+    scoring = score_by(taxonomy, epsilon, generalise=generalise, adjacency="replace-one")
     if scoring.scale is None:
         return candidates[source.below(candidates.size, codes.size)]
     scores = np.empty((len(partition), candidates.size), dtype=np.int64)

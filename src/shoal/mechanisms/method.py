@@ -7,6 +7,7 @@ parameters of its own a method reads itself.
 
 from __future__ import annotations
 
+import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import Field, dataclass, field
@@ -15,6 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
 
 from shoal import display
+from shoal.arguments import renamed_attribute, warn_of_renamed
 from shoal.display import displayed
 from shoal.errors import OptionError
 from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, parameters_of, shared
@@ -22,7 +24,17 @@ from shoal.mechanisms.partition_stage import PARTITIONS, PartitionStage, Stabili
 from shoal.noise import parse_delta, rho_from
 from shoal.origin import Outside
 from shoal.partition import check_k
-from shoal.privacy import NO_NOISE, Accountant, Adjacency, Case, Claim, Currency, MethodTerms, Model, Promise
+from shoal.privacy import (
+    NO_NOISE,
+    Accountant,
+    Adjacency,
+    AppliedClaim,
+    Case,
+    Claim,
+    Currency,
+    MethodTerms,
+    Model,
+)
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -83,6 +95,16 @@ class Expected:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
+class _AdjacencyOfMethod:
+    """Which change of the table a claim hides: what the parameter `neighbours` says, of methods that have it."""
+
+    def __get__(self, method: Method | None, owner: type[Method]) -> Adjacency:
+        if method is not None and "neighbours" in vars(method):
+            return Adjacency(vars(method)["neighbours"])
+        usual = inspect.getattr_static(owner, "neighbours")
+        return Adjacency(usual) if isinstance(usual, str) else Adjacency.REPLACE_ONE
+
+
 @displayed(display.of_method)
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(parameter, shared))
 class Method:
@@ -98,6 +120,7 @@ class Method:
             overrides the methods of this class instead.
         kinds: of columns that it takes.
         claims: what it claims, case by case.
+        adjacency: which change of the table its claim hides; that of the parameter `neighbours`, or `replace-one`.
         partition: the stage that groups records, of `shoal.mechanisms.partition_stage.PARTITIONS`.
         outside: whose it is, None for the package's own; set when it is registered.
         synthetic: its rows are drawn and belong to nobody.
@@ -126,7 +149,8 @@ class Method:
     partition = "given"
     epsilon = cast("Exact", None)
     delta = cast("Exact", Fraction(0))
-    neighbours = "replace-one"
+    neighbours = renamed_attribute("adjacency")
+    adjacency = cast("Adjacency", _AdjacencyOfMethod())
     rows = cast("int | None", None)
     k = cast("int | None", None)
     strata = cast("tuple[str, ...] | None", None)
@@ -137,6 +161,8 @@ class Method:
         if not cls.__module__.startswith("shoal."):
             # nobody vouches for it, unless it is registered with an accounting
             cls.outside = Outside(cls.__module__)
+        if "neighbours" in cls.__dict__ and "neighbours" not in cls.__dataclass_fields__:
+            warn_of_renamed(cls, "neighbours", "adjacency", stacklevel=3)
         own = cls.__dict__.get("__doc__")
         if "name" in cls.__dict__ and own is not None and not own.startswith(f"{cls.__name__}("):
             cls.__doc__ = _documented(cls, own)
@@ -206,7 +232,7 @@ class Method:
         found = {name: known.plain(getattr(self, name)) for name, known in self.parameters().items()}
         return {name: value for name, value in found.items() if value is not None}
 
-    # --- what it promises
+    # --- its claim
 
     @property
     def budget(self) -> Fraction:
@@ -224,11 +250,6 @@ class Method:
     def rho(self) -> Fraction | None:
         """The budget of a row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
         return None if self.pure else rho_from(self.budget, self.delta)
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """Which change of the table its claim hides."""
-        return Adjacency(self.neighbours)
 
     @property
     def additive(self) -> bool:
@@ -249,7 +270,7 @@ class Method:
             return "none"
         return self.case(attributes, nominal).model
 
-    def promise(self, attributes: int, nominal: int = 0) -> Promise:
+    def applied_claim(self, attributes: int, nominal: int = 0) -> AppliedClaim:
         """What the statement of a release is computed from."""
         outside = list(self.stages_from_outside())
         conditions = tuple(
@@ -257,7 +278,7 @@ class Method:
             for what, stage in outside
             if stage.accounted
         )
-        return Promise(self.model(attributes, nominal), self.claims.shows_gaps, conditions, not outside)
+        return AppliedClaim(self.model(attributes, nominal), self.claims.shows_gaps, conditions, not outside)
 
     def stages_from_outside(self) -> Iterator[tuple[Message, Outside]]:
         """The parts of a method that are no part of the package."""

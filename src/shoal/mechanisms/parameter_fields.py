@@ -19,8 +19,8 @@ from shoal.privacy import SPLITS
 # an exact number: whatever a form reads (a decimal text, a whole number, a fraction) comes in, a Fraction is kept
 Exact = Any
 
-# where a parameter stands in a help text: what comes in, what is promised, how it is done, what to do with odd values
-Group = Literal["input", "promise", "method", "odd values"]
+# section of a help text: input, guarantee, how the method works, and the treatment of odd values
+Group = Literal["input", "guarantee", "method", "odd values"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +136,8 @@ _SHARED = (
     Parameter(
         "epsilon",
         forms.BUDGET,
-        "the privacy budget; smaller is stronger",
-        "promise",
+        "privacy budget ε; a smaller ε gives a stronger guarantee",
+        "guarantee",
         least=SMALLEST,
         most=LARGEST,
         common=True,
@@ -147,14 +147,14 @@ _SHARED = (
         "k",
         forms.WHOLE,
         "minimum number of records that share one released value",
-        "promise",
+        "guarantee",
         least=1,
         common=True,
     ),
     Parameter(
         "split",
         forms.SPLIT,
-        "how ε is shared over attributes",
+        "how ε is split among the attributes",
         choices=words(*SPLITS),
         default="equal",
         common=True,
@@ -162,18 +162,18 @@ _SHARED = (
     Parameter(
         "groups",
         forms.GROUPS,
-        "attribute groups that are partitioned separately, for example [['a', 'b'], ['c']]",
+        "attribute groups to partition separately, for example [['a', 'b'], ['c']]",
     ),
     Parameter(
         "partition",
         forms.NAME,
-        "how records are grouped: mdav, vmdav (clusters of varying size), given (by labels=); for xm-* also "
+        "partition method: mdav, vmdav (clusters of varying size), given (by labels=); for xm-* also "
         "ranking, optimal, insensitive, and tree (which is tree-dp, without k)",
     ),
     Parameter(
         "gamma",
         forms.NUMBER,
-        "with partition=vmdav: how readily a cluster takes one more record",
+        "with partition=vmdav: gain factor γ, how readily a cluster takes one more record",
         least=0,
         default=Fraction(1, 5),
         kinds=ORDERED_KINDS,
@@ -181,7 +181,7 @@ _SHARED = (
     Parameter(
         "remainder",
         forms.CHOICE,
-        "which rank group takes the records left over",
+        "which rank group takes the remaining records",
         choices=words("middle", "last", "first"),
         default="middle",
         kinds=ORDERED_KINDS,
@@ -189,22 +189,22 @@ _SHARED = (
     Parameter(
         "normalise",
         forms.CHOICE,
-        "scaling before distances",
-        choices={"none": "", "domain": "public", "zscore": "looks at the data"},
+        "scaling of columns before distances are computed",
+        choices={"none": "", "domain": "public", "zscore": "data-dependent"},
         default="domain",
         kinds=ORDERED_KINDS,
     ),
     Parameter(
         "link",
         forms.SWITCH,
-        "{off} shuffles every released column by itself: marginals only, a stronger claim",
-        "promise",
+        "{off} shuffles every released column separately: marginals only, a stronger guarantee",
+        "guarantee",
         default=True,
     ),
     Parameter(
         "noise",
         forms.CHOICE,
-        "kind of noise",
+        "noise distribution",
         choices=NOISES,
         default="laplace",
         kinds=ORDERED_KINDS,
@@ -213,81 +213,81 @@ _SHARED = (
     Parameter(
         "floor",
         forms.FLOOR,
-        "least scale of the noise on a cluster's mean, in the column's units; a number, or one by column",
+        "smallest scale of the noise on a cluster mean, in the column's units; a number, or one per column",
         least=0,
         kinds=ORDERED_KINDS,
     ),
     Parameter(
         "optimise",
         forms.CHOICE,
-        "with noise=staircase or box: what its shape is best for",
-        choices={OPTIMISE[0]: "the default", OPTIMISE[1]: "the shortest one of 95%"},
+        "with noise=staircase or box: what its shape minimises",
+        choices={OPTIMISE[0]: "the default", OPTIMISE[1]: "the length of the 95% interval"},
         kinds=ORDERED_KINDS,
     ),
     Parameter(
         "generalise",
         forms.SWITCH,
-        "{on} lets groups of values (inner concepts of a taxonomy) stand for a cluster of a nominal column",
+        "{on} lets groups of values (inner concepts of a taxonomy) represent a cluster of a nominal column",
         default=False,
         kinds=("nominal",),
     ),
     Parameter(
         "clip",
         forms.SWITCH,
-        "{off} leaves noisy values outside the public domain (experiments only)",
+        "{off} keeps noisy values that lie outside the public domain (experiments only)",
         default=True,
         kinds=ORDERED_KINDS,
     ),
     Parameter(
         "neighbours",
         forms.CHOICE,
-        "which tables are compared",
-        "promise",
+        "adjacency: what neighbouring data sets differ in",
+        "guarantee",
         choices={
             "replace-one": "the number of records is public",
-            "add-remove": "it is private",
+            "add-remove": "the number of records is private",
         },
         default="replace-one",
     ),
     Parameter(
         "rows",
         forms.WHOLE,
-        "with neighbours=add-remove: the declared number of rows to release; a noisy one by default",
+        "with neighbours=add-remove: declared number of rows to release; default: a noisy number",
         least=1,
     ),
     Parameter(
         "sizes",
         forms.SIZES,
-        "minimum group size by column, where it differs from k, for example {{'income': 50}}",
-        "promise",
+        "minimum group size per column, where it differs from k, for example {{'income': 50}}",
+        "guarantee",
         least=1,
     ),
     Parameter(
         "l",
         forms.WHOLE,
-        "least number of different confidential values in every group; groups are joined until they have them",
-        "promise",
+        "minimum number of distinct sensitive values in every group; groups are merged until they reach it",
+        "guarantee",
         least=1,
     ),
     Parameter(
         "t_emd",
         forms.NUMBER,
-        "largest earth mover's distance of a group to the table; groups are joined until they are within it",
-        "promise",
+        "largest earth mover's distance of a group to the table; groups are merged until they are within it",
+        "guarantee",
         least=0,
         most=1,
     ),
     Parameter(
         "t",
         forms.WHOLE,
-        "largest factor, a whole number, between a bucket's share in a group and in the table",
-        "promise",
+        "largest ratio, an integer, between a bucket's share in a group and in the table",
+        "guarantee",
         least=1,
     ),
     Parameter(
         "strata",
         forms.COLUMNS,
-        "columns whose values divide the table: groups are made within each stratum, never across",
+        "columns whose values divide the table into strata: groups are formed within each stratum, never across",
     ),
 )
 SHARED: Mapping[str, Parameter] = {parameter.name: parameter for parameter in _SHARED}
@@ -298,13 +298,13 @@ DECLARATIONS: Mapping[str, Parameter] = {
     setting.name: setting
     for setting in (
         Parameter(
-            "columns", forms.NAMES, "the columns to release, a,b,c; others are left out", "input", common=True
+            "columns", forms.NAMES, "columns to release, a,b,c; others are left out", "input", common=True
         ),
         Parameter("domains", forms.NAME, "public range of a column, or its values", "input", common=True),
         Parameter(
             "outside",
             forms.CHOICE,
-            "values outside their domain",
+            "how to treat values outside their domain",
             "odd values",
             choices=words(*OUTSIDE),
             default="error",
@@ -313,43 +313,43 @@ DECLARATIONS: Mapping[str, Parameter] = {
         Parameter(
             "missing",
             forms.CHOICE,
-            "missing values",
+            "how to treat missing values",
             "odd values",
             choices=words(*POLICIES),
             default="error",
             common=True,
         ),
         Parameter(
-            "na", forms.NAMES, "text that stands for a missing value, such as '?'", "odd values", common=True
+            "na", forms.NAMES, "text that marks a missing value, such as '?'", "odd values", common=True
         ),
         Parameter(
             "domain_from_data",
             forms.NUMBER,
-            "experiments: domains 0 to this multiple of the maximum; taints the statement",
+            "experiments only: domains from 0 to this multiple of the maximum; the statement says data-dependent",
             "odd values",
             least=1,
         ),
         Parameter(
             "tuned",
             forms.NAMES,
-            "what was chosen by looking at these records: k,split,..., columns, domains or domain:NAME",
-            "promise",
+            "data-dependent choices made from these records: k,split,..., columns, domains or domain:NAME",
+            "guarantee",
         ),
-        Parameter("tuned_epsilon", forms.BUDGET, "what a private choice cost", "promise"),
-        Parameter("tuned_choice", forms.NAMES, "what a private choice bought", "promise"),
+        Parameter("tuned_epsilon", forms.BUDGET, "privacy budget used by a private choice", "guarantee"),
+        Parameter("tuned_choice", forms.NAMES, "settings chosen by a private choice", "guarantee"),
         Parameter(
             "most_epsilon",
             forms.NUMBER,
             "ε per person above which the verdict is 'do not publish'",
-            "promise",
+            "guarantee",
             least=0,
             default=MOST_EPSILON,
         ),
         Parameter(
             "override",
             forms.NAME,
-            "why a release with an ε above that is published all the same; stands in the bundle",
-            "promise",
+            "reason for publishing a release with a larger ε all the same; it is published in the bundle",
+            "guarantee",
         ),
     )
 }

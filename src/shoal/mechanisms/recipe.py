@@ -277,7 +277,7 @@ class Tuned:
         >>> from shoal.mechanisms.registry import configured
         >>> used = configured("ranking-dp", epsilon=1, k=30)
         >>> print(*Tuned(("k",)).taints(used))
-        k was chosen by looking at the records (shoal tune).
+        k was chosen based on the records (shoal tune).
         >>> str(Tuned(("k",), Fraction(1, 10), (Choice("k", 20, (10, 20)),)).taints(used)[0])[:46]
         'k was chosen privately as 20, but 30 is used: '
         """
@@ -393,16 +393,16 @@ def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> De
     """A described table, with what was chosen on its records among the circumstances of its release."""
     if tuned is None:
         return described
-    before = described.circumstances
+    before = described.provenance
     # a bound that somebody read off the records is as private as one that Shoal took from them
     private = (*before.private_domains, *tuned.tuned_domains(described.columns))
-    circumstances = replace(
+    provenance = replace(
         before,
         data_dependent=before.data_dependent + tuned.taints(method),
         private_domains=tuple(dict.fromkeys(private)),
         bought=tuned.purchase(method),
     )
-    return replace(described, circumstances=circumstances)
+    return replace(described, provenance=provenance)
 
 
 def _merged(tuned: Tuned, epsilon: Any, choice: Iterable[Any] | None) -> Tuned:

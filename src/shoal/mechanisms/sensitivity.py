@@ -73,7 +73,7 @@ def changes_of_sums(positions: Integers, steps: int, partition: Partition) -> In
     """For each record, the most that its cluster's sum moves when it alone is replaced by any value of the domain.
 
     Reference:
-        the iDP paper, section 3 (local sensitivity of the mean); docs/proofs/individual.md.
+        the iDP paper, section 3 (local sensitivity of the mean); docs/proofs/clusters.md#individual.
 
     >>> changes_of_sums(np.array([1, 9]), 10, Partition.from_labels([0, 0])).tolist()
     [9, 9]
@@ -88,7 +88,7 @@ def changes_of_inner_sums(positions: Integers, steps: int, partition: Partition)
     which gives Σt + t[-1] - t[0] + t[1] and Σt + t[0] - t[-1] + t[-2].
 
     Reference:
-        the iDP paper, Proposition 3 (its maximum over the records of a cluster); docs/proofs/individual.md.
+        the iDP paper, Proposition 3 (its maximum over the records of a cluster); docs/proofs/clusters.md#individual.
 
     >>> changes_of_inner_sums(np.array([0, 4, 5, 9]), 10, Partition.from_labels([0, 0, 0, 0])).tolist()
     [10, 10, 10, 10]
@@ -157,7 +157,7 @@ def cluster_scales(
         ever rounded up.
 
     Reference:
-        docs/proofs/individual.md.
+        docs/proofs/clusters.md#individual.
     """
     if len(changes) == 1:
         (found,), (share,) = changes, shares
@@ -216,7 +216,7 @@ def cluster_sum_scale(steps: int, epsilon: Fraction) -> Fraction:
         Replacing one record changes the sums of one attribute by at most W = `steps` in L1 norm, over all
         clusters together, in three situations: the clusters are held fixed (one sum moves by at most W); every
         record is a cluster of its own; the clusters are intervals of ranks fixed in advance (the changes
-        telescope). Discrete Laplace noise of scale W/ε then costs at most ε. Proof: docs/proofs/sums.md.
+        telescope). Discrete Laplace noise of scale W/ε then costs at most ε. Proof: docs/proofs/clusters.md#sums.
 
     Reference:
         MDAI-2017, Proposition 2; PSD-2014, Lemma 1.

@@ -61,7 +61,7 @@ def units_of(described: Described) -> NDArray[np.int64] | None:
     That is so without a unit column. With one whose values do not repeat, counting persons and counting rows is the
     same; records that are elsewhere have nobody to count here, and engines refuse persons with several rows.
     """
-    unit = described.circumstances.unit
+    unit = described.provenance.unit
     table = described.table
     if unit is None or table.records is not None or not described.n:
         return None
@@ -72,7 +72,7 @@ def units_of(described: Described) -> NDArray[np.int64] | None:
 
 def counted_message(described: Described) -> Message:
     """What groups are counted in: rows, or persons where a unit is declared."""
-    return Message("in-rows" if described.circumstances.unit is None else "in-persons")
+    return Message("in-rows" if described.provenance.unit is None else "in-persons")
 
 
 def check_persons(method: Method, described: Described, least: int, *, even: bool) -> None:
@@ -85,7 +85,7 @@ def check_persons(method: Method, described: Described, least: int, *, even: boo
     units = units_of(described)
     if units is None:
         return
-    unit = described.circumstances.unit
+    unit = described.provenance.unit
     for stratum in strata_of(method, described):
         own = np.zeros(stratum.rows.size, dtype=np.int64), units[stratum.rows]
         where = stratum.where or Message("the-table")

@@ -66,7 +66,7 @@ def block_noise(
         Per vector, linear in the number of entries and in the longest block.
 
     Reference:
-        docs/proofs/record-noise.md; the thesis of CITATION.cff, chapter 4, for blocks of one entry.
+        docs/proofs/noise.md#record-noise; the thesis of CITATION.cff, chapter 4, for blocks of one entry.
 
     >>> block_noise([1, 1, 4], "0.5").shape, block_noise([2, 3], 1, steps=[0, 0]).tolist()
     ((6,), [0, 0, 0, 0, 0])
@@ -317,7 +317,7 @@ def elliptope_noise(signs: int, epsilon: Epsilon, source: Source | None = None) 
         d³ products of whole numbers of 128 bits: a tenth of a second for d = 60.
 
     Reference:
-        docs/proofs/record-noise.md.
+        docs/proofs/noise.md#record-noise.
 
     >>> noise = elliptope_noise(4, "0.5")
     >>> noise.shape, bool((noise == noise.T).all()), len(set(noise.diagonal().tolist()))

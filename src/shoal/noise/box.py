@@ -282,7 +282,7 @@ def discrete_box(
         Linear in the number of vectors, times the number of coordinates.
 
     Reference:
-        Thesis, Theorem 3 and Example 5; docs/proofs/staircase.md.
+        Thesis, Theorem 3 and Example 5; docs/proofs/noise.md#staircase.
 
     >>> discrete_box([0, 0], 1, 2).tolist()
     [[0, 0], [0, 0]]

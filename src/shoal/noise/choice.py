@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.arguments import renamed_arguments
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
 from shoal.noise.entropy import Source
@@ -69,6 +70,7 @@ class Scoring:
     scale: Fraction | None
 
 
+@renamed_arguments(neighbours="adjacency")
 def categorical_centroids(
     labels: ArrayLike,
     codes: ArrayLike,
@@ -78,7 +80,7 @@ def categorical_centroids(
     source: Source,
     *,
     generalise: bool = True,
-    neighbours: Neighbours = "replace-one",
+    adjacency: Neighbours = "replace-one",
     rule: Rule = "permute-and-flip",
     counts: Integers | None = None,
 ) -> Integers:
@@ -92,13 +94,13 @@ def categorical_centroids(
         epsilon: the loss of one cluster when one of its records changes.
         source: where the bits come from.
         generalise: any concept can be chosen, not only values of the domain.
-        neighbours: a change replaces a record of the cluster, or adds or removes one.
+        adjacency: a change replaces a record of the cluster, or adds or removes one.
         rule: `permute-and-flip`, or `exponential`, the mechanism of the thesis, which is never better.
         counts: how many records each label and code stand for; one each by default.
 
     Raises:
         InputError: a code outside the domain, a label outside the clusters.
-        OptionError: ε not above 0, an unknown rule or relation of neighbours.
+        OptionError: ε not above 0, an unknown rule or adjacency.
 
     Guarantee:
         When one record of a cluster changes, each outcome's probability changes by a factor within e^±ε, exactly.
@@ -109,7 +111,7 @@ def categorical_centroids(
 
     Reference:
         The thesis, Algorithm 6.3; McKenna and Sheldon, "Permute-and-Flip: A New Mechanism for Differentially Private
-        Selection"; docs/proofs/categorical.md.
+        Selection"; docs/proofs/noise.md#categorical.
 
     >>> from shoal.noise.entropy import Seeded
     >>> tree = Taxonomy.flat(["a", "b"])
@@ -119,7 +121,7 @@ def categorical_centroids(
     ['a', 'b']
     """
     which, values = _checked(labels, codes, clusters, taxonomy)
-    scoring = score_by(taxonomy, epsilon, generalise=generalise, neighbours=neighbours)
+    scoring = score_by(taxonomy, epsilon, generalise=generalise, adjacency=adjacency)
     choose = _RULES[_known(rule)]
     candidates = taxonomy.candidates(generalise=generalise)
     chosen = np.empty(clusters, dtype=np.int64)
@@ -133,27 +135,28 @@ def categorical_centroids(
     return chosen
 
 
-def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, neighbours: Neighbours) -> Scoring:
+@renamed_arguments(neighbours="adjacency")
+def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, adjacency: Neighbours) -> Scoring:
     """Table, sensitivity and scale for a taxonomy and an ε: public facts only.
 
     Replace-one: where value x becomes y, the score of c moves by table(c, y) - table(c, x), in size at most the largest
     spread of table(c, .) over the domain; the difference of two scores moves by at most twice that. Add/remove: all
     scores move the same way, that of c by table(c, x) >= 0, and a difference of two by at most the largest entry.
 
-    >>> scoring = score_by(Taxonomy.flat(["a", "b"]), Fraction(1), generalise=True, neighbours="replace-one")
+    >>> scoring = score_by(Taxonomy.flat(["a", "b"]), Fraction(1), generalise=True, adjacency="replace-one")
     >>> scoring.sensitivity / 2**31 == round(Taxonomy.flat(["a", "b"]).diameter * 2**30) / 2**30
     True
     """
     if not isinstance(epsilon, Fraction) or epsilon <= 0:
         raise OptionError("epsilon-fraction-above-0", option="epsilon", found=shown(epsilon))
-    if neighbours not in get_args(Neighbours):
-        raise OptionError("neighbours-replace-add-remove", option="neighbours", found=shown(neighbours))
+    if adjacency not in get_args(Neighbours):
+        raise OptionError("neighbours-replace-add-remove", option="adjacency", found=shown(adjacency))
     bits = _bits(epsilon)
     table = whole_table(taxonomy.shape, max(bits, 0))
     domain = np.array(taxonomy.domain, dtype=np.int64)
     nearest, farthest = nearest_and_farthest(taxonomy.shape, domain, table)
     candidates = taxonomy.candidates(generalise=generalise)
-    if neighbours == "replace-one":
+    if adjacency == "replace-one":
         sensitivity = 2 * int((farthest - nearest)[candidates].max())
     else:
         sensitivity = int(farthest[candidates].max())
@@ -200,7 +203,7 @@ def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: Source)
         If a change moves the difference of any two scores of a row by at most D, it costs at most D / scale.
 
     Reference:
-        docs/proofs/categorical.md, sections 2 and 3.
+        docs/proofs/noise.md#categorical, sections 2 and 3.
 
     >>> from shoal.noise.entropy import Seeded
     >>> permute_and_flip(np.array([[0, 10**9], [10**9, 0]]), Fraction(1), Seeded(1)).tolist()
@@ -242,13 +245,14 @@ _RULES: dict[str, Callable[[NDArray[np.int64], Fraction, Source], Integers]] = {
 }
 
 
+@renamed_arguments(neighbours="adjacency")
 def centroid_probabilities(
     histogram: ArrayLike,
     taxonomy: Taxonomy,
     epsilon: Fraction,
     *,
     generalise: bool = True,
-    neighbours: Neighbours = "replace-one",
+    adjacency: Neighbours = "replace-one",
     rule: Rule = "permute-and-flip",
 ) -> NDArray[np.float64]:
     """The probability of every concept for one cluster, in floating point: for measuring, never for drawing.
@@ -259,7 +263,7 @@ def centroid_probabilities(
     >>> centroid_probabilities([0, 5, 5], Taxonomy.flat(["a", "b"]), Fraction(1), generalise=False).tolist()
     [0.0, 0.5, 0.5]
     """
-    scoring = score_by(taxonomy, epsilon, generalise=generalise, neighbours=neighbours)
+    scoring = score_by(taxonomy, epsilon, generalise=generalise, adjacency=adjacency)
     candidates = taxonomy.candidates(generalise=generalise)
     counts = np.asarray(histogram, dtype=np.int64)[np.newaxis]
     scores = marginality_sums(taxonomy.shape, counts, scoring.table)[0, candidates]
@@ -328,7 +332,7 @@ def exponential_choice(
         once in 10^3 for a million intervals.
 
     Reference:
-        McSherry and Talwar, "Mechanism Design via Differential Privacy"; docs/proofs/tree.md.
+        McSherry and Talwar, "Mechanism Design via Differential Privacy"; docs/proofs/trees.md#tree.
 
     >>> from shoal.noise.entropy import Seeded
     >>> exponential_choice(np.array([0, 3, 0]), np.array([0, 7, 1]), Fraction(1, 3), Seeded(1))
@@ -488,7 +492,8 @@ def randomised_response(truth: NDArray[np.bool_], epsilon: Fraction, source: Sou
         Linear in the number of records.
 
     Reference:
-        Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias"; docs/proofs/missing.md.
+        Warner, "Randomized Response: A Survey Technique for Eliminating Evasive Answer Bias";
+        docs/proofs/trees.md#missing.
 
     >>> from shoal.noise.entropy import Seeded
     >>> randomised_response(np.array([True, False]), Fraction(60), Seeded(1)).tolist()

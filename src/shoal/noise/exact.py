@@ -317,7 +317,7 @@ class Exponentials:
     """Real numbers with P(X > x) = exp(-x): a whole part and a uniform real that was accepted.
 
     Reference:
-        von Neumann, "Various techniques used in connection with random digits"; docs/proofs/record-noise.md.
+        von Neumann, "Various techniques used in connection with random digits"; docs/proofs/noise.md#record-noise.
     """
 
     whole: NDArray[np.int64]

@@ -26,7 +26,7 @@ BLOCK = 1 << 17
 LARGEST_VARIANCE, SMALLEST_VARIANCE = Fraction(1 << 80), Fraction(1, 1 << 80)
 # bits of a uniform real that are compared with a float before its exact value is asked for
 _DIGIT = 32
-# how far a float exponent x may be from the truth, in units of 1 + x; docs/proofs/gaussian.md has an eighth of it
+# how far a float exponent x may be from the truth, in units of 1 + x; docs/proofs/noise.md#gaussian has an eighth of it
 _SLACK = 2.0**-46
 
 # exponents above this are settled with the exact value: a coin that shows heads with probability exp(-1000)
@@ -63,7 +63,7 @@ def discrete_gaussian(
 
     Reference:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", Algorithm 3 and Theorem 14;
-        docs/proofs/gaussian.md.
+        docs/proofs/noise.md#gaussian.
 
     >>> discrete_gaussian(0, 3).tolist()
     [0, 0, 0]
@@ -235,7 +235,8 @@ def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
 
     Reference:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", Proposition 12 and its proof;
-        Bun and Steinke, "Concentrated Differential Privacy", Proposition 27 for several rows; docs/proofs/gaussian.md.
+        Bun and Steinke, "Concentrated Differential Privacy", Proposition 27 for several rows;
+        docs/proofs/noise.md#gaussian.
 
     >>> [f"{float(rho_from(Fraction(epsilon), Fraction('1e-6'))):.4g}" for epsilon in ("0.1", "1", "10")]
     ['0.000321', '0.02436', '1.539']
@@ -294,7 +295,7 @@ def choice_rho(rate: Fraction, change: int = 1) -> Fraction:
     Log-probabilities then have a range of 2·rate·change, and a mechanism of range η costs η²/8; in ε it costs η.
 
     Reference:
-        Cesar and Rogers, "Bounding, Concentrating, and Truncating", Lemma 3.3; docs/proofs/gaussian.md.
+        Cesar and Rogers, "Bounding, Concentrating, and Truncating", Lemma 3.3; docs/proofs/noise.md#gaussian.
 
     >>> choice_rho(Fraction(1, 2))
     Fraction(1, 8)

@@ -45,7 +45,7 @@ def discrete_laplace(
 
     Reference:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", Algorithm 2;
-        docs/proofs/laplace.md.
+        docs/proofs/noise.md#laplace.
 
     >>> from fractions import Fraction
     >>> discrete_laplace(0, 3).tolist()
@@ -107,7 +107,7 @@ def single_laplace(t: int, s: int, source: Source) -> int:
         The same as `discrete_laplace`, of which this is the same algorithm, one draw at a time.
 
     Reference:
-        Canonne, Kamath and Steinke, Algorithm 2; docs/proofs/laplace.md.
+        Canonne, Kamath and Steinke, Algorithm 2; docs/proofs/noise.md#laplace.
 
     >>> from shoal.noise.entropy import Seeded
     >>> isinstance(single_laplace(5, 2, Seeded(1)), int)

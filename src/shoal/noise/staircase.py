@@ -242,7 +242,7 @@ def discrete_staircase(
 
     Reference:
         Thesis, Theorems 1 and 2; Geng and Viswanath, "The Optimal Mechanism in Differential Privacy";
-        docs/proofs/staircase.md.
+        docs/proofs/noise.md#staircase.
 
     >>> discrete_staircase(0, 1, 3).tolist()
     [0, 0, 0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.arguments import as_names
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
 
@@ -40,7 +41,7 @@ class Partition:
     columns: tuple[str, ...] = ()
 
     @classmethod
-    def from_labels(cls, labels: ArrayLike, columns: tuple[str, ...] = ()) -> Partition:
+    def from_labels(cls, labels: ArrayLike, columns: str | Sequence[str] = ()) -> Partition:
         """A partition from any integer labels; clusters are numbered in order of their label.
 
         >>> Partition.from_labels([7, 3, 7]).sizes.tolist()
@@ -50,7 +51,7 @@ class Partition:
         if raw.ndim != 1 or raw.size == 0:
             raise InputError("labels-non-empty-dimensional-array-entry")
         _, inverse, counts = np.unique(raw, return_inverse=True, return_counts=True)
-        return cls(inverse.astype(np.int64), counts.astype(np.int64), columns)
+        return cls(inverse.astype(np.int64), counts.astype(np.int64), as_names(columns))
 
     def __len__(self) -> int:
         return int(self.sizes.size)

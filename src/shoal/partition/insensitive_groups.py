@@ -120,7 +120,7 @@ def insensitive(
         Definition 12: if one record is replaced, cluster i of the new table differs from cluster i of the old one in at
         most one record (as collections of values), for every i. The number of clusters, ⌊n/k⌋, and their sizes
         depend on n and k only. That alone is no privacy: all clusters may change at once, and noise has to pay for
-        that. Proof: docs/proofs/insensitive.md.
+        that. Proof: docs/proofs/clusters.md#insensitive.
 
     Cost:
         Memory O(n d). Time O(n d) for each of the ⌊n/k⌋ clusters, or O(n log n) for each of the 2^d corners where

@@ -10,13 +10,14 @@ from shoal.privacy.accountant import Spend as Spend
 from shoal.privacy.accountant import split_budget as split_budget
 from shoal.privacy.claims import BY_STABILITY as BY_STABILITY
 from shoal.privacy.claims import MODELS as MODELS
+from shoal.privacy.claims import AppliedClaim as AppliedClaim
 from shoal.privacy.claims import Case as Case
 from shoal.privacy.claims import Claim as Claim
 from shoal.privacy.claims import MethodTerms as MethodTerms
 from shoal.privacy.claims import Model as Model
 from shoal.privacy.claims import ModelFacts as ModelFacts
-from shoal.privacy.claims import Promise as Promise
 from shoal.privacy.claims import StatementTerms as StatementTerms
+from shoal.privacy.claims import step_key as step_key
 from shoal.privacy.statement import CANNOT_CHECK as CANNOT_CHECK
 from shoal.privacy.statement import NOTHING_RECORDED as NOTHING_RECORDED
 from shoal.privacy.statement import PrivacyStatement as PrivacyStatement
@@ -44,11 +45,11 @@ from shoal.privacy.verdict import public_verdict as public_verdict
 
 __all__ = [
     "Adjacency",
+    "AppliedClaim",
     "Case",
     "Claim",
     "MethodTerms",
     "Plan",
-    "Promise",
     "PublicVerdict",
     "Reason",
     "StatementTerms",

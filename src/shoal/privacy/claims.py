@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from shoal.errors import plain_facts
-from shoal.text import Message
+from shoal.text import Message, capital, filled
 
 if TYPE_CHECKING:
     from shoal.mechanisms import Method
@@ -51,7 +54,7 @@ class ModelFacts:
         """What is protected."""
         return str(Message(f"target-{self.model}"))
 
-    def promise(self, facts: Mapping[str, Any]) -> Message:
+    def claim_message(self, facts: Mapping[str, Any]) -> Message:
         """The claim in one phrase, with ε, δ, the unit, what is counted and the settings filled in."""
         return Message(f"promise-{self.model}", facts)
 
@@ -127,7 +130,7 @@ class Claim:
         cases: the first that holds settles the model; the last one always holds.
         shows_gaps: released values stay in the rows of their records, so that they can stay missing there without
             saying more than the claim allows.
-        proofs: pages of docs/proofs.
+        proofs: parts of the pages in docs/proofs.
         free: values are released as they are or not at all, so no domain needs to be declared, whatever the claim.
     """
 
@@ -181,7 +184,7 @@ class MethodTerms:
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class AppliedClaim:
     """What a statement is computed from besides the method: the claim, settled for one release.
 
     Attributes:
@@ -231,3 +234,30 @@ def _plain_message(said: Message | str) -> Message:
     if isinstance(said, str):
         return Message.of("unknown", text=said)
     return Message(said.code, plain_facts(said.facts))
+
+
+@cache
+def stored_sentences() -> Mapping[str, Mapping[str, str]]:
+    """What files of earlier versions hold in words.
+
+    Codes by sentence of the terms and reasons without facts, adjacencies by their words, and the templates of steps, by
+    which journals compare settings.
+    """
+    found: dict[str, dict[str, str]] = json.loads(
+        Path(__file__).with_name("sentences_v1.json").read_text("utf-8")
+    )
+    return found
+
+
+def step_key(said: Message) -> str:
+    """What a statement says of a step, in words that no version changes: journals compare it with earlier ones.
+
+    >>> step_key(Message.of("weight-dropped", column="w"))
+    'The survey weight w was not released.'
+    """
+    templates = stored_sentences()["steps"]
+    code = said.facts.get("step", said.code)
+    if code not in templates:
+        return str(said)
+    found = filled(templates[code], said.facts)
+    return found if code == said.code else f"{capital(found)}."

@@ -13,12 +13,13 @@ import numpy as np
 
 from shoal import display
 from shoal._version import __version__
+from shoal.arguments import renamed_attribute
 from shoal.columns import (
     MOST_EPSILON,
     TAKEN_FROM_DATA,
-    Circumstances,
     Declared,
     Lattice,
+    Provenance,
     Recorded,
     unit_words,
 )
@@ -28,7 +29,7 @@ from shoal.noise import epsilon_from
 from shoal.numbers import decimal_text
 from shoal.privacy import Adjacency
 from shoal.privacy.accountant import Plan
-from shoal.privacy.claims import MODELS, MethodTerms, Model, ModelFacts, Promise, StatementTerms
+from shoal.privacy.claims import MODELS, AppliedClaim, MethodTerms, Model, ModelFacts, StatementTerms
 from shoal.privacy.verdict import (
     DATA_DEPENDENT,
     NO_NOISE,
@@ -42,7 +43,7 @@ from shoal.privacy.verdict import (
     too_much,
     unknown_error,
 )
-from shoal.text import Message, capital, catalogue, percent
+from shoal.text import EDITION, Message, capital, catalogue, percent
 
 if TYPE_CHECKING:
     from shoal.mechanisms import Method
@@ -85,7 +86,7 @@ def declaration(code: str, facts: Facts) -> str:
     """A declared fact as a sentence that stands alone.
 
     >>> print(declaration("range", {"column": "income", "lo": "0", "hi": "200000", "source": "questionnaire"}))
-    declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot check this.
+    declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot verify this.
     """
     return str(Message.of("declared-by-publisher", fact=declared_fact(code, facts)))
 
@@ -324,6 +325,19 @@ def _spread(least: float, most: float) -> Message | str:
 # of what `to_dict` writes; the first had no number
 FORMAT = 2
 
+# what follows from the rest: what is worded, and what is not
+_WORDED = (
+    "sentence",
+    "not_publishable_because",
+    "neighbours",
+    "verdict",
+    "conditions",
+    "data_dependent",
+    "not_promised",
+    "steps",
+)
+_CODED = ("computed", "recorded")
+
 # what a statement says of every release: tables are written at once, and nobody waits for an answer
 TIMING = "not-covered"
 
@@ -412,10 +426,7 @@ class PrivacyStatement:
         """The obstacles in words."""
         return tuple(reason.text for reason in self.obstacles)
 
-    @property
-    def neighbours(self) -> str | None:
-        """The adjacency in words."""
-        return None if self.adjacency is None else self.adjacency.words
+    neighbours = renamed_attribute("adjacency.words")
 
     @property
     def entropy(self) -> str:
@@ -440,12 +451,12 @@ class PrivacyStatement:
         budget = "" if self.epsilon is None else decimal_text(self.epsilon)
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
         amounts["counted"] = self.counted
-        promise = facts.promise({**self.settings, **amounts})
+        claim = facts.claim_message({**self.settings, **amounts})
         if self.terms.data_dependent and facts.guarantee and not facts.of_the_table:
-            return str(Message.of("promise-void", promise=promise))
+            return str(Message.of("promise-void", promise=claim))
         if self.adjacency is None:
-            return str(Message.of("as-sentence", said=capital(str(promise))))
-        return str(Message.of("promise-stands", promise=capital(str(promise)), adjacency=self.neighbours))
+            return str(Message.of("as-sentence", said=capital(str(claim))))
+        return str(Message.of("promise-stands", promise=capital(str(claim)), adjacency=self.adjacency.words))
 
     def stated_share(self, name: str) -> str:
         """ε of an attribute in words; empty where it has none."""
@@ -469,7 +480,7 @@ class PrivacyStatement:
             **({} if self.rho is None else {"delta": float(self.delta), "rho": float(self.rho)}),
             "epsilon_per_attribute": _plain(self.epsilon_per_attribute),
             "spending": _plain(self.spending),
-            "neighbours": self.neighbours,
+            "neighbours": None if self.adjacency is None else self.adjacency.words,
             "adjacency": self.adjacency,
             "unit": self.unit,
             **({} if self.counted == "rows" else {"counted": self.counted}),
@@ -532,21 +543,11 @@ class PrivacyStatement:
         found = cls(**fields)
         if not isinstance(plain, Mapping) or found.publishable is not plain["publishable"]:
             raise InputError("contradicts-itself-publishable-does-not-follow", where=where)
-        # other versions may have other words
         if plain.get("format") == FORMAT and found.versions.get("shoal") == __version__:
             follows = found.to_dict()
-            for key in (
-                "sentence",
-                "not_publishable_because",
-                "neighbours",
-                "verdict",
-                "computed",
-                "recorded",
-                "conditions",
-                "data_dependent",
-                "not_promised",
-                "steps",
-            ):
+            # earlier editions have other words
+            same = found.versions.get("words", "1") == str(EDITION)
+            for key in (*_WORDED, *_CODED) if same else _CODED:
                 if plain.get(key) != follows.get(key):
                     raise InputError("contradicts-itself-does-not-follow-from", where=where, key=key)
         return found
@@ -598,8 +599,8 @@ def state(
     method: Method,
     lattices: dict[str, Lattice],
     plan: Plan,
-    circumstances: Circumstances,
-    promise: Promise,
+    provenance: Provenance,
+    claim: AppliedClaim,
 ) -> PrivacyStatement:
     """Compute the statement of a release from what its mechanism promises.
 
@@ -607,21 +608,21 @@ def state(
         ClaimError: the claim would be about rows while a person can own several, or a budget that was paid for a
             choice cannot be added to it.
     """
-    model = promise.model
+    model = claim.model
     facts = MODELS[model]
     adjacency = method.adjacency
-    rows = circumstances.rows_per_unit
-    if circumstances.unit_repeats and facts.of_records:
-        raise ClaimError("value-unit-column-occurs-several-rows", column=circumstances.unit)
+    rows = provenance.rows_per_unit
+    if provenance.unit_repeats and facts.of_records:
+        raise ClaimError("value-unit-column-occurs-several-rows", column=provenance.unit)
     # values that stay in their rows can stay missing there; swapped ones would show where they came from
-    shown = facts.given_partition or promise.shows_gaps or not facts.guarantee
-    if circumstances.separated and not shown:
+    shown = facts.given_partition or claim.shows_gaps or not facts.guarantee
+    if provenance.separated and not shown:
         raise ClaimError("missing-separate-shows-values-missing-claim", method=method.name, model=model)
     if rows > 1 and not method.additive:
         raise ClaimError(
-            "method-protects-row-time-but-declares", method=method.name, unit=circumstances.unit, rows=rows
+            "method-protects-row-time-but-declares", method=method.name, unit=provenance.unit, rows=rows
         )
-    bought = circumstances.bought
+    bought = provenance.bought
     if bought is not None and (model != "dp" or adjacency is not Adjacency.REPLACE_ONE):
         raise ClaimError(
             "tuned-epsilon-protects-original-records-when",
@@ -631,12 +632,12 @@ def state(
         )
     # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
     # a claim about the table counts persons, however many rows they have
-    persons = circumstances.unit is not None and facts.of_the_table
-    per_person = circumstances.unit is not None and (circumstances.rows_declared or facts.of_records)
-    unit = unit_words(circumstances.unit if per_person or persons else None, None if persons else rows)
+    persons = provenance.unit is not None and facts.of_the_table
+    per_person = provenance.unit is not None and (provenance.rows_declared or facts.of_records)
+    unit = unit_words(provenance.unit if per_person or persons else None, None if persons else rows)
     # shares that follow the widths tell the ratio of domains taken from the data
     own = method.terms(len(lattices))
-    private = bool(circumstances.private_domains) and own.shares_follow_widths
+    private = bool(provenance.private_domains) and own.shares_follow_widths
     spending = plan.spending
     budget, rho = method.epsilon, method.rho
     if bought is not None and bought.epsilon is not None and budget is not None:
@@ -649,10 +650,10 @@ def state(
         epsilon = epsilon_from(rho * factor, method.delta)
     stated = {"model": model, "unit": unit, "adjacency": adjacency}
     budgeted = None if epsilon is None or not facts.budgeted else float(epsilon)
-    excess = too_much({**stated, "epsilon": budgeted}, circumstances.most_epsilon)
-    if circumstances.override and excess is None:
+    excess = too_much({**stated, "epsilon": budgeted}, provenance.most_epsilon)
+    if provenance.override and excess is None:
         raise OptionError(
-            "override-says-why-above-published", most_epsilon=decimal_text(circumstances.most_epsilon)
+            "override-says-why-above-published", most_epsilon=decimal_text(provenance.most_epsilon)
         )
     return PrivacyStatement(
         model=model,
@@ -669,38 +670,43 @@ def state(
         unit=unit,
         terms=StatementTerms.of(
             conditions=(
-                *_conditions(method, own, facts, circumstances, per_person, len(lattices), budget),
+                *_conditions(method, own, facts, provenance, per_person, len(lattices), budget),
                 *plan.conditions,
-                *promise.conditions,
+                *claim.conditions,
             ),
-            data_dependent=(*circumstances.data_dependent, *own.data_dependent),
+            data_dependent=(*provenance.data_dependent, *own.data_dependent),
             not_promised=_not_promised(own, facts, adjacency),
-            steps=_steps(circumstances),
+            steps=_steps(provenance),
         ),
-        obstacles=_obstacles(method, own, facts, circumstances)
-        + ((excess,) if excess is not None and not circumstances.override else ())
+        obstacles=_obstacles(method, own, facts, provenance)
+        + ((excess,) if excess is not None and not provenance.override else ())
         + likely_to_fail(method.delta),
         method=method.name,
         settings={name: _plain(value) for name, value in method.settings().items()},
         attributes={
             name: _public_facts(
-                circumstances.domains.get(name), lattice, private=name in circumstances.private_domains
+                provenance.domains.get(name), lattice, private=name in provenance.private_domains
             )
             for name, lattice in lattices.items()
         },
-        versions={"shoal": __version__, "numpy": np.__version__, "python": platform.python_version()},
+        versions={
+            "shoal": __version__,
+            **({} if EDITION == 1 else {"words": str(EDITION)}),
+            "numpy": np.__version__,
+            "python": platform.python_version(),
+        },
         delta=method.delta,
         rho=None if rho is None else rho * factor,
-        most_epsilon=circumstances.most_epsilon,
-        override=circumstances.override,
+        most_epsilon=provenance.most_epsilon,
+        override=provenance.override,
         mechanism=method.mechanism,
-        arithmetic="none" if not facts.budgeted else "exact" if promise.own else "not-stated",
-        invariants=_invariants(own, facts, circumstances, adjacency),
-        declared=_declared(method, facts, circumstances),
-        publication=dict(circumstances.publication),
-        recorded=circumstances.recorded,
+        arithmetic="none" if not facts.budgeted else "exact" if claim.own else "not-stated",
+        invariants=_invariants(own, facts, provenance, adjacency),
+        declared=_declared(method, facts, provenance),
+        publication=dict(provenance.publication),
+        recorded=provenance.recorded,
         counted="persons" if persons else "rows",
-        public_rows=None if rho is None else circumstances.public_rows,
+        public_rows=None if rho is None else provenance.public_rows,
     )
 
 
@@ -712,12 +718,12 @@ def domain_words(facts: Mapping[str, str]) -> str:
     return f"{found}, or missing" if "missing" in facts else found
 
 
-def _steps(circumstances: Circumstances) -> Iterable[Message]:
+def _steps(provenance: Provenance) -> Iterable[Message]:
     """What is said about the way from the file to the method."""
-    for step in circumstances.steps:
+    for step in provenance.steps:
         yield Message("before-protection", {**step.facts, "step": step.code, "said": capital(str(step))})
-    if circumstances.weight is not None:
-        yield circumstances.weight
+    if provenance.weight is not None:
+        yield provenance.weight
 
 
 def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[str, Fraction | None]:
@@ -745,7 +751,7 @@ def _conditions(
     method: Method,
     own: MethodTerms,
     facts: ModelFacts,
-    circumstances: Circumstances,
+    provenance: Provenance,
     per_person: bool,
     attributes: int,
     budget: Fraction | None,
@@ -753,32 +759,32 @@ def _conditions(
     if not facts.guarantee:
         return
     if not facts.of_the_table:
-        dependent = circumstances.data_dependent or own.data_dependent
+        dependent = provenance.data_dependent or own.data_dependent
         yield Message("recorded-would-be-fixed" if dependent else "rests-on-declarations")
     if facts.given_partition:
         if own.clusters is not None:
             yield own.clusters
         yield Message("neighbours-have-same-clusters")
-    if circumstances.bought is not None:
-        yield circumstances.bought.condition
-    if circumstances.separated:
+    if provenance.bought is not None:
+        yield provenance.bought.condition
+    if provenance.separated:
         yield Message("gaps-known")
     yield from own.noise
     if not method.output.linked and attributes > 1:
         yield Message("columns-shuffled-alone")
-    if circumstances.unit is not None and facts.of_the_table:
-        yield Message.of("persons-counted", unit=circumstances.unit)
-    elif circumstances.rows_per_unit > 1 and budget is not None:
-        rows = circumstances.rows_per_unit
+    if provenance.unit is not None and facts.of_the_table:
+        yield Message.of("persons-counted", unit=provenance.unit)
+    elif provenance.rows_per_unit > 1 and budget is not None:
+        rows = provenance.rows_per_unit
         if method.rho is None:
             yield Message.of("epsilon-times-rows", rows=rows, budget=decimal_text(budget))
         else:
             yield Message.of("rho-times-rows", rows=rows)
     elif not per_person and facts.budgeted:
         yield Message("about-one-row")
-    if circumstances.steps and not facts.of_the_table:
+    if provenance.steps and not facts.of_the_table:
         yield Message("steps-are-public")
-    yield Message("random-order-with-weights" if circumstances.weighted else "random-order")
+    yield Message("random-order-with-weights" if provenance.weighted else "random-order")
 
 
 def _not_promised(own: MethodTerms, facts: ModelFacts, adjacency: Adjacency) -> Iterable[Message]:
@@ -789,20 +795,20 @@ def _not_promised(own: MethodTerms, facts: ModelFacts, adjacency: Adjacency) -> 
 
 
 def _obstacles(
-    method: Method, own: MethodTerms, facts: ModelFacts, circumstances: Circumstances
+    method: Method, own: MethodTerms, facts: ModelFacts, provenance: Provenance
 ) -> tuple[Reason, ...]:
-    found = list(circumstances.experiment)
+    found = list(provenance.experiment)
     if not facts.guarantee:
         found.append("no-guarantee")
     if not method.output.clip:
         found.append("not-clipped")
-    if not facts.of_the_table and (circumstances.data_dependent or own.data_dependent):
+    if not facts.of_the_table and (provenance.data_dependent or own.data_dependent):
         found.append(DATA_DEPENDENT)
     return tuple(Reason.of(code) for code in found)
 
 
 def _invariants(
-    own: MethodTerms, facts: ModelFacts, circumstances: Circumstances, adjacency: Adjacency
+    own: MethodTerms, facts: ModelFacts, provenance: Provenance, adjacency: Adjacency
 ) -> tuple[Declared, ...]:
     """What is released exactly, or taken as fixed and public."""
     found = []
@@ -814,22 +820,22 @@ def _invariants(
         found.append(Declared("clusters"))
     if own.noise_can_vanish:
         found.append(Declared("clusters-without-spread"))
-    if circumstances.separated:
+    if provenance.separated:
         found.append(Declared("missing-values"))
-    if circumstances.margins:
-        found.append(Declared("margins", {"columns": list(circumstances.margins)}))
+    if provenance.margins:
+        found.append(Declared("margins", {"columns": list(provenance.margins)}))
         found.append(Declared("public-weights"))
     return tuple(found)
 
 
-def _declared(method: Method, facts: ModelFacts, circumstances: Circumstances) -> tuple[Declared, ...]:
+def _declared(method: Method, facts: ModelFacts, provenance: Provenance) -> tuple[Declared, ...]:
     """What the publisher declares: facts about columns and people, sizes, and how choices were made."""
-    found = list(circumstances.declared)
+    found = list(provenance.declared)
     if method.rows is not None:
         found.append(Declared("rows", {"rows": method.rows}))
     if facts.guarantee and not facts.of_the_table:
         # what was chosen on the records, and said so, is recorded or paid for
-        chosen = () if circumstances.bought is None else circumstances.bought.what
+        chosen = () if provenance.bought is None else provenance.bought.what
         found.append(Declared("choices", {"but": list(chosen)}))
     return tuple(found)
 

@@ -1,4 +1,7 @@
-"""Statements read back from plain values, of this format and of the first, which had sentences where codes are now."""
+"""Statements read back from plain values, of this format and of the first, which had sentences where codes are now.
+
+The sentences of old files stand in `sentences_v1.json`, so that those of the catalogue may be worded anew.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 from shoal.columns import MOST_EPSILON, Declared, Recorded
 from shoal.errors import InputError
 from shoal.numbers import exact
 from shoal.privacy import Adjacency
-from shoal.privacy.claims import MODELS, StatementTerms
+from shoal.privacy.claims import MODELS, StatementTerms, stored_sentences
 from shoal.privacy.verdict import DATA_DEPENDENT, Reason, too_much
 from shoal.text import Message, catalogue
 
@@ -93,15 +95,8 @@ def _messages(terms: Any, texts: Sequence[str]) -> tuple[Message, ...]:
 
 def _recognised(text: str) -> Message:
     """The message of a sentence without facts; any other is kept as it is."""
-    code = _sentences().get(text)
+    code = stored_sentences()["terms"].get(text)
     return Message.of("unknown", text=text) if code is None else Message(code)
-
-
-@cache
-def _sentences() -> Mapping[str, str]:
-    """Codes by sentence, of those that have no facts."""
-    codes = {code for facts in MODELS.values() for code in facts.not_promised}
-    return {str(Message(code)): code for code in (*codes, *_ALONE)}
 
 
 def _from_words(found: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +110,7 @@ def _from_words(found: dict[str, Any]) -> dict[str, Any]:
         "adjacency": adjacency,
     }
     excess = too_much(facts, found.get("most_epsilon", MOST_EPSILON))
-    known = {Reason.of(code).text: Reason.of(code) for code in _WITHOUT_FACTS}
+    known = {text: Reason.of(code) for text, code in stored_sentences()["reasons"].items()}
     if excess is not None and reasons and not found.get("override"):
         # ε that is too large was always said last
         known[reasons[-1]] = excess
@@ -124,7 +119,7 @@ def _from_words(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _adjacency_of(words: Any) -> Adjacency:
-    return {adjacency.words: adjacency for adjacency in Adjacency}[_text(words)]
+    return Adjacency(stored_sentences()["adjacency"][_text(words)])
 
 
 def fraction(value: Any) -> Fraction:
@@ -257,39 +252,6 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
 # what a statement says one by one
 _TERMS = ("conditions", "data_dependent", "not_promised", "steps")
 
-# codes of what statements say without facts, besides those of the models
-_ALONE = (
-    "about-one-row",
-    "bound-for-persons",
-    "clusters-from-caller",
-    "columns-shuffled-alone",
-    "distances-by-records",
-    "gaps-known",
-    "grouped-share-epsilon",
-    "groups-of-close-values",
-    "intruder-knows-all-but-one",
-    "intruder-knows-no-other-values",
-    "measured-by-noisy-rows",
-    "neighbours-have-same-clusters",
-    "neighbours-in-rank",
-    "no-joint-k",
-    "no-spread-no-noise",
-    "noise-from-records",
-    "noise-has-floor",
-    "pairs-not-measured",
-    "permutations-alike",
-    "prior-is-table",
-    "random-order",
-    "random-order-with-weights",
-    "recorded-would-be-fixed",
-    "rests-on-declarations",
-    "second-table-has-buckets",
-    "steps-are-public",
-    "strata-known",
-    "taking-part-not-hidden",
-    "tree-by-noisy-rows",
-)
-
 # only where the claim has a δ
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
 
@@ -318,6 +280,3 @@ _PARTS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "declared": _of_declared,
     "recorded": _of_recorded,
 }
-
-# what the first format gave as reasons, besides an ε that is too large
-_WITHOUT_FACTS = ("seeded", "no-guarantee", "not-clipped", DATA_DEPENDENT)

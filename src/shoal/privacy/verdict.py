@@ -122,7 +122,7 @@ class Reason:
     """One fact and what it does to a verdict.
 
     >>> Reason.of("small-group", k=2).text
-    'A crowd of 2 is a small one to hide in: most offices ask for 3 to 10.'
+    'k = 2 is small: most statistical offices require 3 to 10.'
     """
 
     level: Level
@@ -218,7 +218,7 @@ def public_verdict(statement: Mapping[str, Any]) -> PublicVerdict:
     >>> print(*public_verdict(facts).lines, sep="\\n")
     Verdict: do not publish.
     - The method gives no privacy guarantee.
-    Next: take a method that promises something, such as pairs-dp.
+    Next: use a method with a privacy guarantee, such as pairs-dp.
     """
     refused = tuple(Reason("red", one["code"], one["facts"]) for one in statement["obstacles"])
     if refused:
@@ -240,8 +240,8 @@ def too_much(facts: Mapping[str, Any], most: Fraction) -> Reason | None:
     """Why ε is too large to be meaningful; None where it is not.
 
     >>> facts = {"model": "dp", "epsilon": 1000.0, "unit": "row", "adjacency": "replace-one"}
-    >>> too_much(facts, Fraction(10)).text[:60], too_much({**facts, "epsilon": 10.0}, Fraction(10))
-    ('ε = 1,000 per row is above 10: whoever was 50% sure of a fac', None)
+    >>> too_much(facts, Fraction(10)).text[:38], too_much({**facts, "epsilon": 10.0}, Fraction(10))
+    ('ε = 1,000 per row is above 10: someone', None)
     """
     epsilon = facts["epsilon"]
     if epsilon is None or epsilon <= most:
@@ -253,7 +253,7 @@ def likely_to_fail(delta: Fraction) -> tuple[Reason, ...]:
     """Explain why δ is too large to be published, whatever the reason for it; empty where it is not.
 
     >>> [reason.text for reason in likely_to_fail(Fraction("0.5"))]
-    ['δ = 0.5 is above 0.001: the guarantee may fail outright with that probability.']
+    ['δ = 0.5 is above 0.001: with that probability, the guarantee may fail completely.']
     >>> likely_to_fail(Fraction("0.001"))
     ()
     """

@@ -1,9 +1,9 @@
 """Answers to queries: noise, sums, histograms and cells of a table.
 
 An offer settles price, noise and error before any record is looked at. Its `run` is the only place where records and
-noise meet, and spends what the offer reserves. Proofs of all sensitivities: docs/proofs/refinement.md.
+noise meet, and spends what the offer reserves. Proofs of all sensitivities: docs/proofs/queries.md#refinement.
 
-Proofs of the sensitivities: docs/proofs/refinement.md.
+Proofs of the sensitivities: docs/proofs/queries.md#refinement.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _CELL = Message.of("part-cell")
 
 
 @dataclass(frozen=True, slots=True)
-class Blur:
+class AnswerNoise:
     """Noise for whole numbers that one record moves by at most `sensitivity` together (L1), in units of `unit`.
 
     Attributes:
@@ -66,12 +66,12 @@ class Blur:
         *,
         epsilon: Fraction | None = None,
         scale: Fraction | None = None,
-    ) -> Blur:
+    ) -> AnswerNoise:
         """Laplace noise for a budget, or of a scale in the unit of the answer, which settles what it costs.
 
         Guarantee:
             For whole numbers with this L1 sensitivity between neighbours, the noisy numbers together are `epsilon`-DP.
-            The scale drawn from is rounded up, never down: docs/proofs/laplace.md, section 3.
+            The scale drawn from is rounded up, never down: docs/proofs/noise.md#laplace, section 3.
         """
         if sensitivity == 0:
             return cls(0, Fraction(0), Fraction(0), unit)
@@ -82,12 +82,12 @@ class Blur:
         return cls(sensitivity, epsilon, round_up_scale(sensitivity / epsilon), unit)
 
     @classmethod
-    def single(cls, noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction) -> Blur:
+    def single(cls, noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction) -> AnswerNoise:
         """Noise of either kind for ONE whole number.
 
         Guarantee:
             `epsilon`-DP for one number with this sensitivity. Staircase noise costs all of ε for a shift of a single
-            unit, so it must not be used for several numbers that share an ε: docs/proofs/staircase.md.
+            unit, so it must not be used for several numbers that share an ε: docs/proofs/noise.md#staircase.
         """
         if noise not in NOISES:
             raise OptionError(
@@ -391,36 +391,36 @@ def _noisy_sum(
     conditions: tuple[Message, ...] = (),
     whole: bool = False,
 ) -> Offer:
-    blur = settle_blur(facts, linear, epsilon, scale, noise)
+    answer_noise = noise_of_answer(facts, linear, epsilon, scale, noise)
 
     def run(table: QueryTable, account: Accountant) -> Any:
-        noisy = linear.answer(linear.total(table) + blur.draw(1, account, purpose)[0])
+        noisy = linear.answer(linear.total(table) + answer_noise.draw(1, account, purpose)[0])
         return int(noisy) if whole else float(noisy)
 
     return Offer(
-        blur.epsilon,
-        blur.reserved(purpose),
-        blur.sensitivity * blur.unit,
-        blur.noise,
-        error_of(blur),
+        answer_noise.epsilon,
+        answer_noise.reserved(purpose),
+        answer_noise.sensitivity * answer_noise.unit,
+        answer_noise.noise,
+        error_of(answer_noise),
         run,
         conditions=conditions,
     )
 
 
-def settle_blur(
+def noise_of_answer(
     facts: DatasetFacts, linear: Linear, epsilon: Fraction | None, scale: Fraction | None, noise: str
-) -> Blur:
+) -> AnswerNoise:
     """The noise for one sum: for a budget, or Laplace noise of a given scale."""
     sensitivity = linear.sensitivity(facts)
     if scale is not None:
-        return Blur.laplace(sensitivity, linear.unit, scale=scale)
+        return AnswerNoise.laplace(sensitivity, linear.unit, scale=scale)
     assert epsilon is not None
-    return Blur.single(noise, sensitivity, linear.unit, epsilon)
+    return AnswerNoise.single(noise, sensitivity, linear.unit, epsilon)
 
 
-def error_of(blur: Blur) -> dict[str, float]:
-    return {"standard_deviation": blur.deviation, "interval_95": blur.interval}
+def error_of(answer_noise: AnswerNoise) -> dict[str, float]:
+    return {"standard_deviation": answer_noise.deviation, "interval_95": answer_noise.interval}
 
 
 def mean(
@@ -441,21 +441,31 @@ def mean(
 
     if facts.replace_one and where is None:
         linear, rows = summing(facts, column), facts.rows or 1
-        blur = settle_blur(facts, linear, epsilon, None, noise)
-        per_row = blur.sensitivity * blur.unit / rows
+        answer_noise = noise_of_answer(facts, linear, epsilon, None, noise)
+        per_row = answer_noise.sensitivity * answer_noise.unit / rows
 
         def run(table: QueryTable, account: Accountant) -> float:
-            return clipped(linear.answer(linear.total(table) + blur.draw(1, account, "sum")[0]) / rows)
+            return clipped(
+                linear.answer(linear.total(table) + answer_noise.draw(1, account, "sum")[0]) / rows
+            )
 
         conditions = (Message.of("counts-as-middle", column=column),)
-        added = Message.of("noise-on-sum", noise=blur.noise)
-        error = {name: value / rows for name, value in error_of(blur).items()}
-        return Offer(blur.epsilon, blur.reserved("sum"), per_row, added, error, run, conditions=conditions)
+        added = Message.of("noise-on-sum", noise=answer_noise.noise)
+        error = {name: value / rows for name, value in error_of(answer_noise).items()}
+        return Offer(
+            answer_noise.epsilon,
+            answer_noise.reserved("sum"),
+            per_row,
+            added,
+            error,
+            run,
+            conditions=conditions,
+        )
 
     part, middle = centred(facts, column, where)
-    sums = settle_blur(facts, part, epsilon / 2, None, noise)
+    sums = noise_of_answer(facts, part, epsilon / 2, None, noise)
     # only records with a value count, so that this is private even where the number of records is not
-    counts = Blur.single(noise, 1, Fraction(1), epsilon / 2)
+    counts = AnswerNoise.single(noise, 1, Fraction(1), epsilon / 2)
 
     def ratio(table: QueryTable, account: Accountant) -> float:
         present = int(np.count_nonzero(present_values(table, column, where)))
@@ -494,14 +504,18 @@ def histogram(
         A replaced record leaves one cell and enters another: the counts together move by 2; added or removed, by 1.
         Only Laplace noise may share an ε over all cells.
     """
-    blur = Blur.laplace(2 if facts.replace_one else 1, Fraction(1), epsilon=epsilon, scale=scale)
+    answer_noise = AnswerNoise.laplace(
+        2 if facts.replace_one else 1, Fraction(1), epsilon=epsilon, scale=scale
+    )
 
     def run(table: QueryTable, account: Accountant) -> dict[str, int]:
         counts = cells.counts(table, where)
-        drawn = blur.draw(len(counts), account, "counts", "cells")
+        drawn = answer_noise.draw(len(counts), account, "counts", "cells")
         noisy = [one + other for one, other in zip(counts, drawn, strict=True)]
         return dict(zip(cells.names, noisy, strict=True))
 
-    added = Message.of("noise-on-each-count", noise=blur.noise)
-    reserved = blur.reserved("counts")
-    return Offer(blur.epsilon, reserved, Fraction(blur.sensitivity), added, error_of(blur), run)
+    added = Message.of("noise-on-each-count", noise=answer_noise.noise)
+    reserved = answer_noise.reserved("counts")
+    return Offer(
+        answer_noise.epsilon, reserved, Fraction(answer_noise.sensitivity), added, error_of(answer_noise), run
+    )

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal._moved import renamed
+from shoal.arguments import renamed_arguments, renamed_attributes
 from shoal.columns import (
     Attribute,
     Lattice,
@@ -118,13 +119,14 @@ class RowOrder:
         return found
 
 
+@renamed_attributes(neighbours="adjacency")
 @dataclass(frozen=True, slots=True)
 class DatasetFacts:
     """What everybody may know about a data set: a query is checked and priced from this alone.
 
     Attributes:
         schema: the described columns.
-        neighbours: the relation that all promises about this data set are about.
+        adjacency: the relation that all promises about this data set are about.
         rows: the number of records, public under replace-one; None under add-remove.
         integer_columns: columns stored as whole numbers, for which a step of 1 is the default.
         refused: columns of which something is known from the records only, such as the type of a file's cells: nothing
@@ -132,32 +134,32 @@ class DatasetFacts:
     """
 
     schema: Schema
-    neighbours: Neighbours = "replace-one"
+    adjacency: Neighbours = "replace-one"
     rows: int | None = None
     integer_columns: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        if self.neighbours not in get_args(Neighbours):
+        if self.adjacency not in get_args(Neighbours):
             raise OptionError(
                 "unknown-neighbours",
-                option="neighbours",
-                neighbours=self.neighbours,
+                option="adjacency",
+                neighbours=self.adjacency,
                 allowed=tuple(get_args(Neighbours)),
             )
-        if (self.rows is None) == (self.neighbours == "replace-one"):
+        if (self.rows is None) == (self.adjacency == "replace-one"):
             raise OptionError("number-rows-public-under-replace-only")
         if self.rows is not None and self.rows < 1:
             raise InputError("facts-table-no-rows")
 
     @property
     def replace_one(self) -> bool:
-        return self.neighbours == "replace-one"
+        return self.adjacency == "replace-one"
 
     @property
     def relation(self) -> str:
-        """The relation of neighbours in words."""
-        return Adjacency(self.neighbours).words
+        """The adjacency in words."""
+        return Adjacency(self.adjacency).words
 
     @property
     def rows_per_unit(self) -> int:
@@ -220,7 +222,7 @@ class DatasetFacts:
                 found["values"] = list(labels)
             columns.append(found)
         return {
-            "neighbours": self.neighbours,
+            "neighbours": self.adjacency,
             "relation": self.relation,
             "rows": self.rows,
             "unit": self.unit,
@@ -231,7 +233,7 @@ class DatasetFacts:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, from which `from_dict` makes the same facts."""
         return {
-            "neighbours": self.neighbours,
+            "neighbours": self.adjacency,
             "rows": self.rows,
             "integer_columns": sorted(self.integer_columns),
             "refused": sorted(self.refused),
@@ -294,7 +296,8 @@ class QueryTable:
         return replace(self, positions=positions, codes=codes, orders=orders)
 
 
-def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -> QueryTable:
+@renamed_arguments(neighbours="adjacency")
+def prepare(data: Any, schema: Schema, adjacency: Neighbours = "replace-one") -> QueryTable:
     """Read every described column once, put it on its lattice, and settle the public facts.
 
     Values outside a domain count as its nearer end, missing values are marked.
@@ -327,7 +330,7 @@ def prepare(data: Any, schema: Schema, neighbours: Neighbours = "replace-one") -
         raise InputError("no-column-can-asked-about-because")
     integers = frozenset(name for name in schema.names if table.is_integer(name))
     facts = DatasetFacts(
-        schema, neighbours, table.n if neighbours == "replace-one" else None, integers, refused
+        schema, adjacency, table.n if adjacency == "replace-one" else None, integers, refused
     )
     positions: dict[str, NDArray[np.int64]] = {}
     codes: dict[str, NDArray[np.int64]] = {}

@@ -97,7 +97,7 @@ def joint_cost(parts: Sequence[AnswerPart], facts: DatasetFacts) -> Fraction:
 
     Guarantee:
         Laplace noise of these scales on all numbers together costs one row at most this, also if each query was chosen
-        after seeing the answers before it. Proof: docs/proofs/refinement.md, section 7.
+        after seeing the answers before it. Proof: docs/proofs/queries.md#refinement, section 7.
 
     Reference:
         Thesis, Protocol 1.
@@ -207,7 +207,7 @@ def total(charges: Sequence[AnswerCost]) -> Fraction:
         one person to another and moves the answers about both by half of their charges each: no more than the dearer.
 
     Reference:
-        Thesis, Proposition 4 and Tables 5.3, 5.4; docs/proofs/refinement.md, section 5.
+        Thesis, Proposition 4 and Tables 5.3, 5.4; docs/proofs/queries.md#refinement, section 5.
 
     >>> about = [AnswerCost(Fraction(1), person=("id", name)) for name in ("1", "2", "2")]
     >>> total([*about, AnswerCost(Fraction(1, 2))])
@@ -296,7 +296,7 @@ def _parts(query: Query, facts: DatasetFacts) -> list[AnswerPart]:
             ]
 
 
-def effort(query: Query, rows: int) -> float:
+def computing_cost(query: Query, rows: int) -> float:
     """The CPU seconds that a question takes at most on a table of this size, whatever its records hold.
 
     Args:

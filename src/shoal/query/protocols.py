@@ -49,7 +49,7 @@ def individual(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) 
         removed, 2ε for one replaced. With `delta`, (ε, δ) or (2ε, δ).
 
     Reference:
-        Thesis, Proposition 3; docs/proofs/refinement.md.
+        Thesis, Proposition 3; docs/proofs/queries.md#refinement.
     """
     key = as_mapping("key", options["key"])
     check_keys("key", key, ("column", "value"))
@@ -87,7 +87,7 @@ def individual(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) 
         truths,
         epsilon=epsilon,
         # a record that is replaced is removed, and another one added
-        touched=Adjacency(facts.neighbours).factor,
+        touched=Adjacency(facts.adjacency).factor,
         delta=delta,
         conditions=(Message.of("answered-from-prior"),),
         person=(who.name, label),
@@ -101,7 +101,7 @@ def statistical(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction)
         ε between any two data sets whatever, so under both relations; (ε, δ) with `delta`.
 
     Reference:
-        Thesis, Proposition 2; docs/proofs/refinement.md.
+        Thesis, Proposition 2; docs/proofs/queries.md#refinement.
     """
     found = [
         _statistic(facts, as_mapping("statistic", given)) for given in _one_or_more("statistic", options)

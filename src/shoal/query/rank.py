@@ -18,7 +18,7 @@ from shoal.errors import OptionError, closest
 from shoal.noise import exponential_choice
 from shoal.numbers import decimal_text
 from shoal.privacy import Accountant
-from shoal.query.answers import CONFIDENCE, Blur, error_of, numeric_lattice
+from shoal.query.answers import CONFIDENCE, AnswerNoise, error_of, numeric_lattice
 from shoal.query.facts import MISSING, DatasetFacts, QueryTable, RowOrder
 from shoal.query.refinement import (
     Grid,
@@ -362,7 +362,7 @@ def ranking_means(facts: DatasetFacts, *, column: str, k: int, epsilon: Fraction
 
     Guarantee:
         Groups fixed by rank: replacing one record moves all group sums together by at most the width of the domain
-        (docs/proofs/sums.md, section 3). Laplace noise of that scale on every sum costs ε for all of them.
+        (docs/proofs/clusters.md#sums, section 3). Laplace noise of that scale on every sum costs ε for all of them.
 
     Reference:
         Thesis, section 6.2 (a query of microaggregated data); PSD-2014, Lemma 1.
@@ -372,14 +372,14 @@ def ranking_means(facts: DatasetFacts, *, column: str, k: int, epsilon: Fraction
         raise OptionError("ranking-means-needs-public-number-records")
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= facts.rows:
         raise OptionError("k-whole-number-from-1-number", option="k", rows=facts.rows, found=k)
-    blur = Blur.laplace(lattice.steps, lattice.step, epsilon=epsilon)
+    answer_noise = AnswerNoise.laplace(lattice.steps, lattice.step, epsilon=epsilon)
     middle = lattice.steps // 2
     common = math.lcm(lattice.lo.denominator, lattice.hi.denominator, lattice.step.denominator)
     lowest, highest, step = (int(value * common) for value in (lattice.lo, lattice.hi, lattice.step))
 
     def run(table: QueryTable, account: Accountant) -> list[float]:
         sums, sizes = group_sums(_filled(table.orders[column].values, middle), k)
-        drawn = blur.draw(len(sums), account, "sums", "rank groups")
+        drawn = answer_noise.draw(len(sums), account, "sums", "rank groups")
         noisy = [one + other for one, other in zip(sums, drawn, strict=True)]
         # whole numbers divide with correct rounding, and without a common divisor to be found
         return [
@@ -388,11 +388,11 @@ def ranking_means(facts: DatasetFacts, *, column: str, k: int, epsilon: Fraction
         ]
 
     return Offer(
-        blur.epsilon,
-        blur.reserved("sums"),
-        blur.sensitivity * blur.unit,
-        Message.of("noise-on-sum-of-each-group", noise=blur.noise),
-        {name: value / k for name, value in error_of(blur).items()},
+        answer_noise.epsilon,
+        answer_noise.reserved("sums"),
+        answer_noise.sensitivity * answer_noise.unit,
+        Message.of("noise-on-sum-of-each-group", noise=answer_noise.noise),
+        {name: value / k for name, value in error_of(answer_noise).items()},
         run,
         conditions=(Message.of("counts-as-middle", column=column),),
     )

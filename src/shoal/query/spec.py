@@ -178,7 +178,7 @@ def statement(query: Query, facts: DatasetFacts, *, publishable: bool = True) ->
         "epsilon": str(cost(query, facts)),
         "delta": str(offer.delta),
         "neighbours": facts.relation,
-        "adjacency": facts.neighbours,
+        "adjacency": facts.adjacency,
         "unit": facts.unit,
         "sensitivity": None if offer.sensitivity is None else decimal_text(offer.sensitivity),
         "noise": str(offer.noise),

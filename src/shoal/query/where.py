@@ -378,4 +378,4 @@ class Offer:
         Raises:
             OverspendError: more is reserved than the answer costs.
         """
-        return Accountant.of(self.reserved, self.epsilon, source, adjacency=Adjacency(facts.neighbours))
+        return Accountant.of(self.reserved, self.epsilon, source, adjacency=Adjacency(facts.adjacency))

@@ -44,7 +44,7 @@ def protect(
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
         k: minimum cluster size.
         seed: makes the release reproducible and therefore not publishable.
-        columns: the columns to release; the others are left out.
+        columns: the columns to release, or a single one; the others are left out.
         domains: public domain by column, instead of or on top of the schema: (lo, hi), or for a nominal column its
             values or a `shoal.Taxonomy`.
         domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.

@@ -141,7 +141,7 @@ class ResourceEstimate:
         """With further work counted.
 
         >>> str(ResourceEstimate(1.0, 10, (Message.of("probed", rows=5),)).longer(2.0, INTERNAL_REPORT))
-        'about 3 seconds and 1 MB of memory (from a probe of 5 made-up rows, the internal report included)'
+        'about 3 seconds and 1 MB of memory (from a probe of 5 synthetic rows, including the internal report)'
         """
         before = self.seconds or 0.0
         return replace(self, seconds=before + seconds, basis=(*self.basis, what))
@@ -215,7 +215,7 @@ def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bo
     from pyarrow import parquet
 
     from shoal.release.in_parts.run import carry_out_on_engine, table_elsewhere
-    from shoal.release.reports import Look
+    from shoal.release.reports import ReleaseReview
 
     attributes, bare = _bare(prepared.described)
     with tempfile.TemporaryDirectory() as place:
@@ -227,7 +227,7 @@ def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bo
         table.records.look(table, attributes, {}, ())
         small = _of(prepared, replace(bare, table=table))
         started = time.process_time()
-        look = Look(own, evaluate, internal, silent)
+        look = ReleaseReview(own, evaluate, internal, silent)
         carry_out_on_engine(
             small, own, out, Path(place) / "internal.html" if internal else None, silent, look
         )

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal import display
-from shoal.columns import TAKEN_FROM_DATA, Attribute, Circumstances, Described, Schema, releasable
+from shoal.arguments import as_names
+from shoal.columns import TAKEN_FROM_DATA, Attribute, Described, Provenance, Schema, releasable
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
 from shoal.io import first_formula, read
@@ -79,7 +80,7 @@ def expected_noise(
     k: int | None = None,
     *,
     n: int,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     domains: Mapping[str, Any] | None = None,
     types: Mapping[str, str] | None = None,
     **settings: Any,
@@ -93,7 +94,7 @@ def expected_noise(
         k: least cluster size.
         n: number of records, a public fact under the claims that need it; where it is private, what is said here
             stays with the custodian.
-        columns: only these; ε is shared among them.
+        columns: only these, or a single one; ε is shared among them.
         domains: public domain by column, as for `shoal.protect`.
         types: type by column, as for `shoal.protect`.
         settings: of the method, such as split or noise.
@@ -110,7 +111,7 @@ def expected_noise(
     ('age', 0.0006)
     """
     settled = configured(method, epsilon=epsilon, k=k, **settings)
-    described = public_description(settled, schema, columns, domains, n, types)
+    described = public_description(settled, schema, as_names(columns), domains, n, types)
     settled.allow_noise(len(described.columns))
     check_k(settled.size, n)
     if not settled.expects_shares and settled.expected(described, None).unknown:
@@ -179,9 +180,9 @@ def expected_error(
 
 def _private(described: Described) -> bool:
     """Whether a domain or a step was taken from the records, and noise with it."""
-    circumstances = described.circumstances
-    taken = any(TAKEN_FROM_DATA in (facts["step"], facts["type"]) for facts in circumstances.domains.values())
-    return taken or bool(circumstances.private_domains)
+    provenance = described.provenance
+    taken = any(TAKEN_FROM_DATA in (facts["step"], facts["type"]) for facts in provenance.domains.values())
+    return taken or bool(provenance.private_domains)
 
 
 def _relations(noise: Sequence[ExpectedNoise]) -> dict[str, Any]:
@@ -224,7 +225,7 @@ def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> Message |
 
     >>> found = expected_noise(method="ranking-dp", epsilon=1, k=5, n=5000, domains={"age": (0, 100)})
     >>> str(drowned(found, configured("ranking-dp", epsilon=1, k=5), 5000))
-    'noise will drown age: its standard deviation is 28% of the range; k=15 brings it to a tenth.'
+    'noise will dominate age: its standard deviation is 28% of the range; k=15 reduces it to 10%.'
     """
     if any(found.share_of_rows is not None for found in noise):
         return _drowned_shares(noise)
@@ -301,7 +302,7 @@ def public_description(
     import pyarrow as pa
 
     one = read(pa.table({name: [0] for name in lattices}))
-    return Described(one, tuple(attributes), lattices, Circumstances(), _counted_rows(n), (), "error")
+    return Described(one, tuple(attributes), lattices, Provenance(), _counted_rows(n), (), "error")
 
 
 _FEW_ROWS = 10

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import narwhals as nw
 
+from shoal.arguments import as_names, renamed_arguments
 from shoal.columns import Schema, read_declared
 from shoal.engines import LocalRunner, Runner
 from shoal.errors import OptionError
@@ -122,7 +123,7 @@ def evaluate(
     original: Any,
     released: Any,
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     same_order: bool = False,
     target: str | None = None,
     protocol: Protocol = "k-fold",
@@ -151,7 +152,7 @@ def evaluate(
     Args:
         original: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
         released: a `Release`, or a path or table; the folder of a release, or of Parquet files, too.
-        columns: measure only these; by default the released columns, or the columns both tables have.
+        columns: measure only these, or a single one; by default the released columns, or the columns both tables have.
         same_order: row i of the released table came from row i of the original, where `released` is a plain table.
         target: also measure how well a random forest that learns from the release predicts this column: one of
             classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
@@ -221,10 +222,11 @@ def evaluate(
     return measured
 
 
+@renamed_arguments(quasi="quasi_identifiers", confidential="sensitive")
 def check(
     table: Any,
-    quasi: Sequence[str] | None = None,
-    confidential: Sequence[str] | None = None,
+    quasi_identifiers: str | Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
     *,
     schema: Schema | None = None,
     k: int | None = None,
@@ -247,8 +249,10 @@ def check(
 
     Args:
         table: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
-        quasi: the quasi-identifiers; by default the columns with that role in the schema.
-        confidential: the confidential columns; by default those with that role, none without a schema.
+        quasi_identifiers: the columns that an intruder may know, or a single one; by default those with that role in
+            the schema.
+        sensitive: the sensitive columns, or a single one; by default those with the role `confidential`, none without
+            a schema.
         schema: roles, the order of ordinal columns, and steps that are run before anything is measured.
         k: level asked for: rows, or persons, in the smallest group.
         l: level asked for: different confidential values in every group.
@@ -284,25 +288,26 @@ def check(
     levels: dict[str, Any] = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
     runner = check_runner(Where(engine, master, tuple(conf)), table, schema, weight, household, unit)
     if runner is not None:
-        found = checked(runner, quasi, confidential, schema=schema, levels=levels, progress=progress)
+        found = checked(runner, quasi_identifiers, sensitive, schema=schema, levels=levels, progress=progress)
     else:
         data = read(table)
         more: dict[str, Any] = {"weight": weight, "household": household, "unit": unit, "progress": progress}
-        found = check_in_memory(data, quasi, confidential, schema=schema, **levels, **more)
+        found = check_in_memory(data, quasi_identifiers, sensitive, schema=schema, **levels, **more)
     if shows_records(table, dataset):
         note_use("viewed", runner or data, (), "shoal.check", dataset)
     return found
 
 
+@renamed_arguments(keys="quasi_identifiers")
 def risk(
     table: Any,
-    keys: Sequence[str] | None = None,
+    quasi_identifiers: str | Sequence[str] | None = None,
     weight: str | None = None,
     household: str | None = None,
     *,
     unit: str | None = None,
     schema: Schema | None = None,
-    sensitive: Sequence[str] = (),
+    sensitive: str | Sequence[str] = (),
     missing: MissingRule = "wildcard",
     alpha: float = 1.0,
     form: Form = "approximate",
@@ -310,7 +315,7 @@ def risk(
     special: bool | None = None,
     fraction: float = 0.01,
     points: Points = "original",
-    interactions: Sequence[Sequence[str]] = (),
+    interactions: Sequence[str | Sequence[str]] = (),
     c: float = 2.0,
     dataset: str | None = None,
     progress: Progress | None = None,
@@ -322,7 +327,8 @@ def risk(
 
     Args:
         table: path, or pandas, polars or pyarrow table.
-        keys: the columns that an intruder may know; by default the quasi-identifiers of the schema.
+        quasi_identifiers: the columns that an intruder may know, or a single one; by default those with that role in
+            the schema.
         weight: the column of sampling weights; by default the one with that role in the schema. Without weights the
             table is taken for the whole population.
         household: the column that says who lives together. A record without one is a household of its own.
@@ -330,7 +336,8 @@ def risk(
             `unit` in the schema. Persons are counted then: fk is how many of them fit, Fk the sum of their weights, of
             each person the smallest one of their records; the risk of a person is that of their most exposed record.
         schema: roles of the columns, and steps that are run before anything is measured.
-        sensitive: columns whose l-diversity is measured; a missing value is taken for the commonest of its group.
+        sensitive: columns whose l-diversity is measured, or a single one; a missing value is taken for the commonest
+            of its group.
         missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
         alpha: what a record that fits by a wildcard counts, 0 to 1.
         form: of the individual risk: closed forms (`approximate`) or the mean of 1/F itself (`exact`).
@@ -363,7 +370,7 @@ def risk(
     data = read(table) if schema is None else read_declared(table, schema)
     found = risk_in_memory(
         data,
-        keys,
+        quasi_identifiers,
         weight,
         household,
         unit=unit,
@@ -384,13 +391,14 @@ def risk(
     return found
 
 
+@renamed_arguments(secret="sensitive")
 def attack(
     original: Any,
     released: Any,
     control: Any = None,
     *,
-    columns: Sequence[str] | None = None,
-    secret: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
     attempts: int = 500,
     tolerance: float = 0.05,
     seed: int | None = None,
@@ -409,9 +417,9 @@ def attack(
         released: a `Release`, or a path or table from any tool. Of a `Release` with rows of known origin, record
             linkage is measured as well.
         control: records like the original ones that were NOT used for the release.
-        columns: attack only these; by default all that both tables have. The first half of them is what one
-            source knows in the linkability attack, the second half what the other source knows.
-        secret: the column to infer from all others; by default each in turn.
+        columns: attack only these, or a single one; by default all that both tables have. The first half of them is
+            what one source knows in the linkability attack, the second half what the other source knows.
+        sensitive: the column to infer from all others, or several; by default each in turn.
         attempts: number of targets, or of predicates, of each attack.
         tolerance: how far off a right guess of a number may be, as a share of its range in the original.
         seed: makes the choice of targets and predicates reproducible.
@@ -424,7 +432,7 @@ def attack(
 
     Raises:
         InputError: no common column, a missing value, or different types under one name.
-        OptionError: attempts or tolerance out of range, or an unknown secret.
+        OptionError: attempts or tolerance out of range, or an unknown sensitive column.
 
     Cost:
         O(attempts · n) time per column at most, O(n) memory.
@@ -441,7 +449,7 @@ def attack(
         released,
         control,
         columns=columns,
-        secret=secret,
+        sensitive=sensitive,
         attempts=attempts,
         tolerance=tolerance,
         seed=seed,
@@ -498,7 +506,7 @@ def evaluated(
     runners: Sequence[Runner],
     bundle: Any = None,
     *,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     na: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
     file: Conventions | Mapping[str, Any] | None = None,
@@ -516,7 +524,7 @@ def evaluated(
         # what was released is as it is after the steps
         after = Side(runners[1], BatchReading(replace(schema, steps=(), before=None), tuple(na)))
     pair = unmatched(before.table(), after.table(), None if bundle is None else published(bundle))
-    found = evaluate_in_parts(before, after, pair, columns, progress or silent)
+    found = evaluate_in_parts(before, after, pair, as_names(columns), progress or silent)
     weight = None if schema is None else schema.weight
     if weight is not None and weight.name in pair.before.names:
         found = replace(found, told=(*found.told, Message("estimates-not-in-parts")))
@@ -525,8 +533,8 @@ def evaluated(
 
 def checked(
     runner: Runner,
-    quasi: Sequence[str] | None = None,
-    confidential: Sequence[str] | None = None,
+    quasi_identifiers: str | Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
     *,
     schema: Schema | None = None,
     levels: Mapping[str, float | None],
@@ -537,4 +545,4 @@ def checked(
 ) -> Check:
     """Check a table that a runner has."""
     side = Side(runner, BatchReading(schema, tuple(na), types, file))
-    return check_in_parts(side, quasi, confidential, schema, levels, progress or silent)
+    return check_in_parts(side, quasi_identifiers, sensitive, schema, levels, progress or silent)

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from shoal import display
 from shoal.columns import (
     KIND_FACTS,
-    Circumstances,
     Declaration,
     Described,
+    Provenance,
     Schema,
     check_storable,
     describe,
@@ -122,7 +122,7 @@ def public_schema(described: Described, declared: Declaration) -> Schema:
 
     It describes the released columns; `before` are those of the table as it is read, with the steps between.
     """
-    private = described.circumstances.private_domains
+    private = described.provenance.private_domains
     attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
     whole = described.schema
     if declared.schema is None or whole is None:
@@ -438,7 +438,7 @@ class Preparation:
 
     def account(self) -> Accountant:
         """The account of one run, with what the plan reserves and nothing spent."""
-        unit = self.described.circumstances.unit
+        unit = self.described.provenance.unit
         return self.method.account(self.plan, self.source, "row" if unit is None else unit)
 
     @property
@@ -518,7 +518,7 @@ def prepare(
     k: int | None = None,
     seed: int | None = None,
     *,
-    look: Look | None = None,
+    look: DescribeTable | None = None,
     **options: Any,
 ) -> Preparation:
     """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`.
@@ -541,20 +541,20 @@ def prepare(
     with problems.collected():
         chosen = tuned_settings(*bought)
         declared = replace(Declaration.of(schema, **said), tuned=chosen)
-        described = _looked_at(table, declared, settled, problems, look or look_at, sized=right)
+        described = _described_table(table, declared, settled, problems, look or describe_table, sized=right)
     problems.raise_all()
     settled, found = settled.settle(described)
     plan = settled.plan(described)
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
-    circumstances = _with_seed(described.circumstances, source)
-    circumstances = replace(
-        circumstances,
+    provenance = _with_seed(described.provenance, source)
+    provenance = replace(
+        provenance,
         most_epsilon=declared.most_epsilon,
         override=declared.override,
         public_rows=settled.rows if settled.adjacency.hides_size else described.n,
     )
-    described = replace(described, circumstances=circumstances)
+    described = replace(described, provenance=provenance)
     statement = _statement(settled, described, plan)
     notes = (*described.notes, *found, *advice(settled, described, plan))
     described = replace(described, notes=notes)
@@ -577,9 +577,9 @@ def _counted(described: Described) -> dict[str, int]:
 
 
 def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
-    circumstances = described.circumstances
-    promise = method.promise(len(described.lattices), circumstances.nominal)
-    statement = state(method, described.lattices, plan, circumstances, promise)
+    provenance = described.provenance
+    claim = method.applied_claim(len(described.lattices), provenance.nominal)
+    statement = state(method, described.lattices, plan, provenance, claim)
     return replace(statement, expected_error=expected_error(method, described, plan))
 
 
@@ -607,7 +607,7 @@ class Angle:
     def of(cls, method: Method) -> Angle:
         free = MODELS[method.model(1)].of_the_table or method.claims.free
         empty = method.adjacency.hides_size
-        claim = method.promise(2)
+        claim = method.applied_claim(2)
         stay = MODELS[claim.model].given_partition or claim.shows_gaps
         # a method that empties cells does so with names, too; others have a category for them
         emptied = method.claims.free
@@ -616,10 +616,12 @@ class Angle:
 
 
 # a table and what is declared about it come in; the described table leaves, and what is wrong with it
-Look = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, ...]]]
+DescribeTable = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, ...]]]
 
 
-def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Described, tuple[ShoalError, ...]]:
+def describe_table(
+    table: Table, declared: Declaration, angle: Angle
+) -> tuple[Described, tuple[ShoalError, ...]]:
     """Describe a table and look through its values; what was chosen on the records plays no part."""
     problems = Problems()
     described = describe(
@@ -639,8 +641,14 @@ def look_at(table: Table, declared: Declaration, angle: Angle) -> tuple[Describe
     return described, problems.found
 
 
-def _looked_at(
-    table: Table, declared: Declaration, method: Method, problems: Problems, look: Look, *, sized: bool
+def _described_table(
+    table: Table,
+    declared: Declaration,
+    method: Method,
+    problems: Problems,
+    look: DescribeTable,
+    *,
+    sized: bool,
 ) -> Described:
     """The described table, and note of everything that can be known to be wrong with it before a run.
 
@@ -658,7 +666,7 @@ def _looked_at(
     return described
 
 
-def _with_seed(circumstances: Circumstances, source: Source) -> Circumstances:
+def _with_seed(provenance: Provenance, source: Source) -> Provenance:
     if not source.reproducible:
-        return circumstances
-    return replace(circumstances, experiment=(*circumstances.experiment, "seeded"))
+        return provenance
+    return replace(provenance, experiment=(*provenance.experiment, "seeded"))

@@ -50,7 +50,7 @@ from shoal.release.in_parts.run import (
     table_elsewhere,
 )
 from shoal.release.protection import Preparation, Release, carry_out, prepare
-from shoal.release.reports import Look
+from shoal.release.reports import ReleaseReview
 from shoal.release.uses import Uses, declared_name, files_of, names_of
 from shoal.text import Message
 
@@ -169,7 +169,7 @@ def opened(
             "engine-works-through-table-parts", option="engine", engine=engine, obstacle=obstacle
         )
     # without rows there is nothing to protect, unless nobody is to know
-    private = method.neighbours == "add-remove"
+    private = method.adjacency.hides_size
     counted = method.stability != "record"
     na = missing_texts(request.get("na"))
     if engine == "spark":
@@ -347,9 +347,9 @@ class Planned:
         from shoal.ledger import open_ledger, record_release
 
         prepared = self.prepared
-        bought = prepared.described.circumstances.bought
+        bought = prepared.described.provenance.bought
         with closing(open_ledger(address)) as ledger:
-            relation = prepared.method.neighbours
+            relation = prepared.method.adjacency
             return record_release(
                 ledger,
                 dataset,
@@ -363,7 +363,7 @@ class Planned:
     def _written(self, out: Path | str, tell: Progress) -> tuple[Release, Evaluation | None, Delivered]:
         prepared, delivery = self.prepared, self.delivery
         if self.runner is not None:
-            look = Look(self.runner, delivery.evaluate, delivery.internal is not None, tell)
+            look = ReleaseReview(self.runner, delivery.evaluate, delivery.internal is not None, tell)
             try:
                 made, delivered = carry_out_on_engine(
                     prepared, self.runner, out, delivery.internal, tell, look

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shoal.arguments import as_names
 from shoal.columns import DROPPED_ROLES, MISSING_VALUE, Attribute, Lattice, Schema, marked, read_as_asked
 from shoal.display import internal
 from shoal.errors import OptionError
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class TableDeclarations(TypedDict, total=False):
     """What is said about the table; `shoal.protect` says what each of it means."""
 
-    columns: Sequence[str] | None
+    columns: str | Sequence[str] | None
     domains: Mapping[str, Any] | None
     domain_from_data: float | None
     outside: Literal["error", "clip"]
@@ -146,7 +147,7 @@ def people_of(
     kept = tuple(a for a in declared.attributes if a.release != "raked")
     bare = Schema(kept, declared.file, publication=declared.publication)
     table = read_as_asked(on, {**options, "schema": bare})
-    asked = options.get("columns") or [a.name for a in declared.attributes if not a.dropped]
+    asked = as_names(options.get("columns")) or [a.name for a in declared.attributes if not a.dropped]
     # who has several rows, and whom a row stands for, changes what a method does
     needed = [a.name for a in (declared.unit, declared.weight) if a is not None]
     schema = _of_columns(declared, {*table.names, *asked, *needed})
@@ -177,7 +178,7 @@ def made_up_people(
     own = {name: value for name, value in options.items() if name not in _DECLARED}
     settled = configured(method, epsilon=epsilon, k=k, **own)
     columns, domains, types = (options.get(name) for name in ("columns", "domains", "types"))
-    described = public_description(settled, schema, columns, domains, people, types)
+    described = public_description(settled, schema, as_names(columns), domains, people, types)
     return drawn(described.attributes, described.lattices, people, schema)
 
 

@@ -273,7 +273,7 @@ def _findings(
 
 
 @dataclass(eq=False)
-class Look:
+class ReleaseReview:
     """What is looked at once an engine has written a release: what its pages show, and what was lost.
 
     Attributes:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.arguments import as_names
 from shoal.display import internal
 from shoal.engines import LocalRunner
 from shoal.errors import JournalWarning, OptionError
 from shoal.io import Frozen, Table, content_digest
 from shoal.journal import Journal, Kind, Match
+from shoal.privacy import step_key
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -33,7 +36,7 @@ def declared_name(dataset: str | None, schema: Schema | None = None) -> str | No
 
 def names_of(answer: str | Sequence[str] | None, option: str) -> tuple[str, ...]:
     """One name, or several."""
-    names = (answer,) if isinstance(answer, str) else tuple(answer or ())
+    names = as_names(answer or ())
     if not all(isinstance(name, str) and name for name in names):
         raise OptionError("option-names-data-sets", option=option, found=answer)
     return names
@@ -101,8 +104,8 @@ class Uses:
         if not found:
             return prepared
         described = prepared.described
-        circumstances = replace(described.circumstances, recorded=found)
-        return prepared.stated(replace(described, circumstances=circumstances))
+        provenance = replace(described.provenance, recorded=found)
+        return prepared.stated(replace(described, provenance=provenance))
 
     def note_release(self, statement: PrivacyStatement, **facts: Any) -> str:
         """Note a release, and before it what is declared about other names; the id of the entry."""
@@ -158,7 +161,11 @@ def folder_of(released: Any) -> str | None:
 
 def settings_of(statement: PrivacyStatement) -> dict[str, Any]:
     """Method and settings as plain values: public facts, by which a later release is compared."""
-    return {"method": statement.method, **statement.settings, "steps": list(statement.steps)}
+    return {
+        "method": statement.method,
+        **statement.settings,
+        "steps": list(map(step_key, statement.terms.steps)),
+    }
 
 
 def domains_of(statement: PrivacyStatement) -> dict[str, dict[str, str]]:
@@ -202,7 +209,7 @@ def note_use(
     **facts: Any,
 ) -> None:
     """Note what a function of the library is about to show of records; its caller is warned."""
-    warn(noted(kind, records, columns, by, dataset, **facts), stacklevel=4)
+    warn(noted(kind, records, columns, by, dataset, **facts))
 
 
 def shows_records(table: Any, dataset: str | None) -> bool:
@@ -211,8 +218,16 @@ def shows_records(table: Any, dataset: str | None) -> bool:
     return dataset is not None or not named
 
 
-def warn(messages: Iterable[Message | None], stacklevel: int = 3) -> None:
+def warn(messages: Iterable[Message | None]) -> None:
     """Tell a caller of the library of records under two names, and of a journal that cannot be written."""
     for message in messages:
         if message is not None:
-            warnings.warn(JournalWarning(message.code, **message.facts), stacklevel=stacklevel)
+            warnings.warn(JournalWarning(message.code, **message.facts), stacklevel=_level_of_caller())
+
+
+def _level_of_caller() -> int:
+    """How far above the function that asks the first code outside the package is."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("shoal."):
+        frame, level = frame.f_back, level + 1
+    return level

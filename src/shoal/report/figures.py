@@ -224,7 +224,12 @@ def moved_figure(found: TwoWayTables) -> Figure | None:
     matrix = found.moved.copy()
     np.fill_diagonal(matrix, np.nan)
     top = max(float(np.nanmax(matrix, initial=0.0)), 0.05)
-    return _matrix(found.names, matrix, "Two-way tables: share of rows that would have to move", top)
+    return _matrix(
+        found.names,
+        matrix,
+        "Two-way tables: total variation distance",
+        top,
+    )
 
 
 def pair_figures(found: PairTable) -> list[Figure]:
@@ -450,7 +455,7 @@ def _bars(found: Comparison) -> Figure:
         words.append(text(WIDTH - 2, top + 11, f"{100 * after:.1f}%", anchor="end"))
     alt = _distribution_alt(found)
     marks = [path("".join(original), "original"), path("".join(released), "released"), *words]
-    return Figure(drawing(marks, height, alt), "Distribution, with the released shares", alt)
+    return Figure(drawing(marks, height, alt), "Distribution, labelled with the released shares", alt)
 
 
 def _axis(found: Comparison, low: float, high: float) -> Sequence[tuple[float, str]]:

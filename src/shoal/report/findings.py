@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.arguments import renamed_attributes
 from shoal.columns import TAKEN_FROM_DATA, Attribute, Schema, read_declared
 from shoal.display import internal
 from shoal.errors import CancelledError, InputError, OptionError, ShoalError
@@ -217,19 +218,20 @@ def _statement(path: Path) -> dict[str, Any]:
     return PrivacyStatement.from_dict(found, f"'{path}'").to_dict()
 
 
+@renamed_attributes(keys="quasi_identifiers")
 @internal()
 @dataclass(frozen=True, slots=True)
 class Disclosure:
     """Figures of both tables by the same keys.
 
     Attributes:
-        keys: the quasi-identifiers that both tables have.
+        quasi_identifiers: those that both tables have.
         titles: what the columns of values are about.
         lines: name, one value for each title, meaning.
         conditions: what the figures rest on.
     """
 
-    keys: tuple[str, ...]
+    quasi_identifiers: tuple[str, ...]
     titles: tuple[str, ...]
     lines: tuple[tuple[str, tuple[str, ...], str], ...]
     conditions: tuple[str, ...]
@@ -401,7 +403,7 @@ def attacked(
 
 def _line(found: AttackReport, bare: AttackReport, place: int, *, parted: bool) -> RiskLine:
     risk = found.risks[place]
-    inferred = risk.secret is not None
+    inferred = risk.sensitive is not None
     same = next((other for other in bare.risks if other.attack == risk.attack), None)
     return RiskLine(
         name=risk.attack,

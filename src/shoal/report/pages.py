@@ -180,11 +180,11 @@ _SECTIONS: dict[str, Section] = {
         Section("columns", "Columns", _columns),
         Section(
             "together",
-            "Columns together",
+            "Relations between columns",
             _together,
             lambda values: bool(values["relations"].get("correlations") or values["relations"].get("pairs")),
         ),
-        Section("learning", "Learning", _learning, lambda values: bool(values["learning"])),
+        Section("learning", "Prediction", _learning, lambda values: bool(values["learning"])),
         Section("estimates", "Survey estimates", _estimates, lambda values: bool(values["estimates"])),
         Section("risk", "Risk", _risk, lambda values: values["private"]),
         Section(
@@ -202,12 +202,12 @@ _SECTIONS: dict[str, Section] = {
         Section("facts", "Facts about the original data", _section_facts, lambda values: values["private"]),
         Section(
             "strata",
-            "Strata and emptied cells",
+            "Strata and suppressed cells",
             _strata,
             lambda values: values["private"] and bool(values["strata"] or values["emptied"]),
         ),
         Section("measures", "All measures", _measures, lambda values: bool(values["measured"])),
-        Section("log", "What was done", _log, lambda values: bool(values["log"])),
+        Section("log", "Processing log", _log, lambda values: bool(values["log"])),
         Section("recipe", "Recipe", lambda page: {"recipe": page.subject.recipe}),
     )
 }
@@ -413,15 +413,15 @@ def _first_screen(
         "told": told,
         "verdict": verdict(subject.statement, measured, lines),
         "measured_words": {"risk": RISK_WORDS, "use": USE_WORDS},
-        # what a promise does not have gets no card
+        # what a guarantee does not have gets no card
         "cards": [
             card
             for card in (
                 ("ε", *epsilon_words(subject.statement)),
                 ("k", *k_words(subject.statement)),
-                ("Lost" if measured is not None else "Detail that is left", *lost),
+                ("Information loss" if measured is not None else "Remaining detail", *lost),
                 (
-                    "Risk that remains",
+                    "Residual risk",
                     *((told.bound, told.bound_note) if linked is None else _linked(linked)),
                 ),
             )
@@ -432,24 +432,24 @@ def _first_screen(
 
 def _detail(subject: Subject) -> tuple[str, str]:
     """What the released table itself shows about lost detail."""
-    note = "how much was lost is a fact about the original records, known to their custodian"
+    note = "information loss is a fact about the original records, known to their custodian"
     found = different_rows(subject)
     if found is None:
         return "not counted", note
-    return f"{found:,} different rows", f"among {subject.table.n:,}; {note}"
+    return f"{found:,} distinct rows", f"among {subject.table.n:,}; {note}"
 
 
 def _lost(measured: Mapping[str, Any]) -> tuple[str, str]:
     utility = measured["utility"]
     words = []
     if utility["mean_variation"] is not None:
-        words.append(f"means moved by {percent_words(utility['mean_variation'])} on average")
+        words.append(f"means changed by {percent_words(utility['mean_variation'])} on average")
     if utility["correlation_difference"] is not None:
-        words.append(f"correlations moved by {utility['correlation_difference']:.2g}")
+        words.append(f"correlations changed by {utility['correlation_difference']:.2g}")
     moved = most_moved(utility)
     if moved is None:
         return "not measured", ", ".join(words)
-    return f"{roughly(moved.value)} moved", "; ".join([str(moved.message), *words])
+    return f"{roughly(moved.value)} total variation", "; ".join([str(moved.message), *words])
 
 
 def _linked(line: RiskLine) -> tuple[str, str]:
@@ -457,7 +457,8 @@ def _linked(line: RiskLine) -> tuple[str, str]:
     bare = "" if line.unprotected is None else f", {100 * line.unprotected:.3g}% in the unprotected table"
     return (
         f"{100 * line.success:.3g}% linked",
-        f"rows whose record is found ({100 * low:.3g}% to {100 * high:.3g}%); {100 * line.chance:.2g}% by guessing"
+        f"rows whose record is re-identified ({100 * low:.3g}% to {100 * high:.3g}%); {100 * line.chance:.2g}% by "
+        f"guessing"
         f"{bare}",
     )
 

@@ -14,7 +14,7 @@ from shoal.evaluation import RiskLine
 from shoal.privacy import MODELS, Adjacency, ModelFacts, belief_words, budget_words, factor_words
 from shoal.text import percent
 
-# said of a number that a promise does not have
+# said of a number that a guarantee does not have
 NOT_ANY = "none"
 CRITERIA = ("singling out", "linkability", "inference")
 _NOT_DECLARED = "not declared"
@@ -22,13 +22,13 @@ _NOT_DECLARED = "not declared"
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A promise as the first screen says it.
+    """A guarantee as the first screen explains it.
 
     Attributes:
-        sentence: the promise in one plain sentence.
+        sentence: the guarantee in one plain sentence.
         plain: what it means.
         bound: the most that can be learned about one person, in a few words.
-        bound_note: under which assumption, or why there is none.
+        bound_note: under which assumption, or why there is no bound.
     """
 
     sentence: str
@@ -38,7 +38,7 @@ class Explanation:
 
 
 def explanation(statement: Mapping[str, Any]) -> Explanation:
-    """The promise of a statement in plain words.
+    """The guarantee of a statement in plain words.
 
     >>> facts = {"model": "none", "data_dependent": [], "epsilon": None, "settings": {}, "unit": "row"}
     >>> explanation(facts).bound
@@ -46,17 +46,17 @@ def explanation(statement: Mapping[str, Any]) -> Explanation:
     """
     if tainted(statement):
         return Explanation(
-            "As it stands nothing is promised.",
-            "A choice listed below looked at the records. With that choice fixed beforehand the same method would "
-            "carry the promise named above.",
+            "No guarantee holds as it stands.",
+            "A choice listed below is data-dependent. With that choice fixed in advance, the same method would give "
+            "the guarantee named above.",
             "no bound",
-            "a choice looked at the records",
+            "a choice is data-dependent",
         )
     return _EXPLANATIONS[statement["model"]](statement)
 
 
 def tainted(statement: Mapping[str, Any]) -> bool:
-    """Whether choices that looked at the records leave nothing of the promise."""
+    """Whether data-dependent choices leave nothing of the guarantee."""
     facts = MODELS[statement["model"]]
     return bool(statement["data_dependent"]) and facts.guarantee and not facts.of_the_table
 
@@ -69,45 +69,56 @@ def epsilon_words(statement: Mapping[str, Any]) -> tuple[str, str]:
     """The budget and what it counts."""
     epsilon = statement["epsilon"]
     if epsilon is None or not facts_of(statement).budgeted:
-        return NOT_ANY, "this promise has no privacy budget"
+        return NOT_ANY, "this guarantee has no privacy budget"
     if tainted(statement):
-        return budget_words(epsilon), "what the noise was made for; as it stands it promises nothing"
+        return budget_words(
+            epsilon
+        ), "the budget that the noise was calibrated to; no guarantee holds as it stands"
     apart = f"; except with probability {statement['delta']:g} (δ)" if "delta" in statement else ""
-    return budget_words(epsilon), f"privacy budget per {statement['unit']}; small is strong{apart}"
+    return budget_words(epsilon), f"privacy budget per {statement['unit']}; smaller is stronger{apart}"
 
 
 def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
-    """The least size of groups and whether it is part of the promise."""
+    """The minimum size of groups and whether it is part of the guarantee."""
     k = statement["settings"].get("k")
     if k is None:
-        return NOT_ANY, "the method has no groups of a least size"
+        return NOT_ANY, "the method has no minimum group size"
     if facts_of(statement).of_the_table:
-        return f"{k}", "least number of rows in a group, part of the promise"
-    return f"{k}", "least number of records that were summarised together; not a promise of k-anonymity"
+        return f"{k}", "minimum number of rows in a group, part of the guarantee"
+    return f"{k}", "minimum number of records aggregated together; not a guarantee of k-anonymity"
+
+
+def _at_most(bound: str) -> str:
+    """A bound in a sentence; one too large to be written out is "more than" a number already.
+
+    >>> _at_most(belief_words(1.0)), _at_most(belief_words(12.0))
+    ('at most 73.2%', 'more than 99.9%')
+    """
+    return f"at most {bound}" if bound[:1].isdigit() else bound
 
 
 def _differential_privacy(statement: Mapping[str, Any], failing: tuple[str, str] = ("", "")) -> Explanation:
-    """The promise; `failing` says with which probability it fails, for its sentence and for what it means."""
+    """The guarantee; `failing` says with which probability it fails, for its sentence and for what it means."""
     epsilon, unit = statement["epsilon"], statement["unit"]
-    factor, belief = factor_words(epsilon), belief_words(epsilon)
+    factor, belief = _at_most(factor_words(epsilon)), _at_most(belief_words(epsilon))
     if statement["adjacency"] == Adjacency.REPLACE_ONE:
         return Explanation(
-            f"Whoever knows all others and was 50% sure of a fact about one {unit} can become {belief} sure by this "
-            f"table, not surer{failing[0]}.",
-            f"Had one {unit} been another, no possible outcome would be more than {factor} times as likely, or as "
-            f"unlikely{failing[1]}.",
-            f"{belief} sure at most{failing[0]}",
-            f"about one {unit}, starting from 50% and knowing all other records",
+            f"Someone who knows the rest of the data and gives a fact about one {unit} a probability of 50% can raise "
+            f"that to {belief} after seeing this table{failing[0]}.",
+            f"Changing one {unit} changes the probability of any released table by a factor of {factor}{failing[1]}.",
+            f"{belief}{failing[0]}",
+            f"probability of a fact about one {unit}, starting from 50% and knowing the rest of the data",
         )
     # between two values of a record that is there lie two steps, the one leaves and the other comes, and two δ
-    fact = "" if "delta" in statement else f"; of a fact about it {belief_words(2 * epsilon)}"
+    twice = _at_most(belief_words(2 * epsilon))
+    fact = "" if "delta" in statement else f"; for a fact about it, to {twice}"
     return Explanation(
-        f"Whoever knows all others and was 50% sure that one {unit} is among them can become {belief} sure by this "
-        f"table, not surer{fact}{failing[0]}.",
-        f"Had one {unit} been added or left out, no possible outcome would be more than {factor} times as likely, or "
-        f"as unlikely{failing[1]}.",
-        f"{belief} sure at most{failing[0]}",
-        f"whether one {unit} took part, starting from 50% and knowing all other records",
+        f"Someone who knows the rest of the data and gives one {unit} a 50% chance of being in the data can raise that "
+        f"to {belief} after seeing this table{fact}{failing[0]}.",
+        f"Adding or removing one {unit} changes the probability of any released table by a factor of "
+        f"{factor}{failing[1]}.",
+        f"{belief}{failing[0]}",
+        f"probability that one {unit} is in the data, starting from 50% and knowing the rest of the data",
     )
 
 
@@ -118,11 +129,11 @@ def _approximate(statement: Mapping[str, Any]) -> Explanation:
 
 def _given_partition(statement: Mapping[str, Any]) -> Explanation:
     return Explanation(
-        "Had one record been another and all groups of records stayed as they are, no possible outcome would be more "
-        f"than {factor_words(statement['epsilon'])} times as likely, or as unlikely.",
-        "Records were put into groups, and noise was added to the statistics of each group. Which records form a group "
-        "is taken as known to everybody, and what that reveals is not covered: this is not differential privacy of the "
-        "original records.",
+        "Changing one record, with the groups of records held fixed, changes the probability of any released table by "
+        f"a factor of {_at_most(factor_words(statement['epsilon']))}.",
+        "Records were grouped, and noise was added to the statistics of each group. Which records form a group is "
+        "treated as known to everyone, and what the groups reveal is not covered: this is not differential privacy of "
+        "the original records.",
         "no bound for a person",
         "what the groups themselves reveal is not covered",
     )
@@ -130,14 +141,14 @@ def _given_partition(statement: Mapping[str, Any]) -> Explanation:
 
 def _individual(statement: Mapping[str, Any]) -> Explanation:
     return Explanation(
-        "Had one record of this very table been another, and groups of records and size of the noise stayed as they "
-        f"are, no possible outcome would be more than {factor_words(statement['epsilon'])} times as likely, or as "
-        "unlikely.",
-        "Records were put into groups, and noise fitted to these very records was added to the statistics of each "
-        "group. Other tables are not compared, and what groups and size of the noise reveal is not covered: this is "
+        "Changing one record of this very table, with the groups of records and the scale of the noise held fixed, "
+        "changes the probability of any released table by a factor of "
+        f"{_at_most(factor_words(statement['epsilon']))}.",
+        "Records were grouped, and noise calibrated to these very records was added to the statistics of each group. "
+        "Other tables are not compared, and what the groups and the scale of the noise reveal is not covered: this is "
         "weaker than differential privacy.",
         "no bound for a person",
-        "groups and size of the noise follow the records and are not covered",
+        "the groups and the scale of the noise depend on the records and are not covered",
     )
 
 
@@ -145,49 +156,50 @@ def _k_anonymity(statement: Mapping[str, Any]) -> Explanation:
     k = statement["settings"]["k"]
     if statement.get("counted") == "persons":
         return Explanation(
-            f"Somebody who knows a person's quasi-identifiers finds rows of at least {k} persons that fit equally "
+            f"Someone who knows a person's quasi-identifiers finds rows of at least {k} persons that match equally "
             "well.",
-            "Which of these persons a row is about cannot be told. What the rows have in common is not hidden: if all "
-            "of them share a confidential value, it is told about each.",
-            f"1 in {k} at most",
-            "to tell whom a row is about by the quasi-identifiers alone, all persons who fit taken for equally likely",
+            "The quasi-identifiers do not determine which of these persons a row is about. What the rows have in "
+            "common is not hidden: if all of them share a confidential value, it is disclosed for each person.",
+            f"at most 1 in {k}",
+            "chance of identifying whom a row is about from the quasi-identifiers alone, if all matching persons are "
+            "equally likely",
         )
     return Explanation(
-        f"Somebody who knows a person's quasi-identifiers finds at least {k} rows that fit equally well.",
-        "Which of these rows is that person's cannot be told. What the rows have in common is not hidden: if all of "
-        "them share a confidential value, it is told about each.",
-        f"1 in {k} at most",
-        "to tell a person's row by the quasi-identifiers alone",
+        f"Someone who knows a person's quasi-identifiers finds at least {k} rows that match equally well.",
+        "The quasi-identifiers do not determine which of these rows belongs to that person. What the rows have in "
+        "common is not hidden: if all of them share a confidential value, it is disclosed for each.",
+        f"at most 1 in {k}",
+        "chance of identifying a person's row from the quasi-identifiers alone",
     )
 
 
 def _probabilistic(statement: Mapping[str, Any]) -> Explanation:
     k = statement["settings"]["k"]
     return Explanation(
-        "Somebody who takes every assignment inside a group for equally likely is right about whose a confidential "
-        f"value is with probability 1/{k} at most.",
-        f"The link between a person and a confidential value was cut inside groups of at least {k}. What the values of "
-        "a group have in common is not hidden.",
-        f"1 in {k} at most",
-        "to tell whose a confidential value is, all members of a group taken for equally likely",
+        "Someone who considers every assignment within a group equally likely identifies the person behind a "
+        f"confidential value with probability at most 1/{k}.",
+        f"The link between persons and confidential values was broken within groups of at least {k}. What the values "
+        "of a group have in common is not hidden.",
+        f"at most 1 in {k}",
+        "chance of identifying the person behind a confidential value, if all members of a group are equally likely",
     )
 
 
 def _closeness(statement: Mapping[str, Any]) -> Explanation:
     t = f"{float(statement['settings']['t']):.6g}"
     return Explanation(
-        "Somebody who knows how confidential values are spread over the whole table, and learns the group of a person, "
-        f"changes the odds of a bucket of values for that person by a factor of {t} at most.",
+        "For someone who knows the distribution of confidential values in the whole table and learns the group of a "
+        f"person, the odds of a bucket of values for that person change by a factor of at most {t}.",
         "This is a bound for one person under that prior knowledge, not differential privacy.",
-        f"odds times {t} at most",
-        "for a bucket of values of one person, from the shares of the whole table",
+        f"odds times at most {t}",
+        "for a bucket of values of one person, starting from the distribution in the whole table",
     )
 
 
 def _nothing(statement: Mapping[str, Any]) -> Explanation:
     return Explanation(
-        "Nothing is promised.",
-        "The table is here to reproduce or to compare a method, not to protect anybody.",
+        "No guarantee is given.",
+        "The table serves to reproduce or to compare a method, not to protect anyone.",
         "no bound",
         "the method gives no guarantee",
     )
@@ -207,14 +219,14 @@ _EXPLANATIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One of the three criteria by which data count as anonymous.
+    """One of the three criteria for anonymous data.
 
     Attributes:
         argument: what follows from the guarantee.
-        measured: attacks on the release, beside guessing.
-        residual: what is left.
-        whom: for whom it is assessed.
-        until: when the assessment has to be made again.
+        measured: attacks on the release, compared with guessing.
+        residual: the remaining risk.
+        whom: the recipients it is assessed for.
+        until: when the assessment has to be repeated.
     """
 
     name: str
@@ -250,11 +262,11 @@ def _arguments(statement: Mapping[str, Any]) -> dict[str, str]:
     if facts.of_records:
         return _of_records(statement)
     if facts.given_partition:
-        factor = factor_words(statement["epsilon"])
+        factor = _at_most(factor_words(statement["epsilon"]))
         return dict.fromkeys(
             CRITERIA,
-            f"No bound for a person: with the groups of records known, one record changes the probability of an "
-            f"outcome by a factor of at most {factor}; the groups themselves are not covered.",
+            "No bound for a person: given the groups of records, one record changes the probability of any outcome by "
+            f"a factor of {factor}; the groups themselves are not covered.",
         )
     return _of_table(statement)
 
@@ -262,12 +274,13 @@ def _arguments(statement: Mapping[str, Any]) -> dict[str, str]:
 def _of_records(statement: Mapping[str, Any]) -> dict[str, str]:
     unit, epsilon = statement["unit"], statement["epsilon"]
     apart = f", except with probability {statement['delta']:g}" if "delta" in statement else ""
-    bound = f"One {unit} changes the probability of any outcome by a factor of at most {factor_words(epsilon)}{apart}"
+    factor = _at_most(factor_words(epsilon))
+    bound = f"One {unit} changes the probability of any outcome by a factor of {factor}{apart}"
     return {
-        "singling out": f"{bound}: that somebody stands alone is not learned from that record beyond this factor.",
+        "singling out": f"{bound}: beyond this factor, that record does not help to single out a person.",
         "linkability": f"{bound}, whatever other data it is linked with.",
-        "inference": f"{bound}: a belief of 50% rises to at most {belief_words(epsilon)} by it. What is true of the "
-        "population can be inferred, and is not covered.",
+        "inference": f"{bound}: it raises a belief of 50% to {_at_most(belief_words(epsilon))}. What is true of the "
+        "population can be inferred and is not covered.",
     }
 
 
@@ -275,18 +288,19 @@ def _of_table(statement: Mapping[str, Any]) -> dict[str, str]:
     k, t = statement["settings"].get("k"), statement["settings"].get("t")
     counted = statement.get("counted", "rows")
     hidden = {
-        "k-anonymity": "Not covered: confidential values that all rows of a group share are disclosed.",
-        "probabilistic-k-anonymity": f"Whose a confidential value is can be told with probability 1/{k} at most.",
-        "t-closeness": f"The odds of a bucket of confidential values change by a factor of {t} at most.",
+        "k-anonymity": "Not covered: confidential values shared by all rows of a group are disclosed.",
+        "probabilistic-k-anonymity": "The person behind a confidential value is identified with probability at most "
+        f"1/{k}.",
+        "t-closeness": f"The odds of a bucket of confidential values change by a factor of at most {t}.",
     }
     groups = statement["model"] == "k-anonymity"
     return {
-        "singling out": f"By the quasi-identifiers alone a person fits at least {k} {counted}."
+        "singling out": f"By the quasi-identifiers alone, a person matches at least {k} {counted}."
         if groups
-        else "Not covered: columns that are not confidential are as they were.",
-        "linkability": f"Through the quasi-identifiers alone a link is right in 1 of {k} cases at most."
+        else "Not covered: columns that are not confidential are unchanged.",
+        "linkability": f"By the quasi-identifiers alone, a link is correct in at most 1 of {k} cases."
         if groups
-        else f"A record can be linked, and its confidential value is one of a group of at least {k}.",
+        else f"A record can be linked, but its confidential value is one of a group of at least {k}.",
         "inference": hidden[statement["model"]],
     }
 
@@ -310,9 +324,11 @@ def _excess(line: RiskLine) -> float:
 
 def _residual(lines: Sequence[RiskLine], name: str) -> str:
     if not lines:
-        return "as far as the argument goes"
+        return "only as bounded by the argument"
     if any(line.above_chance for line in lines):
         if name == "inference":
-            return "above guessing: a control group tells whether it is knowledge about people in general"
-        return "above guessing, beside what the argument bounds"
+            return (
+                "above guessing; only a control group shows whether it is knowledge about people in general"
+            )
+        return "above guessing; compare the bound in the argument"
     return "not clearly above guessing"

@@ -188,18 +188,20 @@ class Access:
         headers = _headers(scope)
         host = headers.get("host", "")
         if host.lower() not in self.hosts:
-            return "This studio answers to its own machine only."
+            return "Studio accepts requests from its own machine only."
         origin = headers.get("origin")
         if origin is not None and origin.lower() != f"http://{host.lower()}":
-            return "This studio answers to its own page only."
+            return "Studio accepts requests from its own page only."
         if headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return (
-                _OPEN if b"token=" in scope["query_string"] else "This studio answers to its own page only."
+                _OPEN
+                if b"token=" in scope["query_string"]
+                else "Studio accepts requests from its own page only."
             )
         if scope["method"] not in _ASKING and not hmac.compare_digest(
             headers.get(OWN_HEADER, "").encode(), self.key.encode()
         ):
-            return "This studio answers to its own page only."
+            return "Studio accepts requests from its own page only."
         if not self._knows(headers.get("cookie", "")):
             return _OPEN
         return ""

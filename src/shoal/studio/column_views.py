@@ -24,8 +24,8 @@ from shoal.text import Message, capital, counted, listed
 
 WINDOW = 40
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "utf-16")
-SEPARATORS: Mapping[str, str] = {"": "by itself", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
-DECIMALS: Mapping[str, str] = {"": "by itself", ".": "point", ",": "comma"}
+SEPARATORS: Mapping[str, str] = {"": "automatic", ",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+DECIMALS: Mapping[str, str] = {"": "automatic", ".": "point", ",": "comma"}
 
 
 def data(desk: Desk, limit: int = 0) -> str:

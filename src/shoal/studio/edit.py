@@ -29,12 +29,12 @@ from shoal.taxonomy import Taxonomy
 
 # in the words of the page; the order of its lists
 ROLES: Mapping[str, str] = {
-    "quasi-identifier": "Others may know it",
-    "confidential": "Must stay hidden",
+    "quasi-identifier": "Quasi-identifier",
+    "confidential": "Sensitive attribute",
     "other": "Neither",
-    "identifier": "Names a person: drop",
-    "weight": "Survey weight",
-    "unit": "Person number: drop, one person may have several rows",
+    "identifier": "Direct identifier: drop",
+    "weight": "Sampling weight",
+    "unit": "Unit (person number): drop; a person may have several rows",
 }
 KINDS: Mapping[str, str] = {
     "numeric": "Number",

@@ -239,23 +239,23 @@ def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -
     linked = risk.get("record_linkage")
     of_table = MODELS[release.statement.model].of_the_table
     names = [name for name in quasi if name in release.columns]
-    crowd, note = risk.get("actual_k"), "rows alike in all columns"
+    crowd, note = risk.get("actual_k"), "rows with equal values in all columns"
     if of_table and names and not release.linked:
-        crowd = check(release.data, quasi=names).k
-        note = f"rows alike in {counted(len(names), 'column')} that others may know"
+        crowd = check(release.data, quasi_identifiers=names).k
+        note = f"rows with equal values in {counted(len(names), 'quasi-identifier')}"
     return [
         _number("Averages move by", None if shift is None else roughly(shift), "of their spread, at most"),
         _number(
             "Correlations move by", None if moved is None else f"{moved:.2g}", "on average, of at most 2"
         ),
         _number(
-            "Rows traced back",
+            "Rows re-identified",
             None if linked is None else roughly(linked / 100),
-            "no row is known to belong to a record"
+            "no row is known to come from a particular record"
             if linked is None
-            else f"guessing: {roughly(risk['record_linkage_chance'] / 100)}",
+            else f"by guessing: {roughly(risk['record_linkage_chance'] / 100)}",
         ),
-        _number("Smallest crowd", None if crowd is None else f"{crowd:,}", note),
+        _number("Smallest equivalence class", None if crowd is None else f"{crowd:,}", note),
     ]
 
 
@@ -420,12 +420,12 @@ def person(found: IntruderComparison | None, row: int, release: Release) -> dict
     if found is None:
         return {
             "row": row,
-            "why": f"Method '{release.method.name}' draws its rows anew: no published row belongs to this person.",
+            "why": f"Method '{release.method.name}' draws synthetic records: no published row belongs to this person.",
         }
     number = min(max(row, 1), found.original.n) - 1
     places = np.flatnonzero(found.kept == number)
     if not places.size:
-        return {"row": number + 1, "why": "This row took no part in the release: it was dropped."}
+        return {"row": number + 1, "why": "This row is not part of the release, because it was dropped."}
     place = int(places[0])
     crowd: dict[str, tuple[int, ...]] = {}
     if release.partition:
@@ -462,8 +462,8 @@ def _picked(nearer: int, alike: int) -> str:
             "intruder picks a wrong one."
         )
     if alike > 1:
-        return f"Not surely. {alike:,} published rows are equally near: the intruder has to guess among them."
-    return "Yes, this time: the published row of this person is the nearest one."
+        return f"Not with certainty. {alike:,} published rows are equally near: the intruder has to guess among them."
+    return "Yes, in this attempt: the nearest published row is this person's own."
 
 
 def _amount(
@@ -505,7 +505,7 @@ def _name(
     own = labels_of(found.original, attribute)[number]
     published = found.aligned.series(attribute.name)[place]
     same = int((before[np.asarray(crowd, dtype=np.int64)] == before[number]).sum()) if crowd else 0
-    note = f"; {same:,} of {len(crowd):,} in the crowd share it" if crowd else ""
+    note = f"; {same:,} of {len(crowd):,} in the group share it" if crowd else ""
     return {
         "name": attribute.name,
         "own": None,

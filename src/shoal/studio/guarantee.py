@@ -67,9 +67,9 @@ class Card:
 CARDS: tuple[Card, ...] = (
     Card(
         "dp",
-        "Nobody can be sure what you answered",
-        "Whatever one record said, the published table would have looked almost the same.",
-        "For tables that everybody may have, whatever else they know.",
+        "Plausible deniability for every record",
+        "The published table would look almost the same whatever a single record contained.",
+        "For tables that anyone may obtain, whatever else they know.",
         "Differential privacy of the records",
         ("dp",),
         "ripples",
@@ -77,9 +77,9 @@ CARDS: tuple[Card, ...] = (
     ),
     Card(
         "approximate-dp",
-        "Nobody can be sure what you answered, except with a tiny probability",
-        "The same with less noise, and a probability δ that it fails.",
-        "For tables whose relations matter most.",
+        "Plausible deniability for every record, except with probability δ",
+        "The same guarantee with less noise, which may fail with probability δ.",
+        "For tables in which relations between columns matter most.",
         "Approximate differential privacy of the records",
         ("approximate-dp",),
         "ripples_apart",
@@ -87,10 +87,10 @@ CARDS: tuple[Card, ...] = (
     ),
     Card(
         "given-partition",
-        "Alike people become one blurred average",
-        "Groups of k similar records share one value, and that value carries noise. The blur is counted; who was "
-        "averaged with whom is not.",
-        "For readers who can be trusted not to hunt for the groups.",
+        "Noisy averages of groups of similar records",
+        "Groups of k similar records share one value, and that value carries noise. The guarantee covers "
+        "the noise, not which records form a group.",
+        "For readers who can be trusted not to try to recover the groups.",
         "Differential privacy, given the groups",
         ("dp-given-partition",),
         "blur",
@@ -98,9 +98,9 @@ CARDS: tuple[Card, ...] = (
     ),
     Card(
         "k-anonymity",
-        "Everyone hides in a crowd of at least k",
-        "What others may know about a person fits at least k rows equally well.",
-        "For tables whose readers know little about single people.",
+        "Equivalence classes of at least k records",
+        "What others may know about a person matches at least k rows equally well.",
+        "For tables whose readers know little about individual people.",
         "k-anonymity",
         ("k-anonymity",),
         "crowd",
@@ -108,9 +108,10 @@ CARDS: tuple[Card, ...] = (
     ),
     Card(
         "swapping",
-        "Nobody can be sure whose value it is",
-        "Values that must stay hidden are exchanged among k people who look alike: better than 1 in k nobody knows.",
-        "For tables whose columns must each stay exact.",
+        "Sensitive values swapped within groups of k",
+        "Sensitive values are swapped among k similar records: if these are equally likely beforehand, a value belongs "
+        "to a given record with probability at most 1/k.",
+        "For tables in which each column must stay exact by itself.",
         "Probabilistic k-anonymity",
         ("probabilistic-k-anonymity",),
         "exchange",
@@ -118,9 +119,9 @@ CARDS: tuple[Card, ...] = (
     ),
     Card(
         "t-closeness",
-        "Your crowd says little about you",
-        "The odds of an answer change by a factor t at most, whichever crowd a person is in.",
-        "For answers that a whole crowd may share.",
+        "Groups that reveal little about their members",
+        "Knowing a person's group changes the odds of a sensitive value by a factor of at most t.",
+        "For sensitive values that a whole group may share.",
         "t-closeness",
         ("t-closeness",),
         "balance",
@@ -128,9 +129,9 @@ CARDS: tuple[Card, ...] = (
     ),
     Card(
         "individual",
-        "Fitted to exactly these people",
-        "Noise follows the spread of the actual records; other tables are not compared.",
-        "For comparing with the papers; weaker than it sounds.",
+        "Noise fitted to the actual records",
+        "The noise depends on the spread of the actual records; other tables are not compared.",
+        "For comparison with the papers; weaker than it sounds.",
         "Individual differential privacy, given the groups",
         ("idp-given-partition",),
         "blur",
@@ -139,8 +140,8 @@ CARDS: tuple[Card, ...] = (
     ),
     Card(
         "experiments",
-        "Experiments: nothing is promised",
-        "Methods to reproduce and to compare. What they make is not for publication.",
+        "Experiments: no guarantee",
+        "Methods to reproduce and compare. Their output is not for publication.",
         "For research.",
         "No privacy guarantee",
         ("none",),
@@ -169,7 +170,7 @@ class MethodCard:
 
     @property
     def words(self) -> str:
-        extra = ", columns shuffled apart" if self.fixed.get("link") is False else ""
+        extra = ", columns shuffled separately" if self.fixed.get("link") is False else ""
         return f"{self.method.name}: {self.method.about}{extra}"
 
 
@@ -255,11 +256,13 @@ class Slider:
 
 
 SLIDERS: Mapping[str, Slider] = {
-    "epsilon": Slider("Privacy budget ε", "more private", "more exact", (0.1, 10.0)),
-    "delta": Slider("Probability of failure δ", "more private", "more exact", (1e-12, 1e-4)),
-    "k": Slider("Crowd size k", "more exact", "more private", (2, math.inf), whole=True),
-    "l": Slider("Different answers in a crowd, l", "more exact", "more private", (2, 20), whole=True),
-    "t": Slider("Factor of the odds, t", "more private", "more exact", (2, 20), whole=True),
+    "epsilon": Slider("Privacy budget ε", "more private", "more accurate", (0.1, 10.0)),
+    "delta": Slider("Probability of failure δ", "more private", "more accurate", (1e-12, 1e-4)),
+    "k": Slider("Minimum group size k", "more accurate", "more private", (2, math.inf), whole=True),
+    "l": Slider(
+        "Distinct sensitive values in a group, l", "more accurate", "more private", (2, 20), whole=True
+    ),
+    "t": Slider("Largest change of the odds, t", "more private", "more accurate", (2, 20), whole=True),
 }
 
 

@@ -36,8 +36,8 @@ from shoal.release import (
     ExpectedNoise,
     Preparation,
     Uses,
+    describe_table,
     drowned,
-    look_at,
     noise_of,
     prepare,
     public_schema,
@@ -140,7 +140,7 @@ class Memory:
         if key not in self._seen:
             while len(self._seen) >= _KEPT:
                 del self._seen[next(iter(self._seen))]
-            self._seen[key] = look_at(table, declared, angle)
+            self._seen[key] = describe_table(table, declared, angle)
         return self._seen[key]
 
 
@@ -244,7 +244,7 @@ def _question(match: Match) -> PreviewProblem:
         Message.of("same-records-question", question=match.words),
         fixes=(
             ("Yes, the same records", {"what": "same", "value": match.answer}),
-            ("No, other records", {"what": "not same", "value": match.answer}),
+            ("No, different records", {"what": "not same", "value": match.answer}),
         ),
     )
 
@@ -320,15 +320,15 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> PreviewProblem:
     """A problem of the library with what can be done about it on a page."""
     fixes: list[tuple[str, Mapping[str, Any]]] = []
     if error.option == "outside":
-        fixes.append(("Cut values at the ends of the range", {"what": "outside", "value": "clip"}))
+        fixes.append(("Clip values to the range", {"what": "outside", "value": "clip"}))
     if error.option == "k":
         fixes.append(
-            ("Take a smaller k", {"what": "setting", "name": "k", "value": str(max(table.n // 10, 2))})
+            ("Use a smaller k", {"what": "setting", "name": "k", "value": str(max(table.n // 10, 2))})
         )
     if error.code in (*_ABOUT_GAPS, *_ABOUT_VALUES) and error.column:
         facts = recipe.schema[error.column].kind_facts
         if error.code in _ABOUT_GAPS and not facts.ordered:
-            fixes.append(("Count missing as one more value", {"what": "missing", "value": "category"}))
+            fixes.append(("Treat missing as a separate value", {"what": "missing", "value": "category"}))
         fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
     return PreviewProblem(error.message, error.column or "", tuple(fixes))
 

@@ -66,9 +66,10 @@ def checklist(run: StudioRun) -> tuple[Checked, ...]:
             "Earlier releases about the same people",
             f"Charged to the ledger: {run.facts['ledger']}."
             if run.charged
-            else "No ledger is kept here: count this ε with that of every other release about the same people."
+            else "There is no ledger here: add this ε to that of every other release about the same people."
             if facts.budgeted
-            else "This promise has no ε that adds up; who holds another release about the same people can learn more.",
+            else "This guarantee has no ε that composes; someone with another release about the same people can learn "
+            "more.",
         ),
     )
 
@@ -84,7 +85,7 @@ def blocked(checks: tuple[Checked, ...]) -> bool:
 
 def _choices(statement: Mapping[str, Any], of_table: bool) -> Checked:
     """What is recorded: a choice that was taken from the records voids a claim about them, other facts are limits."""
-    title, lines = "Recorded about the choices", three_parts(statement).recorded
+    title, lines = "Recorded uses and choices", three_parts(statement).recorded
     if statement["data_dependent"]:
         return Checked(
             "warn" if of_table else "bad", title, " ".join(lines), "Name a public source", "columns"
@@ -102,8 +103,8 @@ def _sources(run: StudioRun) -> Checked:
         return Checked("warn" if of_table else "bad", title, detail, "Name a public source", "columns")
     if unknown:
         detail = f"No source named: {', '.join(unknown)}."
-        return Checked("warn", title, detail, "Name where they are known from", "columns")
-    return Checked("good", title, "Each names where it is known from.")
+        return Checked("warn", title, detail, "Name their source", "columns")
+    return Checked("good", title, "Each range and list names its source.")
 
 
 def _guarantee(statement: Mapping[str, Any]) -> Checked:
@@ -113,12 +114,10 @@ def _guarantee(statement: Mapping[str, Any]) -> Checked:
         if one["code"] not in (DATA_DEPENDENT, "seeded")
     ]
     if others:
-        return Checked("bad", "The promise is one to rely on", " ".join(others), "Choose another promise")
+        return Checked("bad", "The guarantee is reliable", " ".join(others), "Choose another guarantee")
     if statement.get("override"):
-        return Checked(
-            "warn", "The promise is one to rely on", f"Published all the same: {statement['override']}"
-        )
-    return Checked("good", "The promise is one to rely on", statement["sentence"])
+        return Checked("warn", "The guarantee is reliable", f"Published anyway: {statement['override']}")
+    return Checked("good", "The guarantee is reliable", statement["sentence"])
 
 
 def _left_behind(run: StudioRun) -> str:
@@ -129,7 +128,7 @@ def _left_behind(run: StudioRun) -> str:
 def _seed(statement: Mapping[str, Any]) -> Checked:
     if statement["computed"]["entropy"] == "seed":
         return Checked("bad", "No seed", Reason.of("seeded").text)
-    return Checked("good", "No seed", "The noise cannot be drawn again by anybody, including you.")
+    return Checked("good", "No seed", "Nobody can reproduce the noise, including you.")
 
 
 def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
@@ -137,13 +136,13 @@ def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
     k = run.facts["statement"]["settings"].get("k")
     if k is None or run.facts["statement"]["model"] != "k-anonymity" or not quasi:
         return
-    title = f"Crowds of {k} counted again in the file"
+    title = f"Equivalence classes of at least {k} confirmed in the released file"
     try:
-        smallest = check(Bundle.load(run.bundle).data, quasi=list(quasi)).k
+        smallest = check(Bundle.load(run.bundle).data, quasi_identifiers=list(quasi)).k
     except ShoalError as error:
         yield Checked("bad", title, str(error))
         return
-    detail = f"The smallest has {smallest:,}, alike in {', '.join(quasi)}."
+    detail = f"The smallest has {smallest:,} rows with equal {', '.join(quasi)}."
     yield Checked("good" if smallest >= k else "bad", title, detail)
 
 
@@ -153,17 +152,19 @@ def _measured(run: StudioRun) -> Iterator[Checked]:
     if facts["decision"] != facts["public_decision"]:
         level = "warn" if run.override else "bad"
         detail = " ".join(facts["measured"])
-        yield Checked(level, "What was measured allows it", detail, "Take a larger k, or leave columns out")
+        yield Checked(
+            level, "The measurements allow publication", detail, "Use a larger k, or leave columns out"
+        )
 
 
 def _read_back(folder: Path) -> Checked:
     try:
         found = Bundle.load(folder)
     except ShoalError as error:
-        return Checked("bad", "The files were read back", str(error))
+        return Checked("bad", "The written files can be read back", str(error))
     return Checked(
         "good",
-        "The files were read back",
+        "The written files can be read back",
         f"{len(found.data):,} rows of {len(found.data.column_names)} columns, with statement, recipe and report.",
     )
 
@@ -238,7 +239,7 @@ def texts(run: StudioRun, name: str) -> dict[str, list[str]]:
             words["sentence"],
             words["plain"],
             *statement["not_promised"][:1],
-            *(["Somebody has to accept this: " + " ".join(limits)] if limits else []),
+            *(["Someone has to accept this: " + " ".join(limits)] if limits else []),
         ],
         "web": [f"{statement['sentence']} {words['sentence']}"],
         "officer": [
@@ -246,7 +247,7 @@ def texts(run: StudioRun, name: str) -> dict[str, list[str]]:
             *(f"Condition: {line}" for line in statement["conditions"]),
             *(f"Declared by the publisher: {line} Shoal cannot check this." for line in parts.declared),
             *parts.recorded,
-            *(f"Not promised: {line}" for line in statement["not_promised"]),
+            *(f"Not guaranteed: {line}" for line in statement["not_promised"]),
             # to read what was measured is to look at the release
             *(f"Internal, not for publication: {line}" for line in facts["measured"] if run.seen),
         ],

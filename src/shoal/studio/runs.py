@@ -61,9 +61,7 @@ def main() -> None:
     except ShoalError as error:
         tell({"event": "problem", "problems": [str(one) for one in error.problems], "notes": _notes(error)})
     except MemoryError as error:
-        words = (
-            "not enough memory for this table: publish fewer columns, or take a method of the ranking type."
-        )
+        words = "not enough memory for this table: publish fewer columns, or use a ranking method."
         tell({"event": "problem", "problems": [words], "notes": _notes(error)})
     else:
         tell({"event": "done"})

@@ -201,7 +201,7 @@ def _run_dot(run: StudioRun, loss: str) -> dict[str, Any]:
         "rehearsed": run.rehearsed,
         "on": run.on,
         "settings": {"method": run.recipe.method, **asked},
-        "note": "" if found is None else f"loss {found:.3g}, traced back {risk:.3g}%",
+        "note": "" if found is None else f"loss {found:.3g}, re-identified {risk:.3g}%",
     }
 
 
@@ -216,7 +216,7 @@ def _compared_dot(dot: Mapping[str, Any]) -> dict[str, Any]:
         "rehearsed": False,
         "on": "",
         "settings": {name: dot[name] for name in ("method", "k") if name in dot},
-        "note": f"loss {dot['loss_words']}, traced back {dot['risk_words']}%",
+        "note": f"loss {dot['loss_words']}, re-identified {dot['risk_words']}%",
     }
 
 
@@ -277,7 +277,7 @@ def publish(desk: Desk) -> str:
 STEPS: Mapping[str, str] = {
     "data": "Data",
     "columns": "Columns",
-    "promise": "Promise",
+    "promise": "Guarantee",
     "judge": "Judge",
     "publish": "Publish",
 }

@@ -32,7 +32,7 @@ from shoal.taxonomy import Taxonomy
 # in the words of the page
 RELEASES: Mapping[str, str] = {
     "dropped": "Dropped: not released",
-    "masked": "Masked like the columns",
+    "masked": "Masked like the other columns",
     "raked": "Raked to public totals",
 }
 # what a look at the values could have suggested

@@ -1,6 +1,8 @@
+from shoal.text.sentences import EDITION as EDITION
 from shoal.text.sentences import Flag as Flag
 from shoal.text.sentences import Message as Message
 from shoal.text.sentences import catalogue as catalogue
+from shoal.text.sentences import filled as filled
 from shoal.text.sentences import render as render
 from shoal.text.sentences import way_out as way_out
 from shoal.text.words import capital as capital

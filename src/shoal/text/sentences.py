@@ -27,6 +27,9 @@ from typing import Any
 
 from shoal.text.words import list_of, percent, roughly
 
+# the edition of the sentences: a higher one when those of statements are worded anew, so that others still load
+EDITION = 1
+
 # the flag of an option of the library, None where the command line has none
 Flag = Callable[[str], str | None]
 
@@ -97,6 +100,15 @@ def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str
     writer = _Writer(facts, flag)
     sentence = ": ".join(writer.written(part) for part in catalogue()[code])
     return f"{sentence}{writer.added()}{writer.own_flag()}"
+
+
+def filled(template: str, facts: Mapping[str, Any]) -> str:
+    """A template that stands elsewhere, as that of a sentence in a file, with its facts.
+
+    >>> filled("{column} has {count} row{count:s}", {"column": "age", "count": 2})
+    'age has 2 rows'
+    """
+    return _Writer(facts, None).written(template)
 
 
 def way_out(code: str, facts: Mapping[str, Any]) -> str:

@@ -52,7 +52,7 @@ def choose_privately(candidates: Mapping[Setting, Preparation], spend: Spend) ->
 
     Guarantee:
         ε-DP of the original records under replace-one for the ε that is spent, the number of records public: one
-        replaced record changes every penalty by at most `UNITS`. Proof: docs/proofs/tuning.md.
+        replaced record changes every penalty by at most `UNITS`. Proof: docs/proofs/queries.md#tuning.
 
     Cost:
         One sort per column, one pass per candidate and column.
@@ -106,7 +106,7 @@ def rank_fixed_sse(ordered: NDArray[np.int64], sizes: NDArray[np.int64]) -> Frac
     """Squared error, around their means, of sorted whole numbers in consecutive groups of the given sizes.
 
     Guarantee:
-        Values from 0 to W, one of them replaced: it changes by at most W². Proof: docs/proofs/tuning.md.
+        Values from 0 to W, one of them replaced: it changes by at most W². Proof: docs/proofs/queries.md#tuning.
 
     >>> rank_fixed_sse(np.array([0, 2, 5, 6, 7]), np.array([2, 3]))
     Fraction(4, 1)
@@ -322,7 +322,7 @@ def _paid(
         return choose_privately(candidates, _spend(prepared, epsilon))
     from shoal.ledger import charge_choice, keep_choice, open_ledger
 
-    rows = prepared.described.circumstances.rows_per_unit
+    rows = prepared.described.provenance.rows_per_unit
     among = {name: _values(candidates, name) for name in chosen_among}
     ledger = open_ledger(charged.address)
     try:
@@ -332,7 +332,7 @@ def _paid(
             among,
             epsilon,
             epsilon * rows,
-            prepared.method.neighbours,
+            prepared.method.adjacency,
             prepared.statement.unit,
         )
         best = choose_privately(candidates, _spend(prepared, epsilon))

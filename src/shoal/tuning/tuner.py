@@ -324,11 +324,11 @@ def tune(
     data: Any,
     schema: Schema | None = None,
     epsilon: Any = None,
-    methods: Sequence[str] | None = None,
+    methods: str | Sequence[str] | None = None,
     ks: Sequence[int] | None = None,
     *,
-    splits: Sequence[str] | None = None,
-    noises: Sequence[str] | None = None,
+    splits: str | Sequence[str] | None = None,
+    noises: str | Sequence[str] | None = None,
     deltas: Sequence[Any] | None = None,
     seeds: int = 5,
     fast: bool = False,
@@ -337,7 +337,7 @@ def tune(
     max_risk: float | None = None,
     claim: str | None = None,
     private: Any = None,
-    columns: Sequence[str] | None = None,
+    columns: str | Sequence[str] | None = None,
     domains: Mapping[str, Any] | None = None,
     domain_from_data: float | None = None,
     outside: str = "error",
@@ -363,7 +363,7 @@ def tune(
         data: a path or a pandas, polars or pyarrow table.
         schema: kinds, roles and public domains, as for `shoal.protect`.
         epsilon: the budget of every setting.
-        methods: presets to compare; by default those with an ε that take the columns.
+        methods: presets to compare, or a single one; by default those with an ε that take the columns.
         ks: sizes to compare; by default ten, from 3 to half of the rows.
         splits: ways to share ε over columns; by default each method's own.
         noises: noise families; by default Laplace.
@@ -414,9 +414,10 @@ def tune(
     >>> str(found.best), [row.setting.k for row in found.rows]
     ('ranking-dp, k = 3', [3, 2, None])
     """
+    methods, splits, noises = ([one] if isinstance(one, str) else one for one in (methods, splits, noises))
     declared = {
         "schema": schema,
-        "columns": columns,
+        "columns": [columns] if isinstance(columns, str) else columns,
         "domains": domains,
         "domain_from_data": domain_from_data,
         "outside": outside,

@@ -148,7 +148,7 @@ def test_two_tables_that_do_not_fit_together_are_not_kept(
 
 def test_everything_confidential_leaves_no_first_table() -> None:
     schema = mixed_schema(**dict.fromkeys((*QUASI, "visits"), "confidential"))
-    with pytest.raises(OptionError, match="needs a column that is not confidential"):
+    with pytest.raises(OptionError, match="needs a column that is not a sensitive attribute"):
         shoal.protect(mixed(), schema, "anatomy", k=6)
 
 

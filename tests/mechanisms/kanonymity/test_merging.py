@@ -70,9 +70,7 @@ def test_equal_means_do_not_make_a_group_join_itself() -> None:
 
 def test_out_of_reach_or_misshapen_is_refused() -> None:
     partition = Partition.from_labels([0, 0, 1, 1])
-    with pytest.raises(
-        OptionError, match="l = 3 cannot be reached: confidential attribute 1 has 2 different"
-    ):
+    with pytest.raises(OptionError, match="l = 3 cannot be reached: sensitive attribute 1 has 2 different"):
         diversify(partition, np.arange(4.0), [list("aabb")], 3)
     with pytest.raises(OptionError, match="l must be at least 1"):
         diversify(partition, np.arange(4.0), [list("aabb")], 0)
@@ -134,7 +132,7 @@ def test_anatomy_of_several_attributes_lists_combinations_and_finds_free_names()
     assert list(made.quasi) == ["group", "group_"]
     assert list(made.confidential) == ["group_", "a", "count", "count_"]
     assert made.confidential["count_"].tolist() == [2, 1]
-    with pytest.raises(InputError, match="column 'a' needs one value per record, 3"):
+    with pytest.raises(InputError, match="column 'a' must have one value per record, 3"):
         dissect({"q": [1, 2, 3]}, {"a": ["x"]}, Partition.from_labels([0, 0, 0]))
     with pytest.raises(InputError, match="at least one quasi-identifier"):
         dissect({}, {"a": ["x"]}, Partition.from_labels([0]))

@@ -147,9 +147,9 @@ def test_wrong_arguments_are_named() -> None:
         swap_ranking(attributes, 11)
     with pytest.raises(OptionError, match="attributes from 0 to 2"):
         swap_mdav(attributes, 3, confidential=[3])
-    with pytest.raises(OptionError, match="each once"):
+    with pytest.raises(OptionError, match="each at most once"):
         swap_mdav(attributes, 3, confidential=[1, 1])
     with pytest.raises(OptionError, match="intruder 'alien' is not one of informed, uninformed"):
         swap_mdav(attributes, 3, confidential=[1], intruder="alien")
-    with pytest.raises(OptionError, match="besides the one that is swapped"):
+    with pytest.raises(OptionError, match="other than the swapped one"):
         swap_mdav(attributes[:1], 3, confidential=[0])

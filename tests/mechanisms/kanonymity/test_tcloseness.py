@@ -127,7 +127,7 @@ def test_nominal_buckets_follow_an_order_of_similar_values() -> None:
     values = list("aabbccdd")
     assert nominal_buckets(values, 1, order="abcd").tolist() == [0] * 4 + [1] * 4
     assert nominal_buckets(values, 1, order="acbd").tolist() == [0, 0, 1, 1, 0, 0, 1, 1]
-    with pytest.raises(OptionError, match="does not list the value 'd'"):
+    with pytest.raises(OptionError, match="does not contain the value 'd'"):
         nominal_buckets(values, 1, order="abc")
 
 

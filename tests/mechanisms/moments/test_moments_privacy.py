@@ -46,7 +46,7 @@ class Recorder:
         return np.zeros(shape, dtype=np.int64)
 
     def signed(self, spectrum: Spectrum) -> Spectrum:
-        """The coupling of docs/proofs/moments.md: signs that agree with those of the actual table."""
+        """The coupling of docs/proofs/trees.md#moments: signs that agree with those of the actual table."""
         if self.seen == len(self.reference):
             self.reference.append(spectrum)
         other = self.reference[self.seen]

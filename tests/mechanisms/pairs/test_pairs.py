@@ -358,14 +358,14 @@ class TestReleases:
     @pytest.mark.parametrize(
         ("n", "epsilon", "words"),
         [
-            (40, "0.1", "Pairs are not measured, noise would drown them"),
+            (40, "0.1", "Pairs of columns are not measured because noise would dominate them"),
             (
                 2_000,
                 "1",
-                "Shares below 10 thresholds of x, y, which are chosen as the answers come: off by about 0.0",
+                "Shares of rows below 10 adaptively chosen thresholds of x, y: standard error 0.0",
             ),
-            (2_000, "20", "The finest tables of pairs tell "),
-            (2_000, "20", "Pairs with name: a count is off by about 0.0"),
+            (2_000, "20", "The finest tables of pairs distinguish "),
+            (2_000, "20", "For pairs with name: a count has standard error 0.0"),
         ],
     )
     def test_the_statement_says_what_is_measured_and_how_noisy_it_is(

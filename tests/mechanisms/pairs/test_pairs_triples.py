@@ -248,7 +248,7 @@ class TestReleases:
         table, schema = exclusive(300)
         said = shoal.protect(table, schema, "pairs-dp", 40, seed=1, triples=True, rows=300).statement
         assert any(
-            "Up to 3 triples are chosen privately of x0, x1, x2, x3, odd" in one for one in said.conditions
+            "Up to 3 triples of x0, x1, x2, x3, odd are chosen privately" in one for one in said.conditions
         )
         assert said.spending["triples of attributes"] > 0
         assert sum(said.spending.values()) == said.epsilon

@@ -400,7 +400,7 @@ def test_a_risk_is_reached() -> None:
     loose = shoal.protect(people(), schema(), "suppress", risk="0.15", missing_as="wildcard", seed=1)
     weights = people()["w"].to_pylist()
     table = loose.aligned.append_column("w", pa.array(weights))
-    assert shoal.risk(table, keys=list(KEYS), weight="w").individual.max() <= 0.15 + 1e-9
+    assert shoal.risk(table, quasi_identifiers=list(KEYS), weight="w").individual.max() <= 0.15 + 1e-9
 
 
 def test_strata_are_kept_apart() -> None:
@@ -467,11 +467,11 @@ def test_commands_take_the_options(tmp_path: Path) -> None:
     ("options", "words"),
     [
         ({"combinations": {"town,shoe": 5}}, "combinations names column 'shoe'"),
-        ({"combinations": 5}, "combinations must give a k by columns"),
+        ({"combinations": 5}, "combinations must map combinations of columns to k"),
         ({"importance": {"income": 2}}, "importance names column 'income'"),
         ({"importance": {"sex": 0}}, "must be above 0"),
         ({"risk": 2}, "risk must be from"),
-        ({"alpha": "0.5"}, "alpha is for missing_as=wildcard"),
+        ({"alpha": "0.5"}, "alpha requires missing_as=wildcard"),
         ({"missing_as": "joker"}, "missing_as 'joker' is not one of"),
         ({"k": 121}, "larger than the number of records"),
         ({"strata": "shoe"}, "shoe"),

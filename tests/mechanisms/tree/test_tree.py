@@ -41,7 +41,9 @@ def test_the_claim_is_differential_privacy_of_the_original_records() -> None:
     release = shoal.protect(people(500), method="tree-dp", epsilon="0.5", domains=DOMAINS)
     statement = release.statement
     assert (statement.model, statement.epsilon, statement.publishable) == ("dp", Fraction(1, 2), True)
-    assert statement.neighbours == "replace-one, the number of records is public"
+    assert statement.adjacency.words == (
+        "replace-one: adjacent data sets differ in one record, and the number of records is public"
+    )
     assert any("number of records is public" in line for line in statement.not_promised)
     assert release.aligned is None
     assert release.partition == []
@@ -169,7 +171,9 @@ def test_the_finest_lattice_is_cut_without_overflow() -> None:
 def test_added_and_removed_records_have_a_statement_and_row_numbers_of_their_own() -> None:
     table = people(2000)
     release = protect(table, epsilon=1, neighbours="add-remove")
-    assert release.statement.neighbours == "one record added or removed, the number of records is private"
+    assert release.statement.adjacency.words == (
+        "adjacent data sets differ by one added or removed record, and the number of records is private"
+    )
     assert not any("took part" in line for line in release.statement.not_promised)
     assert release.statement.spending["number of rows"] == Fraction(1, 20)
     assert sum(share or 0 for share in release.statement.spending.values()) == 1
@@ -207,14 +211,14 @@ def test_the_plan_under_add_remove_does_not_look_at_the_number_of_records() -> N
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"rows": 100}, "rows is for neighbours=add-remove"),
+        ({"rows": 100}, "rows requires neighbours=add-remove"),
         ({"neighbours": "replace"}, "Did you mean 'replace-one'"),
         ({"rebuild": "box"}, "rebuild 'box' is not one of uniform, centroid, normal"),
-        ({"shares": {"cuts": 1}}, "shares must give a weight to each of cuts, intervals, leaves, means"),
+        ({"shares": {"cuts": 1}}, "shares must map each of cuts, intervals, leaves, means to a weight"),
         ({"shares": {"cuts": 1, "intervals": 0, "leaves": 1, "means": 1}}, "must be above 0"),
-        ({"depth": -1}, "depth must be a whole number"),
-        ({"cuts": 1.5}, "cuts must be a whole number"),
-        ({"k": 5}, "has no groups, and so no k"),
+        ({"depth": -1}, "depth must be an integer"),
+        ({"cuts": 1.5}, "cuts must be an integer"),
+        ({"k": 5}, "forms no groups, so k does not apply"),
         ({"clip": False}, "has no option 'clip'"),
         ({"labels": [0] * 50}, "has no option 'partition'"),
     ],

@@ -175,13 +175,16 @@ def test_other_methods_take_orders_and_dates_too(name: str) -> None:
 def test_a_method_for_numbers_leaves_them_out_and_says_so() -> None:
     release = shoal.protect(pa.table(columns()), schema(), method="xm-1", epsilon=1, k=100, seed=1)
     assert release.data.column_names == ["income"]
-    assert any("it is ordinal, and this method takes numeric columns" in note for note in release.notes)
+    assert any("it is ordinal, but this method takes numeric columns" in note for note in release.notes)
 
 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"education": ["degre"] * 400}, "row 1, which its order does not list.*Did you mean 'degree'"),
+        (
+            {"education": ["degre"] * 400},
+            "row 1, which its declared order does not include.*Did you mean 'degree'",
+        ),
         ({"birth": ["1980-01-01"] * 3 + ["soon"] * 397}, "row 4 holds 'soon'"),
         ({"birth": [1] * 400}, "declared as date, but row 1 holds '1'"),
         ({"education": [None, *["degree"] * 399]}, "missing values, the first in row 1:"),
@@ -196,9 +199,9 @@ def test_values_that_do_not_fit_are_named(changed: dict[str, list[Any]], words: 
 @pytest.mark.parametrize(
     ("changed", "words"),
     [
-        ({"birth": {"lo": "1950-13-01"}}, "must be a date of the calendar"),
+        ({"birth": {"lo": "1950-13-01"}}, "must be a valid calendar date"),
         ({"birth": {"lo": "soon"}}, "must be a date such as 1984-05-31"),
-        ({"education": {"ordered": ["a", "b", "a"]}}, "lists a value twice"),
+        ({"education": {"ordered": ["a", "b", "a"]}}, "ordered contains a value twice"),
     ],
 )
 def test_schemas_that_do_not_fit_are_named(changed: dict[str, Any], words: str) -> None:

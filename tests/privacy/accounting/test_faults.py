@@ -33,7 +33,7 @@ from shoal.noise import choice
 from shoal.noise.scale import round_up_scale
 from shoal.privacy import OverspendError
 from shoal.privacy.accountant import Plan
-from shoal.query.answers import Blur, Linear
+from shoal.query.answers import AnswerNoise, Linear
 from shoal.query.facts import Neighbours
 from shoal.query.facts import prepare as prepare_queries
 from shoal.query.refinement import Factors, Refined
@@ -209,13 +209,13 @@ def half_the_noise_of_answers(patch: pytest.MonkeyPatch) -> None:
 
 def counts_that_move_by_one_together(patch: pytest.MonkeyPatch) -> None:
     """A replaced record leaves one cell and enters another."""
-    honest = Blur.laplace.__func__  # type: ignore[attr-defined]
+    honest = AnswerNoise.laplace.__func__  # type: ignore[attr-defined]
 
-    def dishonest(cls: type[Blur], sensitivity: int, *arguments: Any, **options: Any) -> Blur:
-        found: Blur = honest(cls, min(sensitivity, 1), *arguments, **options)
+    def dishonest(cls: type[AnswerNoise], sensitivity: int, *arguments: Any, **options: Any) -> AnswerNoise:
+        found: AnswerNoise = honest(cls, min(sensitivity, 1), *arguments, **options)
         return found
 
-    patch.setattr(Blur, "laplace", classmethod(dishonest))
+    patch.setattr(AnswerNoise, "laplace", classmethod(dishonest))
 
 
 def sums_that_move_by_one(patch: pytest.MonkeyPatch) -> None:
@@ -223,13 +223,15 @@ def sums_that_move_by_one(patch: pytest.MonkeyPatch) -> None:
 
 
 def both_parts_of_a_mean_get_everything(patch: pytest.MonkeyPatch) -> None:
-    honest = Blur.single.__func__  # type: ignore[attr-defined]
+    honest = AnswerNoise.single.__func__  # type: ignore[attr-defined]
 
-    def dishonest(cls: type[Blur], noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction) -> Blur:
-        found: Blur = honest(cls, noise, sensitivity, unit, 2 * epsilon)
+    def dishonest(
+        cls: type[AnswerNoise], noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction
+    ) -> AnswerNoise:
+        found: AnswerNoise = honest(cls, noise, sensitivity, unit, 2 * epsilon)
         return found
 
-    patch.setattr(Blur, "single", classmethod(dishonest))
+    patch.setattr(AnswerNoise, "single", classmethod(dishonest))
 
 
 def twice_the_penalties_of_ranks(patch: pytest.MonkeyPatch) -> None:

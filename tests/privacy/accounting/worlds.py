@@ -220,7 +220,7 @@ def _neighbour(found: World, random: Random, one_column: bool) -> pd.DataFrame:
     else:
         rows = [int(random.integers(len(table)))]
     changed = table.copy()
-    if found.settings.get("neighbours", method_class(found.method).neighbours) == "add-remove":
+    if found.settings.get("neighbours", method_class(found.method).adjacency) == "add-remove":
         # adding is the same pair the other way round
         return changed.drop(index=rows).reset_index(drop=True)
     if one_column:

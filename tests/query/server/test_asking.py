@@ -27,7 +27,9 @@ def test_an_answer_carries_value_statement_and_receipt(server: Any) -> None:
     assert reply.statement["model"] == "dp"
     assert reply.statement["epsilon"] == "1/2"
     assert reply.statement["publishable"] is True
-    assert reply.statement["neighbours"] == "replace-one, the number of records is public"
+    assert reply.statement["neighbours"] == (
+        "replace-one: adjacent data sets differ in one record, and the number of records is public"
+    )
     assert reply.error["interval_95"] > 0
     assert reply.receipt["charge"] == 2
     assert server.place.spent() == Fraction(1, 2)

@@ -64,7 +64,7 @@ def settings(place: Any, **more: Any) -> None:
 def test_a_question_costs_at_least_the_least(server: Any) -> None:
     refused = server.ask({"kind": "count", "epsilon": "0.0009", "where": OLD})
     assert refused.status_code == 422
-    assert refused.json()["reason"] == "a question costs at least ε 0.001 here, and this one 0.0009."
+    assert refused.json()["reason"] == "a query must cost at least ε = 0.001, got 0.0009."
     assert server.ask({"kind": "count", "epsilon": "0.001", "where": OLD}).status_code == 200
     # what is public is free, and by noise of a given scale one cannot get below either
     assert server.ask({"kind": "count", "epsilon": "0.0001"}).json()["receipt"]["added"] == "0/1"
@@ -242,7 +242,7 @@ def test_1100_silent_connections_do_not_stop_health(place: Any) -> None:
 
 def test_a_table_with_too_many_rows_is_not_served(place: Any) -> None:
     settings(place, most_rows=200)
-    with pytest.raises(InputError, match="300 rows, at most 200"):
+    with pytest.raises(InputError, match="300 rows, and the server accepts at most 200"):
         load_folder(place.folder)
 
 
@@ -252,9 +252,9 @@ def test_a_small_file_that_unpacks_to_a_large_table_is_not_read(tmp_path: Path) 
     assert path.stat().st_size < 100_000
     with pytest.raises(InputError, match="more than 10,000,000 bytes, unpacked"):
         check_size(path, "d", 10**6, 10**7)
-    with pytest.raises(InputError, match="2,000 rows, at most 100"):
+    with pytest.raises(InputError, match="2,000 rows, and the server accepts at most 100"):
         check_size(path, "d", 100)
-    with pytest.raises(InputError, match="at most 10 are served"):
+    with pytest.raises(InputError, match="the server accepts at most 10"):
         check_size(path, "d", 10**6, 10)
     path.write_bytes(b"PAR1 and nothing more")
     with pytest.raises(InputError, match="cannot be read as Parquet"):
@@ -274,7 +274,7 @@ def test_under_add_remove_the_time_follows_from_a_public_bound(
 
 def test_the_same_table_under_two_names_is_refused(place: Any) -> None:
     shutil.copytree(place.folder / "survey", place.folder / "twin")
-    with pytest.raises(OptionError, match="'twin' holds the same table as 'survey', which is served too"):
+    with pytest.raises(OptionError, match="'twin' contains the same table as 'survey', which is also served"):
         load_folder(place.folder)
     # in another format and another order it is still the same
     rows = survey(300)
@@ -290,7 +290,7 @@ def test_the_same_table_under_two_names_is_refused(place: Any) -> None:
 def test_a_new_name_brings_no_new_budget(place: Any) -> None:
     open_folder(Config(place.folder))[0].close()
     (place.folder / "survey").rename(place.folder / "renamed")
-    with pytest.raises(OptionError, match="same table as 'survey', which has a budget in the ledger"):
+    with pytest.raises(OptionError, match="same table as 'survey', which has a privacy budget in the ledger"):
         open_folder(Config(place.folder))
     path = place.folder / "renamed" / "dataset.toml"
     path.write_text(path.read_text() + 'same_table_as = ["survey"]\n')
@@ -322,7 +322,7 @@ def test_a_folder_served_before_does_not_start_without_its_ledger(place: Any) ->
     assert stat.S_IMODE((place.folder / HEADS_FILE).stat().st_mode) == 0o600
     for path in place.folder.glob("ledger.sqlite*"):
         path.unlink()
-    with pytest.raises(LedgerError, match=r"was served before, but its ledger .* is not there"):
+    with pytest.raises(LedgerError, match=r"was served before, but its ledger .* is missing"):
         open_folder(Config(place.folder))
     assert not (place.folder / "ledger.sqlite").exists()
     # an empty one is no better
@@ -363,7 +363,7 @@ def test_a_regular_end_notes_what_the_file_holds(
     assert run(["ledger", "verify", str(path)]) == 2
     assert "shoal: the ledger" in capsys.readouterr().err
     assert run(["ledger", "verify", str(path), "--heads", str(place.folder / "none")]) == 2
-    assert "there is no file" in capsys.readouterr().err
+    assert "there is no checkpoint file" in capsys.readouterr().err
 
 
 def test_exports_are_for_their_owner(place: Any, tmp_path: Path) -> None:
@@ -648,7 +648,7 @@ def test_tokens_end(place: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     assert book.find(place.tokens["ada"]) is not None
     monkeypatch.undo()
     for days in (0, -1, 10**9):
-        with pytest.raises(OptionError, match="a token is good for"):
+        with pytest.raises(OptionError, match="a token must be valid for"):
             new_token(path, "eve", "analyst", days=days)
     path.write_text(path.read_text().replace('expires = "20', 'expires = "later 20'))
     assert TokenBook(path).find(text) is None
@@ -665,7 +665,7 @@ def test_a_key_that_is_there_twice_is_refused(server: Any, body: str) -> None:
     for path, content in (("answers", body), ("preview", body), ("batches", f'{{"questions": [{body}]}}')):
         reply = server.raw("POST", f"/v1/datasets/survey/{path}", content=content.encode())
         assert reply.status_code == 422, path
-        assert "is there twice" in json.dumps(reply.json())
+        assert "occurs twice" in json.dumps(reply.json())
     assert server.place.spent() == 0
 
 
@@ -673,7 +673,7 @@ def test_not_is_answered_with_what_there_is(server: Any) -> None:
     reply = server.ask({"kind": "count", "epsilon": "1", "where": {"not": OLD}})
     assert reply.status_code == 422
     assert "None" not in reply.text
-    assert 'There is no "not": use !=' in reply.json()["reason"]
+    assert '"not" is not supported: use !=' in reply.json()["reason"]
     reply = server.ask({"kind": "count", "epsilon": "1", "where": {"op": ">"}})
     assert "a condition needs the keys column, op and value" in reply.json()["reason"]
 

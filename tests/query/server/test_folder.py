@@ -42,7 +42,7 @@ def test_settings_survive_their_file(place: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "there is no ceiling"),
+        ("", "ceiling is missing"),
         ('ceiling = "x"', "ceiling: epsilon must be a decimal number"),
         ('ceiling = "0"', "ceiling: epsilon must be"),
         ("ceiling = 1.5\nceilling = 2", "unknown key 'ceilling'. Did you mean 'ceiling'"),
@@ -50,7 +50,7 @@ def test_settings_survive_their_file(place: Any) -> None:
         ('ceiling = "1"\ndelta_ceiling = "1"', "delta_ceiling must be at least 0 and at most 0.001"),
         ('ceiling = "1"\ndelta_ceiling = "0.0011"', "delta_ceiling must be at least 0 and at most 0.001"),
         ('ceiling = "1"\nanalysts = 3', "analysts must be a table"),
-        ('ceiling = "1"\n[analysts]\n"a b" = 1', "an analyst cannot be called 'a b'"),
+        ('ceiling = "1"\n[analysts]\n"a b" = 1', "an analyst cannot be named 'a b'"),
         ('ceiling = "1"\n[analysts]\nada = "much"', "analysts.ada: epsilon must be"),
         ('ceiling = "1"\ndata = "gone.csv"', "there is no gone.csv"),
         ("ceiling = ", "is not valid TOML"),
@@ -76,7 +76,7 @@ def test_missing_pieces_are_named(place: Any, tmp_path: Path) -> None:
 
 def test_a_folder_with_an_odd_name_is_refused(place: Any) -> None:
     (place.folder / "survey").rename(place.folder / "my survey")
-    with pytest.raises(OptionError, match="cannot be called 'my survey'"):
+    with pytest.raises(OptionError, match="cannot be named 'my survey'"):
         load_folder(place.folder)
 
 
@@ -113,7 +113,7 @@ def test_terms_follow_the_file_and_the_budget_goes_on(place: Any, serve: Callabl
 def test_the_neighbour_relation_cannot_change(place: Any) -> None:
     open_folder(Config(place.folder))[0].close()
     rewrite(place, 'ceiling = "2"\nneighbours = "add-remove"')
-    with pytest.raises(OptionError, match="cannot change to 'add-remove'"):
+    with pytest.raises(OptionError, match="cannot be changed to 'add-remove'"):
         open_folder(Config(place.folder))
 
 

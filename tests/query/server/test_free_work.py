@@ -37,7 +37,7 @@ def test_a_key_that_is_there_twice_is_found_in_linear_time() -> None:
         body = "{" + ", ".join(f'"{n}": 1' for n in range(size)) + f', "{size - 1}": 1}}'
         with pytest.raises(RequestProblem) as refused:
             answers._document(body.encode())
-        assert refused.value.body()["reason"] == f"the key '{size - 1}' is there twice."
+        assert refused.value.body()["reason"] == f"the key '{size - 1}' occurs twice."
 
     # four times as long a body took sixteen times as long
     assert seconds(lambda: read(16_000)) < 8 * seconds(lambda: read(4000))

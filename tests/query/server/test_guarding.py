@@ -100,7 +100,7 @@ def test_a_tokens_file_that_cannot_be_read_lets_nobody_in(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "role", "said"), [("a b", "analyst", "cannot be called"), ("ada", "king", "role 'king'")]
+    ("name", "role", "said"), [("a b", "analyst", "cannot be named"), ("ada", "king", "role 'king'")]
 )
 def test_odd_tokens_are_refused(tmp_path: Path, name: str, role: str, said: str) -> None:
     with pytest.raises(OptionError, match=said):

@@ -17,7 +17,7 @@ import pytest
 
 from shoal.ledger import Charge, Register, open_ledger
 from shoal.query.facts import DatasetFacts, prepare
-from shoal.query.price import effort
+from shoal.query.price import computing_cost
 from shoal.query.server import answers as paid_answers
 from shoal.query.server import answers as schedule_module
 from shoal.query.server.answers import Departure, PaidAnswers, Schedule, WorkQueue
@@ -185,12 +185,12 @@ def test_faults_are_kept_and_end_the_claim(tmp_path: Path, caplog: pytest.LogCap
 def test_the_time_allowed_is_the_same_for_nobody_and_everybody() -> None:
     def allowed(age: int) -> float:
         where = {"column": "age", "op": ">", "value": age}
-        return effort(
+        return computing_cost(
             parse({"kind": "mean", "column": "income", "epsilon": 1, "where": where}, TABLE.facts), 50
         )
 
     assert allowed(98) == allowed(18)
-    assert effort(parse({"kind": "count", "epsilon": 1}, TABLE.facts), 10**6) > allowed(18)
+    assert computing_cost(parse({"kind": "count", "epsilon": 1}, TABLE.facts), 10**6) > allowed(18)
 
 
 def test_every_kind_has_a_time() -> None:
@@ -211,7 +211,7 @@ def test_every_kind_has_a_time() -> None:
     for kind, more in options.items():
         paid = {} if kind == "protocol-1" else {"epsilon": "0.5"}
         query = parse({"kind": kind, **paid, **more}, facts)
-        assert 0 < effort(query, 1000) < effort(query, 10**7), kind
+        assert 0 < computing_cost(query, 1000) < computing_cost(query, 10**7), kind
 
 
 def test_one_queue_for_each_analyst() -> None:

@@ -1,6 +1,6 @@
 """What the time of an answer tells: attacks with the CPU seconds of the real work on the real schedule.
 
-`python -m benchmarks.timing_attacks` runs the same with 1,000 trials a side and writes docs/timing.md.
+`python -m benchmarks.timing_attacks` runs the same with 1,000 trials a side and writes results/timing.md.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def test_the_interval_is_that_of_clopper_and_pearson() -> None:
     assert interval(0, 20, 0.05)[0] == 0.0
 
 
-def asked(cpu: float, effort: float, count: int = 5) -> list[Asked]:
-    return [Asked(0.0, "eve", {True: effort, False: effort / 20}, cpu) for _ in range(count)]
+def asked(cpu: float, computing_cost: float, count: int = 5) -> list[Asked]:
+    return [Asked(0.0, "eve", {True: computing_cost, False: computing_cost / 20}, cpu) for _ in range(count)]
 
 
 def left(asked: list[Asked], mends: Mends) -> tuple[list[float], float, int]:

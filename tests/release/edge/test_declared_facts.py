@@ -75,12 +75,12 @@ def test_a_type_that_nobody_declared_taints_and_is_not_told_whatever_stores_it(t
     for data in forms(tmp_path / "t", x=[1, 4, 9, 2]):
         release = shoal.protect(data, undeclared, "laplace", epsilon=1)
         assert not release.statement.publishable
-        assert "types read off the records: x" in release.statement.data_dependent[0]
+        assert "types inferred from the records: x" in release.statement.data_dependent[0]
         assert FIXED not in release.statement.conditions
         assert release.statement.attributes["x"]["type"] == "taken from the data"
         assert release.statement.attributes["x"]["step"] == "taken from the data"
         guessed = shoal.protect(data, method="laplace", epsilon=1, domain_from_data="1.5", columns=["x"])
-        assert "types read off the records: x" in str(guessed.statement.data_dependent)
+        assert "types inferred from the records: x" in str(guessed.statement.data_dependent)
 
 
 def form_of(data: Any) -> str:
@@ -132,7 +132,7 @@ def test_a_folder_follows_the_declaration_as_a_table_in_memory_does(tmp_path: Pa
             assert made.release.statement.attributes["x"]["type"] == "integer"
             continue
         with pytest.raises(
-            InputError, match=r"column 'x' holds '3.5' in row 4, and its bounds declare whole"
+            InputError, match=r"column 'x' holds '3.5' in row 4, but its bounds declare integers"
         ):
             shoal.publish(folder, schema=whole, method="laplace", epsilon=1, out=tmp_path / "refused")
         assert not (tmp_path / "refused").exists()
@@ -175,7 +175,7 @@ def test_bounds_declare_the_type_by_the_way_they_are_written(
 @pytest.mark.parametrize(
     ("bounds", "cells", "said", "row"),
     [
-        ((0, 10), [1, 2, 3.5], "whole numbers", 3),
+        ((0, 10), [1, 2, 3.5], "integers", 3),
         (("0.00", "10.00"), [1.25, 2.125, 3], "2 decimals", 2),
         ((0, 9.5), [1.25, 2, 3], "1 decimal", 1),
     ],
@@ -188,7 +188,7 @@ def test_a_value_that_its_bounds_do_not_declare_is_refused_with_the_way_out(
         with pytest.raises(InputError) as refused:
             shoal.protect(data, **arguments)
         assert refused.value.row == row
-        assert f"column 'x' holds '{cells[row - 1]}' in row {row}, and its bounds declare {said}" in str(
+        assert f"column 'x' holds '{cells[row - 1]}' in row {row}, but its bounds declare {said}" in str(
             refused.value
         )
         assert 'types={"x": "decimal"}' in str(refused.value)
@@ -343,7 +343,7 @@ def test_without_a_schema_the_set_of_columns_of_a_file_taints_and_what_is_left_o
     with pytest.warns(LeftOutWarning, match="not released: other"):
         release = shoal.protect(path, **arguments)
     assert not release.statement.publishable
-    assert "which columns are released follows from types read off the records" in str(
+    assert "the choice of released columns depends on types inferred from the records" in str(
         release.statement.data_dependent
     )
     named = shoal.protect(path, **arguments, columns=["x"])
@@ -368,13 +368,13 @@ def test_every_public_fact_carries_its_source_and_these_records_taint(tmp_path: 
     for source in ("these records", {"domain": "these records"}):
         release = shoal.protect(frame, of(x={"lo": 0, "hi": 10, "source": source}), "laplace", epsilon=1)
         assert not release.statement.publishable
-        assert "domains read off the records: x" in str(release.statement.data_dependent)
+        assert "domains inferred from the records: x" in str(release.statement.data_dependent)
         assert release.statement.attributes["x"]["lo"] == "taken from the data"
         release.save(tmp_path / str(len(str(source))))
         assert "lo =" not in (tmp_path / str(len(str(source))) / "method.toml").read_text()
     with pytest.raises(OptionError, match=r"source 'a hunch' is not one of questionnaire, law"):
         of(x={"source": "a hunch"})
-    with pytest.raises(OptionError, match="source names 'domains', which is not one of"):
+    with pytest.raises(OptionError, match="source has the key 'domains', which is not one of"):
         of(x={"source": {"domains": "law"}})
 
 
@@ -409,7 +409,7 @@ def test_a_draft_has_types_steps_and_rows_per_person_and_is_not_confirmed(tmp_pa
         )
         assert release.statement.publishable is confirmed
         assert (
-            any("largest number of rows" in entry for entry in release.statement.data_dependent)
+            any("maximum number of rows per unit" in entry for entry in release.statement.data_dependent)
             is not confirmed
         )
 
@@ -424,7 +424,7 @@ def test_what_is_inferred_from_a_table_is_known_from_these_records_until_it_is_d
         # only its domain is declared, and what the type was is still known from the records
         half = replace(inferred["x"], lo=Fraction(0), hi=Fraction(10))
         release = shoal.protect(data, shoal.Schema((half,)), "laplace", epsilon=1)
-        assert "types read off the records: x" in str(release.statement.data_dependent)
+        assert "types inferred from the records: x" in str(release.statement.data_dependent)
         declared = inferred.with_domains({"x": (0, 10), "on": [False, True]})
         assert shoal.protect(data, declared, "laplace", epsilon=1).statement.publishable
 
@@ -527,10 +527,10 @@ def test_the_server_refuses_columns_whose_facts_come_from_the_records(tmp_path: 
     facts = prepare_queries(path, declared).facts
     assert [column["name"] for column in facts.describe()["columns"]] == ["x"]
     for name in ("y", "z"):
-        with pytest.raises(OptionError, match=f"column '{name}' cannot be asked about: its type"):
+        with pytest.raises(OptionError, match=f"column '{name}' cannot be queried, because its type"):
             facts.lattice(name)
     assert DatasetFacts.from_dict(json.loads(json.dumps(facts.to_dict()))) == facts
-    with pytest.raises(InputError, match="no column can be asked about"):
+    with pytest.raises(InputError, match="no column can be queried"):
         prepare_queries(path, of(y={}))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.arguments import as_names, renamed_arguments
 from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.evaluation.attacks import singling
@@ -138,13 +139,14 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f}"
 
 
+@renamed_arguments(secret="sensitive")
 def attack(
     original: Any,
     released: Any,
     control: Any = None,
     *,
-    columns: Sequence[str] | None = None,
-    secret: str | None = None,
+    columns: str | Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
     attempts: int = 500,
     tolerance: float = 0.05,
     seed: int | None = None,
@@ -160,12 +162,15 @@ def attack(
     pair = make_pair(original, released)
     data = encode(pair.before, pair.published, None if control is None else read(control), columns)
     names = data.space.names
-    if secret is not None and secret not in names:
-        raise OptionError(
-            "secret-not-among-attacked-columns", option="secret", secret=secret, hint=closest(secret, names)
-        )
-    if secret is not None and len(names) == 1:
-        raise OptionError("secret-only-attacked-column", option="secret", secret=secret)
+    secrets = names if sensitive is None else as_names(sensitive)
+    for secret in secrets:
+        if secret not in names:
+            hint = closest(secret, names)
+            raise OptionError(
+                "secret-not-among-attacked-columns", option="sensitive", secret=secret, hint=hint
+            )
+        if sensitive is not None and len(names) == 1:
+            raise OptionError("secret-only-attacked-column", option="sensitive", secret=secret)
     # two ways of linking, two of singling out, and the inference of each column
     tell, steps = progress or silent, 4 + len(names)
     tell(_ATTACKING, 0, steps)
@@ -196,7 +201,7 @@ def attack(
     else:
         for j, (name, rng) in enumerate(zip(names, by_secret, strict=True)):
             tell(_ATTACKING, 4 + j, steps)
-            if secret is None or secret == name:
+            if name in secrets:
                 risks.append(_inference(data, j, attempts, tolerance, rng))
     rows = {
         "original": len(data.original),

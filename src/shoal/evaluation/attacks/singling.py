@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal._moved import renamed
+from shoal.arguments import as_names, renamed_attributes
 from shoal.columns import KIND_FACTS, Kind, stored_kind
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
@@ -60,7 +61,9 @@ class Encoded:
     control: NDArray[np.float64] | None
 
 
-def encode(original: Table, released: Table, control: Table | None, columns: Sequence[str] | None) -> Encoded:
+def encode(
+    original: Table, released: Table, control: Table | None, columns: str | Sequence[str] | None
+) -> Encoded:
     """Bring the tables into one space.
 
     Numbers, dates and times are numeric; text and truth values are nominal.
@@ -92,14 +95,14 @@ def encode(original: Table, released: Table, control: Table | None, columns: Seq
     )
 
 
-def _common(tables: Mapping[str, Table], columns: Sequence[str] | None) -> tuple[str, ...]:
+def _common(tables: Mapping[str, Table], columns: str | Sequence[str] | None) -> tuple[str, ...]:
     original, released = tables["original"], tables["released"]
     if columns is None:
         names = tuple(name for name in original.names if name in released.names)
         if not names:
             raise InputError("no-common-column", original=original.names, released=released.names)
     else:
-        names = tuple(dict.fromkeys([columns] if isinstance(columns, str) else columns))
+        names = tuple(dict.fromkeys(as_names(columns)))
         if not names:
             raise OptionError("columns-is-empty", option="columns")
     for which, table in tables.items():
@@ -256,6 +259,7 @@ class Rate:
     attempts: int
 
 
+@renamed_attributes(secret="sensitive")
 @internal()
 @dataclass(frozen=True, slots=True)
 class AttackRisk:
@@ -269,7 +273,7 @@ class AttackRisk:
         control: the same attack on records that were not released; None without a control group.
         excess: (success - control) / (1 - control), 0 for no risk and 1 for the largest, below 0 by chance;
             None without a control group or if the attack always succeeds on it.
-        secret: the column whose values are guessed; None where it is about whose a row is.
+        sensitive: the column whose values are guessed; None where it is about whose a row is.
     """
 
     attack: str
@@ -279,12 +283,12 @@ class AttackRisk:
     control: Rate | None = None
     excess: float | None = None
     excess_interval: Interval | None = None
-    secret: str | None = None
+    sensitive: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         found = asdict(self)
-        del found["secret"]
+        del found["sensitive"]
         return {**found, "known": str(self.known)}
 
 
@@ -309,13 +313,13 @@ def attack_risk(
     success: Rate,
     baseline: Rate,
     control: Rate | None,
-    secret: str | None = None,
+    sensitive: str | None = None,
 ) -> AttackRisk:
     """Put the rates together and compare with the control group, if there is one."""
     if control is None or control.value >= 1.0:
-        return AttackRisk(attack, known, success, baseline, control, secret=secret)
+        return AttackRisk(attack, known, success, baseline, control, sensitive=sensitive)
     value, interval = excess(success, control)
-    return AttackRisk(attack, known, success, baseline, control, value, interval, secret)
+    return AttackRisk(attack, known, success, baseline, control, value, interval, sensitive)
 
 
 def excess(success: Rate, control: Rate) -> tuple[float, Interval]:

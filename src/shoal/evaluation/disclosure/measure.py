@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.arguments import as_names, renamed_arguments
 from shoal.columns import Schema, read_declared
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.disclosure.record_risk import (
@@ -35,15 +36,16 @@ SEARCHED_KEYS, ALWAYS_SEARCHED = 12, 8
 _SEARCHED_SETS = 1 << 24
 
 
+@renamed_arguments(keys="quasi_identifiers")
 def risk(
     table: Any,
-    keys: Sequence[str] | None = None,
+    quasi_identifiers: str | Sequence[str] | None = None,
     weight: str | None = None,
     household: str | None = None,
     *,
     unit: str | None = None,
     schema: Schema | None = None,
-    sensitive: Sequence[str] = (),
+    sensitive: str | Sequence[str] = (),
     missing: MissingRule = "wildcard",
     alpha: float = 1.0,
     form: Form = "approximate",
@@ -51,7 +53,7 @@ def risk(
     special: bool | None = None,
     fraction: float = 0.01,
     points: Points = "original",
-    interactions: Sequence[Sequence[str]] = (),
+    interactions: Sequence[str | Sequence[str]] = (),
     c: float = 2.0,
     progress: Progress | None = None,
 ) -> Risk:
@@ -60,7 +62,7 @@ def risk(
     schema = None if schema is None else schema.stepped
     if data.n == 0:
         raise InputError("no-risk-to-measure")
-    known = _keys(data, keys, schema)
+    known = _keys(data, quasi_identifiers, schema)
     weight = weight if weight is not None else _by_role(data, schema, "weight")
     unit = unit if unit is not None else _by_role(data, schema, "unit")
     units = None if unit is None else units_of(data, unit)
@@ -83,7 +85,7 @@ def risk(
     tell("searching special uniques", 0, 1)
     searched = _by_default(len(known), int((found.counts == 1).sum())) if special is None else special
     return Risk(
-        keys=known,
+        quasi_identifiers=known,
         weight=weight,
         household_column=household,
         missing=missing,
@@ -101,7 +103,7 @@ def risk(
         ),
         diversity={
             name: diversity(found.labels, coded(data, name).codes, c, units)
-            for name in dict.fromkeys(sensitive)
+            for name in dict.fromkeys(as_names(sensitive))
         },
         tolerated=tolerated,
         levels=columns,
@@ -110,13 +112,12 @@ def risk(
     )
 
 
-def _keys(table: Table, keys: Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:
-    named = [keys] if isinstance(keys, str) else keys
+def _keys(table: Table, named: str | Sequence[str] | None, schema: Schema | None) -> tuple[str, ...]:
     if named is None and schema is not None:
         named = [a.name for a in schema.attributes if a.role == "quasi-identifier" and a.name in table.names]
     if not named:
-        raise OptionError("there-no-keys", option="keys")
-    return tuple(table.known(name) for name in dict.fromkeys(named))
+        raise OptionError("there-no-keys", option="quasi_identifiers")
+    return tuple(table.known(name) for name in dict.fromkeys(as_names(named)))
 
 
 def _by_default(keys: int, uniques: int) -> bool:
@@ -163,14 +164,15 @@ def _households(table: Table, name: str) -> Integers:
     return numbers
 
 
-def _margins(keys: Sequence[str], interactions: Sequence[Sequence[str]]) -> list[list[int]]:
-    for margin in interactions:
+def _margins(keys: Sequence[str], interactions: Sequence[str | Sequence[str]]) -> list[list[int]]:
+    margins = [as_names(margin) for margin in interactions]
+    for margin in margins:
         for name in margin:
             if name not in keys:
                 raise OptionError(
                     "interactions-names-not-keys", option="interactions", name=name, keys=tuple(keys)
                 )
-    return [[keys.index(name) for name in margin] for margin in interactions]
+    return [[keys.index(name) for name in margin] for margin in margins]
 
 
 def _check_options(
@@ -218,7 +220,7 @@ def figures_of_sizes(
     expected = float(np.sum(risks * records))
     return RiskFigures(
         rows=rows,
-        keys=tuple(keys),
+        quasi_identifiers=tuple(keys),
         weight=None,
         household=None,
         missing="category",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.arguments import renamed_attributes
 from shoal.display import internal
 from shoal.errors import OutputError
 from shoal.evaluation.disclosure.record_risk import (
@@ -66,6 +67,7 @@ class Special:
     key_contributions: Mapping[str, float]
 
 
+@renamed_attributes(keys="quasi_identifiers")
 @internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class RiskFigures:
@@ -73,7 +75,7 @@ class RiskFigures:
 
     Attributes:
         rows: number of records.
-        keys: the columns that an intruder may know.
+        quasi_identifiers: the columns that an intruder may know.
         weight: the column of weights; None where the table is taken for the population.
         household: the column that says who lives together.
         missing: how missing keys count in fk and Fk.
@@ -99,7 +101,7 @@ class RiskFigures:
     """
 
     rows: int
-    keys: tuple[str, ...]
+    quasi_identifiers: tuple[str, ...]
     weight: str | None
     household: str | None
     missing: str
@@ -189,19 +191,22 @@ class RiskFigures:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        found = asdict(self)
+        found = {
+            "keys" if name == "quasi_identifiers" else name: value for name, value in asdict(self).items()
+        }
         if self.unit is None:
             del found["unit"], found["persons"]
         return dict(plain({**found, "missing_words": self.missing_words}))
 
 
+@renamed_attributes(keys="quasi_identifiers")
 @internal(".to_dict() or .table()")
 @dataclass(frozen=True, slots=True, eq=False)
 class Risk:
     """Disclosure risk of a table by what an intruder may know, record by record. Internal: never published.
 
     Attributes:
-        keys: the columns that an intruder may know.
+        quasi_identifiers: the columns that an intruder may know.
         weight: the column of sampling weights; None where everybody is in the table.
         household_column: the column that says who lives together.
         missing: how missing key values count in fk and Fk: `wildcard` or `category`.
@@ -220,7 +225,7 @@ class Risk:
         units: person of each record, by number.
     """
 
-    keys: tuple[str, ...]
+    quasi_identifiers: tuple[str, ...]
     weight: str | None
     household_column: str | None
     missing: str
@@ -329,7 +334,7 @@ class Risk:
         """Share of all scores by minimal sample uniques with each key, in percent; the shares overlap."""
         if self.special is None:
             return {}
-        return dict(zip(self.keys, self.special.key_contributions.tolist(), strict=True))
+        return dict(zip(self.quasi_identifiers, self.special.key_contributions.tolist(), strict=True))
 
     def level_contributions(self) -> dict[str, dict[Any, float]]:
         """Which levels of a key have its part of the scores, in percent; 100 for each key."""
@@ -343,7 +348,7 @@ class Risk:
                     strict=True,
                 )
             )
-            for place, (name, key) in enumerate(zip(self.keys, self.levels, strict=True))
+            for place, (name, key) in enumerate(zip(self.quasi_identifiers, self.levels, strict=True))
         }
 
     @property
@@ -351,7 +356,7 @@ class Risk:
         """The risk of the whole table."""
         return RiskFigures(
             rows=self.rows,
-            keys=self.keys,
+            quasi_identifiers=self.quasi_identifiers,
             weight=self.weight,
             household=self.household_column,
             missing=self.missing,
@@ -408,7 +413,7 @@ class Risk:
         from rich.table import Table
 
         out = Table(
-            title=escape(f"Risk of {self._of_whom} by {', '.join(self.keys)} (internal)"),
+            title=escape(f"Risk of {self._of_whom} by {', '.join(self.quasi_identifiers)} (internal)"),
             title_justify="left",
             caption_justify="left",
             box=SIMPLE_HEAD,
@@ -447,7 +452,7 @@ class Risk:
         if self.special is not None:
             columns |= {"suda": self.special.scores, "dis": self.special.dis}
             shares = self.special.contributions
-            columns |= _named("contribution", self.keys, shares.T)
+            columns |= _named("contribution", self.quasi_identifiers, shares.T)
         for name, one in self.diversity.items():
             columns |= {
                 f"distinct {name}": one.distinct,

@@ -255,8 +255,8 @@ def _told(
 
 def check_in_parts(
     side: Side,
-    quasi: Sequence[str] | None,
-    confidential: Sequence[str] | None,
+    quasi_identifiers: str | Sequence[str] | None,
+    sensitive: str | Sequence[str] | None,
     schema: Schema | None,
     levels: Mapping[str, float | None],
     tell: Progress,
@@ -267,7 +267,7 @@ def check_in_parts(
     line says so. Persons with several rows are refused.
     """
     table = side.table()
-    known, secret = asked_columns(table, quasi, confidential, schema)
+    known, secret = asked_columns(table, quasi_identifiers, sensitive, schema)
     check_levels(levels, secret)
     unit = _by_role(table, schema, "unit")
     if unit is not None:

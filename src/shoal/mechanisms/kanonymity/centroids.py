@@ -122,7 +122,7 @@ def _check_given(method: GroupMethod, described: Described, made: Partition, *, 
             "labels-cluster-uneven-persons" if even else "labels-cluster-fewer-than-k-persons",
             option="labels",
             size=method.size,
-            unit=described.circumstances.unit,
+            unit=described.provenance.unit,
         )
 
 
@@ -146,7 +146,7 @@ def _check_values_of_persons(least: int, described: Described, name: str, classe
             "l-persons-in-strata" if len(classes) > 1 else "l-persons",
             column=name,
             least=least,
-            unit=described.circumstances.unit,
+            unit=described.provenance.unit,
         )
 
 

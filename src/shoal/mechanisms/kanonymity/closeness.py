@@ -49,7 +49,7 @@ def bucket_terms(method: TCloseness | Anatomy, described: Described) -> list[Mes
     names = confidential_columns(method, described)
     assert method.t is not None
     code = "buckets-of-combinations" if len(names) > 1 else "buckets-of-values"
-    shares = [] if described.circumstances.unit is None else [Message("bound-for-persons")]
+    shares = [] if described.provenance.unit is None else [Message("bound-for-persons")]
     return [Message.of(code, most=method.t + 1, columns=names), *shares, Message("prior-is-table")]
 
 

@@ -313,7 +313,7 @@ def columns_of(described: Described, normalise: str = "domain", *, generalise: b
 def weight_name(described: Described) -> str | None:
     """The column of survey weights, where the schema has one that the records bring along."""
     # a column that only looks like a weight changes nothing
-    declared = described.schema is not None and described.circumstances.weight
+    declared = described.schema is not None and described.provenance.weight
     weight = described.schema.weight if described.schema is not None and declared else None
     # a raked weight is made from released rows and public totals alone
     if weight is None or weight.release == "raked":
@@ -324,7 +324,7 @@ def weight_name(described: Described) -> str | None:
 def refuse_masked_weight(method: Method, described: Described) -> None:
     """Refuse to release a survey weight as one more column: the family leaves most columns as they are."""
     weight = described.schema.weight if described.schema is not None else None
-    if weight is not None and described.circumstances.weight and weight.release == "masked":
+    if weight is not None and described.provenance.weight and weight.release == "masked":
         raise OptionError(
             "column-method-would-release-masked-weight",
             column=weight.name,
@@ -358,7 +358,7 @@ def named(partition: Partition, names: Sequence[str]) -> Partition:
 
 def diversity_term(code: str, method: GroupMethod, described: Described) -> Message:
     """What a statement says about different values of a group; each is of another person where persons are counted."""
-    of_persons = "" if described.circumstances.unit is None else "-of-persons"
+    of_persons = "" if described.provenance.unit is None else "-of-persons"
     return Message.of(f"{code}{of_persons}", l=method.l)
 
 

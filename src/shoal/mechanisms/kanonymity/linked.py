@@ -59,7 +59,7 @@ def plan(method: Anatomy, described: Described) -> Plan:
     found += strata_terms(method)
     if method.l is not None:
         found.append(diversity_term("group-has-values", method, described))
-    if described.circumstances.unit is not None:
+    if described.provenance.unit is not None:
         found.append(even_term(method.size))
     return Plan({}, {}, tuple(found))
 

@@ -51,7 +51,7 @@ class KAnonymity(GroupMethod):
     name: ClassVar[str] = "k-anonymity"
     paper: ClassVar[str] = "the thesis, chapter 3 (MDAV-ID)"
     about: ClassVar[str] = (
-        "clusters of records close in the quasi-identifiers, which are replaced by the middle of the cluster"
+        "clusters of records with similar quasi-identifiers, which are replaced by the cluster centre"
     )
     mechanism: ClassVar[str] = "centroids"
     work: ClassVar[str] = "shoal.mechanisms.kanonymity.centroids"
@@ -94,9 +94,7 @@ class SwapMdav(SwapMethod):
 
     name: ClassVar[str] = "swap-mdav"
     paper: ClassVar[str] = "the thesis, chapter 3 (MDAV-SWAP)"
-    about: ClassVar[str] = (
-        "confidential values swapped among records that are close in what an intruder knows"
-    )
+    about: ClassVar[str] = "sensitive values swapped among records that are similar in what an intruder knows"
     mechanism: ClassVar[str] = "swap-mdav"
 
     k: int = shared("k", default=5)
@@ -104,9 +102,9 @@ class SwapMdav(SwapMethod):
     l: int | None = shared("l")  # noqa: E741
     intruder: str = parameter(
         forms.CHOICE,
-        "what an intruder knows",
-        group="promise",
-        choices={"informed": "all columns but one", "uninformed": "what is not confidential"},
+        "what the intruder knows",
+        group="guarantee",
+        choices={"informed": "all columns but one", "uninformed": "the columns that are not sensitive"},
         default="informed",
         after="t",
     )
@@ -122,7 +120,7 @@ class SwapRanking(SwapMethod):
 
     name: ClassVar[str] = "swap-ranking"
     paper: ClassVar[str] = "the thesis, chapter 3 (IR-SWAP)"
-    about: ClassVar[str] = "each confidential column swapped among neighbours in rank"
+    about: ClassVar[str] = "each sensitive attribute swapped among records of similar rank"
     mechanism: ClassVar[str] = "swap-ranking"
     partition = "ranking"
 
@@ -150,7 +148,7 @@ class TCloseness(GroupMethod):
     name: ClassVar[str] = "t-closeness"
     paper: ClassVar[str] = "the thesis, chapter 7"
     about: ClassVar[str] = (
-        "confidential values swapped in groups where every bucket of values has nearly its share of the table"
+        "sensitive values swapped in groups where every bucket of values has nearly its share in the table"
     )
     mechanism: ClassVar[str] = "t-closeness"
     work: ClassVar[str] = "shoal.mechanisms.kanonymity.closeness"
@@ -176,7 +174,7 @@ class Anatomy(GroupMethod):
     name: ClassVar[str] = "anatomy"
     paper: ClassVar[str] = "the thesis, chapter 7"
     about: ClassVar[str] = (
-        "two tables linked by group: what an intruder may know, and how often confidential values occur"
+        "two tables linked by group: the quasi-identifiers, and the frequencies of sensitive values"
     )
     mechanism: ClassVar[str] = "anatomy"
     work: ClassVar[str] = "shoal.mechanisms.kanonymity.linked"
@@ -188,8 +186,8 @@ class Anatomy(GroupMethod):
     t_emd: Exact = shared("t_emd")
     group_by: str = parameter(
         forms.CHOICE,
-        "what the records of a group are close in",
-        choices={"quasi": "what an intruder may know", "confidential": "what is hidden"},
+        "columns in which the records of a group are similar",
+        choices={"quasi": "the quasi-identifiers", "confidential": "the sensitive attributes"},
         default="quasi",
         after="intruder",
     )

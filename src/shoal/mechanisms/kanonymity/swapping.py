@@ -97,12 +97,12 @@ def _conditions(method: SwapMethod, described: Described) -> list[Message]:
         found.append(Message.of("largest-probabilities", each=each))
     if method.l is not None:
         found.append(diversity_term("group-has-swapped-values", method, described))
-    if described.circumstances.unit is not None:
+    if described.provenance.unit is not None:
         found.append(even_term("k" if method.sizes else method.size))
     weight = weight_name(described)
     if weight is not None:
         # which of both it was is a fact about the records, and a note for the custodian
-        enough = "enough-rows" if described.circumstances.unit is None else "enough-persons"
+        enough = "enough-rows" if described.provenance.unit is None else "enough-persons"
         in_each = "-in-each-stratum" if method.strata else ""
         least = Message.of(f"{enough}{in_each}", least=_largest(method))
         found.append(Message.of("swapped-within-weight", weight=weight, enough=least))

@@ -133,7 +133,7 @@ def mask(
         their neighbours. Without a budget nothing is masked and nothing is claimed.
 
     Reference:
-        the cross-moment paper, Algorithms 1 and 2, Theorem 11; docs/proofs/moments.md, sections 6 and 7.
+        the cross-moment paper, Algorithms 1 and 2, Theorem 11; docs/proofs/trees.md#moments, sections 6 and 7.
     """
     partition = fixed.partition
     centred = centred or Centred.of(group.positions, partition)

@@ -169,7 +169,7 @@ class _Line:
         if self.strategy:
             found["weights"] = parameter(
                 forms.WEIGHTS,
-                "shares of means, covariances and coskewnesses in ε, for example [0.5, 0.3, 0.2]",
+                "shares of ε for means, covariances and coskewnesses, for example [0.5, 0.3, 0.2]",
                 default=self._weights(),
                 kinds=("numeric",),
                 after="corners",
@@ -177,7 +177,7 @@ class _Line:
         if self.moments:
             found["match"] = parameter(
                 forms.CHOICE,
-                "which drawn row stands for which record when errors are measured",
+                "how synthetic records are matched to original records when errors are measured",
                 choices=words("none", "rank", "assignment"),
                 default="none",
                 kinds=("numeric",),
@@ -186,8 +186,8 @@ class _Line:
         if self.moments == 2:
             found["coskewness"] = parameter(
                 forms.CHOICE,
-                "which coskewnesses the published statistics have",
-                choices={"marginal": "what rows are drawn from", "full": ""},
+                "coskewnesses in the published statistics",
+                choices={"marginal": "those that records are drawn from", "full": ""},
                 default="marginal",
                 kinds=("numeric",),
                 after="weights",

@@ -41,7 +41,7 @@ def covariance_change(size: int) -> Fraction:
         Exact for every size of at least 2: attained when all other records sit in one corner of the domain.
 
     Reference:
-        the cross-moment paper, Proposition 6; docs/proofs/moments.md, section 2.
+        the cross-moment paper, Proposition 6; docs/proofs/trees.md#moments, section 2.
 
     >>> covariance_change(4)
     Fraction(1, 4)
@@ -56,7 +56,7 @@ def coskewness_change(size: int) -> Fraction:
         Exact for every size of at least 3. The printed 1/|C| is half of the truth for clusters of 3.
 
     Reference:
-        the cross-moment paper, Proposition 8, corrected; docs/proofs/moments.md, section 3.
+        the cross-moment paper, Proposition 8, corrected; docs/proofs/trees.md#moments, section 3.
 
     >>> coskewness_change(3), coskewness_change(4)
     (Fraction(2, 3), Fraction(1, 4))
@@ -75,7 +75,7 @@ def spectral_change(attributes: int, entry_change: Floats) -> Floats:
     Bounds each single eigenvalue too.
 
     Reference:
-        the cross-moment paper, sections 4.2 and 5.2; docs/proofs/moments.md, section 4.
+        the cross-moment paper, sections 4.2 and 5.2; docs/proofs/trees.md#moments, section 4.
     """
     return attributes * entry_change + 2 * ROUNDING
 
@@ -84,7 +84,7 @@ def eigenvalues_change(attributes: int, entry_change: Floats) -> Floats:
     """The most that all eigenvalues together move, in L1 norm.
 
     Reference:
-        the cross-moment paper, Propositions 9 and 10; docs/proofs/moments.md, section 4.
+        the cross-moment paper, Propositions 9 and 10; docs/proofs/trees.md#moments, section 4.
     """
     return np.asarray(np.sqrt(attributes) * spectral_change(attributes, entry_change))
 
@@ -104,7 +104,8 @@ def eigenvector_changes(eigenvalues: Floats, entry_change: Floats) -> Floats:
 
     Reference:
         Yu, Wang and Samworth, "A useful variant of the Davis-Kahan theorem", Corollary 1, instead of the bound
-        printed in the cross-moment paper (Propositions 9 and 10), which is violated; docs/proofs/moments.md, section 5.
+        printed in the cross-moment paper (Propositions 9 and 10), which is violated;
+        docs/proofs/trees.md#moments, section 5.
 
     >>> eigenvector_changes(np.array([[0.25, 0.05]]), np.array([0.001])).round(6).tolist()
     [[0.04, 0.04]]
@@ -387,7 +388,7 @@ def covariance_steps(ratios: Ratios, sizes: Integers, fineness: int) -> Integers
         One record moves an entry by at most `fineness` + 1 steps.
 
     Reference:
-        docs/proofs/moments.md, section 6.
+        docs/proofs/trees.md#moments, section 6.
     """
     return ratios.rounded((sizes.astype(object) * fineness)[:, np.newaxis])
 
@@ -399,7 +400,7 @@ def coskewness_steps(ratios: Ratios, sizes: Integers, fineness: int) -> Integers
         One record moves an entry by at most `fineness` + 1 steps.
 
     Reference:
-        docs/proofs/moments.md, section 6.
+        docs/proofs/trees.md#moments, section 6.
     """
     factors = coskewness_factors(sizes).astype(object)[:, np.newaxis]
     # multiplying the denominator keeps everything whole

@@ -100,7 +100,7 @@ class PureEpsilon:
             costs e · unit = share / factor.
 
         Reference:
-            docs/proofs/pairs.md, sections 2 and 3.
+            docs/proofs/trees.md#pairs, sections 2 and 3.
         """
         share, source = spend.take()
         epsilon = share / self.factor
@@ -161,7 +161,7 @@ class Concentrated:
             blocks · unit² / σ² = 2 · share / factor².
 
         Reference:
-            docs/proofs/pairs.md, section 6.
+            docs/proofs/trees.md#pairs, section 6.
         """
         share, source = spend.take()
         variance = (self.factor * shape.unit) ** 2 * shape.blocks / (2 * share)

@@ -324,7 +324,7 @@ def measure_oneway(
         one measurement per attribute; cut points cost what `draw_edges` says. Adaptive composition adds them up.
 
     Reference:
-        docs/proofs/pairs.md, section 4.
+        docs/proofs/trees.md#pairs, section 4.
     """
     found: dict[int, Marginal] = {}
     if layout.signs:

@@ -162,7 +162,7 @@ def measure_tails(
         number of at most the unit.
 
     Reference:
-        docs/proofs/pairs.md, section 5.
+        docs/proofs/trees.md#pairs, section 5.
     """
     spend = account.spend(OF_TWO, clipped.share, "products of values")
     noisy = currency.measure(exact, clipped.shape, spend)
@@ -308,7 +308,7 @@ _WANTED_TRIPLES, FOUND = 0.2, 0.4
 # Found: chosen before all triples without an effect, but for about one choice in e^3. Noise is this part of an effect.
 _SURE, _NOISE = 3.0, 1 / 8
 # Followed are effects that are this many times their noise, and as large as those that are to be found: following what
-# else a model of pairs misses gains little (docs/pairs-quality.md).
+# else a model of pairs misses gains little (results/pairs-quality.md).
 _CLEAR, LARGE = 3.0, _WANTED_TRIPLES
 # Larger than any number of records: scores are told as penalties, which are at least 0.
 _CEILING = 1 << 40
@@ -425,7 +425,7 @@ def measure_triples(
         a replaced one by two, so each choice costs its share; given the choices, a record adds +1 or -1 to each sum.
 
     Reference:
-        docs/proofs/pairs.md, section 5.
+        docs/proofs/trees.md#pairs, section 5.
     """
     scores = np.abs(exact - np.rint(rows * expected).astype(np.int64))
     chosen: list[int] = []

@@ -472,7 +472,7 @@ def run(
 
     Guarantee:
         ε-DP of the original records, (ε, δ)-DP with a δ, by adaptive composition of the measurements:
-        docs/proofs/pairs.md.
+        docs/proofs/trees.md#pairs.
 
     Cost:
         A sort per attribute and one pass over the records per pair of attributes; then, whatever the records,

@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 class PairsDP(Method):
     """Synthetic records from noisy counts of single columns and of all pairs of columns.
 
-    Guarantee: ε-DP of the records, (ε, δ)-DP with a `delta`; docs/proofs/pairs.md.
+    Guarantee: ε-DP of the records, (ε, δ)-DP with a `delta`; docs/proofs/trees.md#pairs.
     """
 
     name: ClassVar[str] = "pairs-dp"
     paper: ClassVar[str] = "ours, noise fitted to what one record can do"
     about: ClassVar[str] = (
-        "contrasts of all pairs of attributes over private cuts, rows drawn to agree with them"
+        "noisy contrasts of all pairs of attributes over private cuts, synthetic records drawn to match them"
     )
     mechanism: ClassVar[str] = "pairs"
     work: ClassVar[str] = "shoal.mechanisms.pairs.mechanism"
@@ -44,19 +44,17 @@ class PairsDP(Method):
     epsilon: Exact = shared("epsilon")
     delta: Exact = parameter(
         forms.DELTA,
-        "the probability with which the promise may fail; 0 for pure differential privacy",
-        group="promise",
+        "probability δ with which the guarantee may fail; 0 for pure differential privacy",
+        group="guarantee",
         default=forms.NOTHING,
         after="epsilon",
     )
     neighbours: str = shared("neighbours", default="add-remove")
     rows: int | None = shared("rows")
-    target: str | None = parameter(
-        forms.NAME, "the column that is to be learned from the others", after="rows"
-    )
+    target: str | None = parameter(forms.NAME, "column to predict from the others", after="rows")
     triples: bool = parameter(
         forms.SWITCH,
-        "{on} looks for structure of three columns, too, such as an exclusive or, for a part of the share of pairs",
+        "{on} also looks for structure among three columns, such as an exclusive or, with part of the share of pairs",
         default=False,
     )
 

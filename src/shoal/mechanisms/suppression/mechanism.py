@@ -345,7 +345,7 @@ def _goal(method: Suppress, described: Described) -> Message:
     """What cells are emptied for, where an empty one fits any value."""
     if method.risk is not None:
         return Message.of("no-risk-above", risk=float(method.risk))
-    unit = described.circumstances.unit
+    unit = described.provenance.unit
     if unit is None:
         return Message.of("compatible-with-rows", k=method.size)
     return Message.of("compatible-with-persons", k=method.size, unit=unit)

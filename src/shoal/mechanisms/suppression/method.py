@@ -23,7 +23,7 @@ class Suppress(Method):
     name: ClassVar[str] = "suppress"
     paper: ClassVar[str] = "local suppression, with a missing value as a category of its own"
     about: ClassVar[str] = (
-        "the fewest cells of quasi-identifiers emptied such that every combination of them is frequent"
+        "local suppression: the fewest quasi-identifier cells emptied so that every combination is frequent"
     )
     mechanism: ClassVar[str] = "suppress"
     work: ClassVar[str] = "shoal.mechanisms.suppression.mechanism"
@@ -41,36 +41,36 @@ class Suppress(Method):
     k: int = shared("k", default=3)
     risk: Exact = parameter(
         forms.NUMBER,
-        "largest risk of a record: 1/k where an empty cell is a value of its own, by weights where it fits any",
-        group="promise",
+        "largest risk of a record: 1/k where an empty cell is a separate value, by weights where it matches any",
+        group="guarantee",
         least=Fraction(1, 1000),
         most=1,
     )
     combinations: Any = parameter(
         forms.COMBINATIONS,
-        "sets of quasi-identifiers with a k of their own, beside that of all of them, for example "
+        "sets of quasi-identifiers with their own k, in addition to the k of all of them, for example "
         "{{'age,sex': 10}}",
-        group="promise",
+        group="guarantee",
         least=1,
     )
     importance: Any = parameter(
         forms.IMPORTANCE,
-        "what an emptied cell of a column counts, 1 where nothing is said, for example {{'sex': 5}}",
+        "weight of an emptied cell by column, 1 by default, for example {{'sex': 5}}",
         least=0,
     )
     missing_as: str = parameter(
         forms.CHOICE,
-        "what an empty cell counts as",
-        group="promise",
+        "how an empty cell counts",
+        group="guarantee",
         choices={
-            "category": "a value of its own, which the claim needs",
-            "wildcard": "it fits any value, no guarantee",
+            "category": "as a separate value, which the claim needs",
+            "wildcard": "as any value, no guarantee",
         },
         default="category",
     )
     alpha: Exact = parameter(
         forms.NUMBER,
-        "with missing_as=wildcard: how much a row with an empty cell counts for the others, 0 to 1",
+        "with missing_as=wildcard: weight of a row with an empty cell in the counts of other rows, 0 to 1",
         least=0,
         most=1,
         default=Fraction(1),

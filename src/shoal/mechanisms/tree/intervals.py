@@ -158,7 +158,7 @@ def draw_cut(
         Linear in the number of records of the box.
 
     Reference:
-        docs/proofs/tree.md, section 2.
+        docs/proofs/trees.md#tree, section 2.
     """
     if hi <= lo:
         return hi + 1
@@ -293,7 +293,7 @@ def measure_intervals(
         One sort of the positions and one pass per level.
 
     Reference:
-        docs/proofs/tree.md, sections 2 to 4.
+        docs/proofs/trees.md#tree, sections 2 to 4.
     """
     found = intervals_of(np.sort(positions), None, steps, total, layout, purse)
     return found, codes_of(positions, found.edges, steps)

@@ -35,7 +35,7 @@ def noisy(
         Costs the amount of the spend.
 
     Reference:
-        docs/proofs/laplace.md, section 3.
+        docs/proofs/noise.md#laplace, section 3.
     """
     amount, source = spend.take()
     scale = (

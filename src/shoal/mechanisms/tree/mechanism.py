@@ -69,7 +69,7 @@ def measure_values(
         One pass over the positions.
 
     Reference:
-        docs/proofs/tree.md, section 3.
+        docs/proofs/trees.md#tree, section 3.
     """
     exact = np.bincount(positions, minlength=points).astype(np.int64)
     found = values_of(exact, total, layout, purse)
@@ -232,7 +232,7 @@ def run(
     """Draw cut points, count and sum between them, count the leaves of the tree over all attributes, draw rows.
 
     Guarantee:
-        ε-DP of the original records, by adaptive composition of the stages: docs/proofs/tree.md.
+        ε-DP of the original records, by adaptive composition of the stages: docs/proofs/trees.md#tree.
 
     Cost:
         A sort per attribute, one pass over the records per level of the tree, a sort of the rows per attribute.

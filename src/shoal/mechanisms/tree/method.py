@@ -15,12 +15,14 @@ from shoal.privacy import BY_STABILITY, Claim
 class TreeDP(Method):
     """Synthetic records from noisy counts and means of boxes, whose cuts are private medians.
 
-    Guarantee: ε-DP of the records; docs/proofs/tree.md.
+    Guarantee: ε-DP of the records; docs/proofs/trees.md#tree.
     """
 
     name: ClassVar[str] = "tree-dp"
     paper: ClassVar[str] = "ours, the differential privacy the papers were after"
-    about: ClassVar[str] = "boxes of a tree of private medians, rows drawn from noisy counts and means"
+    about: ClassVar[str] = (
+        "boxes of a tree of private medians, synthetic records drawn from noisy counts and means"
+    )
     mechanism: ClassVar[str] = "tree"
     work: ClassVar[str] = "shoal.mechanisms.tree.mechanism"
     kinds: ClassVar[tuple[str, ...]] = KINDS
@@ -34,21 +36,21 @@ class TreeDP(Method):
     generalise: bool = shared("generalise")
     cuts: int | None = parameter(
         forms.WHOLE,
-        "levels of cut points of each attribute, 2^cuts intervals; by default as many as pay off",
+        "levels of cut points of each attribute, 2^cuts intervals; default: as many as pay off",
         least=0,
         after="corners",
     )
     depth: int | None = parameter(
-        forms.WHOLE, "levels of the tree over all attributes; by default as many as pay off", least=0
+        forms.WHOLE, "levels of the tree over all attributes; default: as many as pay off", least=0
     )
     shares: Any = parameter(
         forms.SHARES,
-        "weights of the parts of the budget, by default from the depth",
+        "weights of the parts of the privacy budget, by default from the depth",
         choices=words("cuts", "intervals", "leaves", "means"),
     )
     rebuild: str = parameter(
         forms.CHOICE,
-        "how rows are drawn in a box",
+        "distribution of the synthetic records in a box",
         choices=words("uniform", "centroid", "normal"),
         default="uniform",
     )

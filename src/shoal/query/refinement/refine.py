@@ -57,7 +57,7 @@ class Factors:
             and 2ε-DP for one record replaced.
 
         Reference:
-            Thesis, Proposition 3 and Table 5.2; docs/proofs/refinement.md.
+            Thesis, Proposition 3 and Table 5.2; docs/proofs/queries.md#refinement.
 
         >>> float(Factors.individual(Fraction(1)).up)
         2.718281828459045
@@ -77,7 +77,7 @@ class Factors:
             ε-DP between any two data sets, so under every relation of neighbours.
 
         Reference:
-            Thesis, Proposition 2 and Table 5.2; docs/proofs/refinement.md.
+            Thesis, Proposition 2 and Table 5.2; docs/proofs/queries.md#refinement.
 
         >>> factors = Factors.statistical(Fraction(2))
         >>> float(factors.up), float(factors.down)
@@ -108,7 +108,7 @@ def movable(epsilon: Fraction, delta: Fraction, *, individual: bool, replace_one
         Rounded down.
 
     Reference:
-        Thesis, section 5.2, where the shares are larger, too large: docs/proofs/refinement.md.
+        Thesis, section 5.2, where the shares are larger, too large: docs/proofs/queries.md#refinement.
 
     >>> round(float(movable(Fraction(1), Fraction(1, 10), individual=True, replace_one=False)), 6)
     0.036788
@@ -199,7 +199,7 @@ def refine(
 
     Reference:
         Thesis, Algorithm 5.1, with p_u and p_d in their places and the sets' own masses in α_ud;
-        docs/proofs/refinement.md.
+        docs/proofs/queries.md#refinement.
 
     >>> from shoal.query.refinement.refine import nominal
     >>> from shoal.query.refinement.priors import categorical

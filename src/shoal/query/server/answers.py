@@ -55,7 +55,7 @@ from shoal.ledger import (
 from shoal.noise import shown
 from shoal.numbers import decimal_text
 from shoal.query.price import charge as price
-from shoal.query.price import effort, protocol_1_total
+from shoal.query.price import computing_cost, protocol_1_total
 from shoal.query.server.folder import Served
 from shoal.query.server.guard import RequestProblem
 from shoal.query.spec import Query, answer, parse, preview
@@ -633,7 +633,7 @@ def _priced(document: Any, served: Served, analyst: str, key: str, meter: Meter)
             room=served.settings.most_bytes,
             size=len(content) + _answer_bytes(query),
         ),
-        effort(query, served.public_rows),
+        computing_cost(query, served.public_rows),
         lambda: answer(query, served.table).to_dict(),
         lambda: preview(query, facts),
     )

@@ -46,8 +46,8 @@ th { width: 11rem; color: var(--soft); } caption { text-align: left; font-weight
 @media print { body { padding: 0; } section { break-inside: avoid; } }
 """
 _ABOUT = (
-    "Questions about data sets that stay inside. Every answer is differentially private and costs some of a budget "
-    "that cannot be overdrawn; every answer carries the statement of what is promised."
+    "Queries about data sets that stay internal. Every answer is differentially private, uses part of a privacy "
+    "budget that cannot be overdrawn, and carries a statement of its guarantee."
 )
 
 
@@ -64,7 +64,7 @@ def html_page(description: dict[str, Any]) -> str:
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(info['title'])}</title><style>{tokens()}{_STYLE}</style></head><body><main>"
         f"<h1>{escape(info['title'])}</h1><p>{escape(info['description'])}</p>"
-        "<p>The same for programs: <a href='/openapi.json'>openapi.json</a>.</p>"
+        "<p>For programs: <a href='/openapi.json'>openapi.json</a>.</p>"
         f"{operations}</main></body></html>"
     )
 
@@ -81,7 +81,7 @@ def _operation(method: str, path: str, operation: dict[str, Any]) -> str:
     return (
         f"<section><h2><code><b>{method.upper()}</b> {escape(path)}</code></h2>"
         f"<p>{_marked(operation.get('description') or operation['summary'])}</p>"
-        f"{_lines('Takes', takes)}{_lines('Answers', answers)}</section>"
+        f"{_lines('Parameters', takes)}{_lines('Responses', answers)}</section>"
     )
 
 

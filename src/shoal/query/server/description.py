@@ -26,11 +26,14 @@ _SHAPES: dict[str, dict[str, Any]] = {
         "type": "object",
         "description": 'A condition: {"column": "age", "op": ">=", "value": 30}, {"and": [...]} or {"or": [...]}.',
     },
-    "query": {"type": "object", "description": "A question without its epsilon."},
-    "key": {"type": "object", "description": 'Who is asked about: {"column": "person_id", "value": "17"}.'},
-    "prior": {"type": "object", "description": "What is believed beforehand."},
-    "edges": {"type": "array", "description": "Growing ends of the cells."},
-    "cells": {"type": "array", "description": "The values to count."},
+    "query": {"type": "object", "description": "A query without its epsilon."},
+    "key": {
+        "type": "object",
+        "description": 'The person to ask about: {"column": "person_id", "value": "17"}.',
+    },
+    "prior": {"type": "object", "description": "Prior distribution of the answer."},
+    "edges": {"type": "array", "description": "Increasing edges of the cells."},
+    "cells": {"type": "array", "description": "Values to count."},
     "columns": {"type": "array"},
     "statistics": {"type": "array"},
 }
@@ -45,7 +48,7 @@ class Strict(BaseModel):
 
 
 class ProblemBody(BaseModel):
-    """Why there is no answer."""
+    """The reason for a refusal."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -59,7 +62,7 @@ class HealthOperation(Strict):
 
 
 class Status(Strict):
-    """For the holder: whether answers leave in time."""
+    """For the custodian: whether answers are sent on time."""
 
     answers: int
     late: int
@@ -84,7 +87,7 @@ class Dataset(Strict):
 
 
 class ReceiptBody(Strict):
-    """What was paid. Whoever keeps `head` can tell later whether the ledger lost entries."""
+    """The charge for an answer. Keep `head` as a checkpoint, to verify later that the ledger has lost no entries."""
 
     dataset: str
     charge: int
@@ -101,15 +104,15 @@ class AnswerBody(Strict):
 
 
 class BatchBody(Strict):
-    """One result for each question, in their order: an answer with its receipt, or a refusal."""
+    """One result per query, in order: an answer with its receipt, or a refusal."""
 
     results: list[AnswerBody | ProblemBody]
 
 
 class PreviewBody(Strict):
-    """What a question would cost, how good the answer would be, and whether the asker's own budget allows it.
+    """The cost of a query, the accuracy of its answer, and whether the analyst's own privacy budget allows it.
 
-    Nothing here depends on what others asked or spent.
+    Nothing here depends on the queries or spending of others.
     """
 
     preview: dict[str, Any]
@@ -125,7 +128,7 @@ class OwnBudget(Strict):
 
 
 class BudgetBody(Strict):
-    """What is spent and what is left, as exact fractions and as decimals; null where there is no ceiling."""
+    """The privacy budget used and remaining, as exact fractions and as decimals; null if there is no ceiling."""
 
     dataset: str
     neighbours: str
@@ -139,7 +142,7 @@ class BudgetBody(Strict):
 
 
 class OwnAnswer(Strict):
-    """An earlier question; without an answer where the server was cut off, until it is asked again with its key."""
+    """An earlier query; without an answer if the server was interrupted, until it is repeated with the same key."""
 
     charge: int
     at: str
@@ -156,7 +159,7 @@ class OwnAnswers(Strict):
 
 
 class LedgerBody(BaseModel):
-    """For the holder: everything that was spent."""
+    """For the custodian: the privacy budget used by everyone."""
 
     dataset: str
     entries: int
@@ -171,7 +174,7 @@ class LedgerBody(BaseModel):
 
 
 def question_schema() -> dict[str, Any]:
-    """A question of any kind, with the options that the kind has."""
+    """A query of any kind, with the options of that kind."""
     kinds = []
     for name, kind in KINDS.items():
         paid = () if name == "protocol-1" else ("epsilon",)
@@ -192,7 +195,7 @@ def question_schema() -> dict[str, Any]:
 
 
 def questions_schema() -> dict[str, Any]:
-    """Several questions for one request."""
+    """Several queries in one request."""
     return {
         "type": "object",
         "properties": {
@@ -223,7 +226,7 @@ def only(*codes: str) -> dict[int | str, dict[str, Any]]:
 
 
 class Health:
-    """Asks the database, but not for everybody who asks: whoever has no token may ask for health, too."""
+    """Checks the database, at most once per interval: the health page needs no token."""
 
     def __init__(self, ledger: Ledger, group: GroupCommit | None = None) -> None:
         self._ledger, self._group = ledger, group

@@ -55,7 +55,7 @@ class FastLane:
 
 
 async def preview(request: Request, name: Name, token: Asker) -> Response:
-    """What a question would cost and how good the answer would be. Free; looks at no record and no other account."""
+    """Preview the cost of a query and the accuracy of its answer. Free; reads no records and no other account."""
     state, served, body = state_of(request), served_to(request, token, name), await request.body()
 
     def previewed() -> Response:
@@ -70,7 +70,7 @@ async def preview(request: Request, name: Name, token: Asker) -> Response:
 
 
 async def ask(request: Request, name: Name, token: Asker, key: Key = None) -> Response:
-    """Ask a question. It is charged before any record is looked at, and never refunded."""
+    """Answer a query. The charge is made before any record is read, and is never refunded."""
     state = state_of(request)
     question = await _question(request, name, token, key or "")
     outcome, departure = await _asked(state, question)
@@ -84,7 +84,7 @@ async def ask(request: Request, name: Name, token: Asker, key: Key = None) -> Re
 
 
 async def ask_many(request: Request, name: Name, token: Asker, key: Key = None) -> Response:
-    """Ask several questions in one request. Each is charged, answered or refused by itself, in their order."""
+    """Answer several queries in one request. Each is charged, answered or refused separately, in order."""
     state = state_of(request)
     served, body = served_to(request, token, name), await request.body()
     questions = await state.free.run(
@@ -188,14 +188,14 @@ def add_general(app: FastAPI) -> None:
         response_class=JSONResponse,
     )
     async def health(request: Request) -> Response:
-        """Whether the server runs, and its ledger can be used."""
+        """Report whether the server runs and its ledger can be used."""
         if not await state_of(request).health.alive():
             raise RequestProblem("closed")
         return JSONResponse({"status": "ok", "version": __version__})
 
     @app.get("/v1/status", responses={200: {"model": shape.Status}, **shape.refusals()})
     async def status(request: Request, token: Asker) -> Response:
-        """For holders: how many answers left in time, how many did not, and whether the claim about timing holds."""
+        """For custodians: report how many answers were on time or late, and whether the claim about timing holds."""
         if token.role != "holder":
             raise RequestProblem("not_allowed")
         state = state_of(request)
@@ -213,12 +213,12 @@ def add_general(app: FastAPI) -> None:
 
     @app.get("/v1/datasets", responses={200: {"model": shape.DatasetNames}, **shape.refusals()})
     async def datasets(request: Request, token: Asker) -> Response:
-        """The data sets that this token opens."""
+        """List the data sets that this token gives access to."""
         return JSONResponse({"datasets": [name for name in state_of(request).datasets if token.opens(name)]})
 
     @app.get("/v1/datasets/{name}", responses={200: {"model": shape.Dataset}, **shape.refusals("not_found")})
     async def describe(request: Request, name: Name, token: Asker) -> Response:
-        """Public facts about a data set: columns, domains, the relation of neighbours."""
+        """Describe the public facts of a data set: columns, domains and adjacency."""
         served = served_to(request, token, name)
 
         def described() -> Response:
@@ -245,10 +245,12 @@ def add_own_answers(app: FastAPI) -> None:
         request: Request,
         name: Name,
         token: Asker,
-        after: Annotated[int, Query(ge=0, le=2**31 - 1, description="Only questions after this number.")] = 0,
+        after: Annotated[
+            int, Query(ge=0, le=2**31 - 1, description="Return only queries after this number.")
+        ] = 0,
         limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     ) -> Response:
-        """The questions asked under this name, with their answers, oldest first; fewer at once where they are long."""
+        """List the queries asked under this name, with their answers, oldest first; fewer per page if they are long."""
         served_to(request, token, name)
         state = state_of(request)
 
@@ -277,7 +279,7 @@ def add_own_answers(app: FastAPI) -> None:
         responses={200: {"model": shape.BudgetBody}, **shape.refusals("not_found")},
     )
     async def budget(request: Request, name: Name, token: Asker) -> Response:
-        """What is spent and what is left, of the data set and under this name."""
+        """Report the privacy budget used and remaining, for the data set and under this name."""
         served_to(request, token, name)
         state = state_of(request)
         standing = await state.free.run(token.id, lambda: state.ledger.standing(name))
@@ -302,7 +304,7 @@ def add_own_answers(app: FastAPI) -> None:
         responses={200: {"model": shape.LedgerBody}, **shape.refusals("not_found")},
     )
     async def ledger(request: Request, name: Name, token: Asker) -> Response:
-        """For holders: what everybody spent, and the newest head of the ledger."""
+        """For custodians: report the privacy budget everyone has used, and the latest hash of the ledger."""
         served_to(request, token, name)
         if token.role != "holder":
             raise RequestProblem("not_allowed")

@@ -566,7 +566,7 @@ def served_to(request: Request, token: Token, name: str) -> Served:
     return served
 
 
-_bearer = HTTPBearer(auto_error=False, description="A token made by 'shoal token new'.")
+_bearer = HTTPBearer(auto_error=False, description="A token created by 'shoal token new'.")
 
 
 async def _token(request: Request, _: Annotated[object, Depends(_bearer)]) -> Token:
@@ -580,6 +580,6 @@ Key = Annotated[
     Header(
         alias="Idempotency-Key",
         pattern=KEY,
-        description="Chosen by the client for one request: sent again under it, it is paid once.",
+        description="Chosen by the client for one request: a repeated request with the same key is charged only once.",
     ),
 ]

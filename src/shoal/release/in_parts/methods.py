@@ -74,14 +74,14 @@ from shoal.release.in_parts.ranks import (
     GIVEN,
     RANGE,
     STAYING,
-    Neighbours,
     Ranges,
+    RankBuckets,
     Ranked,
     heavy_positions,
-    lay_neighbours,
     lay_ranges,
+    lay_rank_buckets,
     owned,
-    to_neighbours,
+    to_rank_buckets,
 )
 from shoal.release.in_parts.tasks import (
     Outgoing,
@@ -205,7 +205,7 @@ def by_swap(work: Work) -> Made:
     }
     cut = work.heavy_counts(heavy)
     least = dict(method.sizes or ())
-    routes: dict[str, Neighbours] = {}
+    routes: dict[str, RankBuckets] = {}
     given: list[Blob] = []
     clusters = []
     first = 0
@@ -215,7 +215,7 @@ def by_swap(work: Work) -> Made:
         own = {position: found for (column, position), found in cut.items() if column == place}
         keys = _keys(described, name)
         # a block of ranks that is drawn together is never cut: a range has whole ones
-        routes[name] = lay_neighbours(number, first, rows, histograms[name], sizes, keys, own)
+        routes[name] = lay_rank_buckets(number, first, rows, histograms[name], sizes, keys, own)
         given += routes[name].given(sizes)
         clusters.append(cluster_facts(name, sizes))
         first += routes[name].buckets
@@ -223,7 +223,7 @@ def by_swap(work: Work) -> Made:
     out = work.outgoing(rows, source)
     staying = tuple(name for name in described.columns if name not in names)
     send = partial(
-        to_neighbours,
+        to_rank_buckets,
         reading=work.records.reading,
         described=work.described,
         routes=routes,
@@ -273,7 +273,7 @@ def _ranks(name: str, values: NDArray[Any], described: Described) -> NDArray[Any
 def swapped_rows(
     batches: Iterator[pa.RecordBatch],
     described: Described,
-    routes: Mapping[str, Neighbours],
+    routes: Mapping[str, RankBuckets],
     staying: Sequence[str],
     source: Source,
     out: Outgoing,
@@ -308,7 +308,7 @@ def by_moments(work: Work) -> Made:
         if (found := heavy_positions(histogram, RANGE))
     }
     cut = work.heavy_counts(heavy)
-    routes: dict[str, Neighbours] = {}
+    routes: dict[str, RankBuckets] = {}
     given: list[Blob] = []
     clusters: list[dict[str, Any]] = []
     repairs: dict[str, int] = {}
@@ -329,7 +329,7 @@ def by_moments(work: Work) -> Made:
             statistics.append(possible.shape.deviations)
             statistics += [] if possible.shape.skewness is None else [possible.shape.skewness]
         own = {position: found for (column, position), found in cut.items() if column == number}
-        routes[name] = lay_neighbours(number, first, rows, histograms[number], sizes, None, own)
+        routes[name] = lay_rank_buckets(number, first, rows, histograms[number], sizes, None, own)
         given += routes[name].given(sizes, *(found[: sizes.size, 0] for found in statistics))
         first += routes[name].buckets
         for what, count in possible.repairs.items():
@@ -339,7 +339,7 @@ def by_moments(work: Work) -> Made:
     source, reading = work.source(), work.records.reading
     out = work.outgoing(rows, source)
     send = partial(
-        to_neighbours,
+        to_rank_buckets,
         reading=reading,
         described=work.described,
         routes=routes,
@@ -364,7 +364,7 @@ def _themselves(name: str, values: NDArray[Any]) -> NDArray[Any]:
 
 def moment_rows(
     batches: Iterator[pa.RecordBatch],
-    routes: Mapping[str, Neighbours],
+    routes: Mapping[str, RankBuckets],
     lattices: Sequence[Lattice],
     clip: bool,
     source: Source,

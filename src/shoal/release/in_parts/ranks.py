@@ -211,7 +211,7 @@ GIVEN, STAYING = -2, -3
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Neighbours:
+class RankBuckets:
     """Ranges of ranks of a column, each a bucket, cut where groups begin.
 
     Attributes:
@@ -269,7 +269,7 @@ class Neighbours:
         ]
 
 
-def lay_neighbours(
+def lay_rank_buckets(
     number: int,
     first: int,
     rows: int,
@@ -277,7 +277,7 @@ def lay_neighbours(
     sizes: Integers,
     keys: Integers | None,
     heavy: Mapping[int, tuple[Integers, Integers]],
-) -> Neighbours:
+) -> RankBuckets:
     """Ranges of about `RANGE` ranks.
 
     Args:
@@ -305,14 +305,14 @@ def lay_neighbours(
     low = np.searchsorted(after, starts, side="right")
     high = np.searchsorted(after, ends - 1, side="right")
     before = after[low] - count[low]
-    return Neighbours(number, first, keys, tuple(heavy), runs, cell[low], cell[high], before, starts, ends)
+    return RankBuckets(number, first, keys, tuple(heavy), runs, cell[low], cell[high], before, starts, ends)
 
 
-def to_neighbours(
+def to_rank_buckets(
     batches: Iterator[pa.RecordBatch],
     reading: Reading,
     described: Described,
-    routes: Mapping[str, Neighbours],
+    routes: Mapping[str, RankBuckets],
     values: Callable[[Described, str], NDArray[Any]],
     staying: Sequence[str],
     apart: int,
@@ -361,7 +361,7 @@ class Owned:
 def owned(
     bucket: int,
     parts: Mapping[int, list[list[NDArray[Any]]]],
-    routes: Mapping[str, Neighbours],
+    routes: Mapping[str, RankBuckets],
     ranks: Callable[[str, NDArray[Any]], NDArray[Any]],
 ) -> Owned:
     """What is in the bucket of a range; `ranks` says by what values are ordered. Equal ones are ordered by row."""

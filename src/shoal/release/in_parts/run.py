@@ -95,15 +95,15 @@ def check_engine(prepared: Preparation, in_memory: Message = IN_MEMORY) -> None:
     described, method = prepared.described, prepared.method
     if prepared.rakes:
         raise OptionError("refused-in-parts", reason=Message.of("raked-not-in-parts", in_memory=in_memory))
-    circumstances = described.circumstances
+    provenance = described.provenance
     of_the_table = MODELS[prepared.statement.model].of_the_table
-    one_row_each = circumstances.rows_declared and circumstances.rows_per_unit == 1
-    if of_the_table and circumstances.unit is not None and not one_row_each:
+    one_row_each = provenance.rows_declared and provenance.rows_per_unit == 1
+    if of_the_table and provenance.unit is not None and not one_row_each:
         raise OptionError(
             "method-counts-persons-group-values-takes",
-            column=circumstances.unit,
+            column=provenance.unit,
             method=method.name,
-            unit=circumstances.unit,
+            unit=provenance.unit,
             in_memory=in_memory,
         )
     if method.in_parts != "by_record":

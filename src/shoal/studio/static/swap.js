@@ -80,7 +80,7 @@ async function post(path, body = {}, signal) {
     });
   } catch (error) {
     if (/** @type {Error} */ (error).name === "AbortError") return null;
-    apply('<template data-into="#toast"><div class="toast"><p>The studio does not answer: is it still running in its terminal?</p></div></template>');
+    apply('<template data-into="#toast"><div class="toast"><p>Studio does not respond: check that it is still running in its terminal.</p></div></template>');
     return null;
   }
 }

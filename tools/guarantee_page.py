@@ -1,0 +1,324 @@
+"""Carry out every row of the audit table and write the tables of docs/guarantee.md.
+
+    python -m tools.guarantee_page docs/guarantee.md [--missing]
+
+The prose of the page stays; what stands between the markers is replaced. results/guarantee.json records every
+audit; with --missing only rows that are not in it, or have changed since, are carried out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from shoal._version import __version__
+from shoal.auditing.auditor import Attack, Audit
+from shoal.mechanisms.method import Method
+from shoal.privacy.claims import MODELS
+from shoal.privacy.statement import PrivacyStatement
+from shoal.workers import machine_words
+from tools.audit_table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
+from tools.results import DOCS, RESULTS
+
+BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
+
+
+# claims whose draws are added up exactly by tests/privacy/accounting, in ε or in ρ
+_ACCOUNTED = ("dp", "approximate-dp")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An audit that was carried out, on which day, in how many seconds."""
+
+    row: Row
+    audit: Audit
+    seconds: float
+    when: str
+
+    @property
+    def as_expected(self) -> bool:
+        return self.audit.refuted == self.row.refuted and self.audit.bound >= self.row.at_least
+
+
+def guarantee_tables(results: Sequence[Result], machine: str) -> str:
+    """The part of the page that a command writes: promises with their audits, then flaws that were seen."""
+    days = sorted({result.when for result in results})
+    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    lines = [
+        f"Audited on {when} with shoal {__version__} on {machine}. All bounds on this page hold together with "
+        f"probability {100 * (1 - FALSE_ALARM):.6g}%. A number under a view is the ε that an audit showed at least: "
+        "beside it stands the ε of the promise, and a promise of less than was shown is refuted.",
+    ]
+    by_model: dict[str, dict[str, _Case]] = {}
+    for result in results:
+        if result.row.flaw is None:
+            found = _case_of(result.row)
+            cases = by_model.setdefault(found.model, {})
+            cases.setdefault(found.method, found).results.append(result)
+    for model, cases in by_model.items():
+        lines += _model_section(model, list(cases.values()))
+    lines += [
+        "",
+        "### Mechanisms that were broken on purpose",
+        "",
+        "The same instrument finds their flaws:",
+        "",
+        "| flaw | method | view | audit | seconds |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for result in results:
+        row = result.row
+        if row.flaw is not None:
+            lines.append(
+                f"| {row.flaw} | `{row.method}` | {row.view} | {_verdict(result.audit)} | {result.seconds:.0f} |"
+            )
+    lines += [
+        "",
+        "### What was run",
+        "",
+        '<details markdown="1">',
+        "<summary>Every row: its call, its data (columns from 0 to 100, signs 0 or 1), what was looked for</summary>",
+        "",
+    ]
+    lines += [
+        "| row | call | data | view | test runs | attack | seconds |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for result in results:
+        row, audit, best = result.row, result.audit, result.audit.attacks[0]
+        lines.append(
+            f"| {row.name} | `{row.words}` | {row.data} | {row.view} | {audit.runs} | {best.event}: "
+            f"{best.hits} against {best.false_hits} of {best.hit_runs} | {result.seconds:.0f} |"
+        )
+    lines += ["", "The data sets:", ""]
+    for name in dict.fromkeys(result.row.data for result in results):
+        example = EXAMPLES[name]
+        values = "; ".join(f"{key} = {', '.join(map(str, found))}" for key, found in example.columns.items())
+        lines.append(f"- *{name}*: {example.about} ({values}).")
+    return "\n".join([*lines, "", "</details>"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A method under one claim: what its statement says, and the audits of it."""
+
+    method: str
+    model: str
+    epsilon: str
+    sentence: str
+    adversary: str
+    public: str
+    not_covered: tuple[str, ...]
+    results: list[Result]
+
+
+def _case_of(row: Row) -> _Case:
+    """Method, promise, adversary, public facts and gaps, from the statement of such a release."""
+    prepared = prepare_row(row)
+    method, statement = prepared.method, prepared.statement
+    epsilon = "-" if statement.epsilon is None else f"{float(statement.epsilon):g}"
+    return _Case(
+        _case(method, len(prepared.described.columns)),
+        statement.model,
+        epsilon,
+        statement.sentence.replace(f"ε = {epsilon}", "ε"),
+        _adversary(statement),
+        _public(method, statement),
+        tuple(statement.not_promised),
+        [],
+    )
+
+
+def _model_section(model: str, cases: Sequence[_Case]) -> list[str]:
+    """What all methods under a model have in common, said once; then what differs, and the audits, one line each."""
+    usual = {
+        "Promise": _most_frequent([case.sentence for case in cases]),
+        "Against": f"{_most_frequent([case.adversary for case in cases])}.",
+        "Public": f"{_most_frequent([case.public for case in cases])}.",
+        # accounting needs nothing held fixed: tests/privacy/accounting
+        "Checked by": "accounting (exact) and audit." if model in _ACCOUNTED else "audit only.",
+    }
+    shared = [gap for gap in cases[0].not_covered if all(gap in case.not_covered for case in cases)]
+    lines = ["", f"### `{model}`", ""]
+    lines += [f"- **{title}**: {words}" for title, words in usual.items()]
+    lines += [f"- **Not covered**: {' '.join(shared)}"]
+    notes: dict[str, int] = {}
+    for case in cases:
+        for words in _differences(case, usual, shared):
+            notes.setdefault(words, len(notes) + 1)
+    views = list(dict.fromkeys(result.row.view for case in cases for result in case.results))
+    titles = ["method", "ε", *(f"{view} view" for view in views), *(["note"] if notes else [])]
+    lines += ["", f"| {' | '.join(titles)} |", f"|{' --- |' * len(titles)}"]
+    for case in cases:
+        cells = [
+            case.method,
+            case.epsilon,
+            *(
+                ", ".join(_outcome(r.audit) for r in case.results if r.row.view == view) or "-"
+                for view in views
+            ),
+        ]
+        if notes:
+            cells.append(", ".join(f"{notes[words]}" for words in _differences(case, usual, shared)) or "-")
+        lines.append(f"| {' | '.join(cells)} |")
+    return [*lines, "", *(f"{number}. {words}" for words, number in notes.items())]
+
+
+def _differences(case: _Case, usual: Mapping[str, str], shared: Sequence[str]) -> list[str]:
+    """What a method promises or leaves open other than most under the same model."""
+    found = [] if case.sentence == usual["Promise"] else [case.sentence]
+    if f"{case.public}." != usual["Public"]:
+        found.append(f"Public: {case.public}.")
+    return found + [gap for gap in case.not_covered if gap not in shared]
+
+
+def _most_frequent(words: Sequence[str]) -> str:
+    return Counter(words).most_common(1)[0][0]
+
+
+def _case(method: Method, attributes: int) -> str:
+    """The method, and the condition under which it carries this claim rather than another."""
+    extra = []
+    if method.model(1) != method.model(2):
+        extra.append("one column" if attributes == 1 else "several linked columns")
+    own = method.settings()
+    if own.get("noise", "laplace") != "laplace":
+        extra.append(f"`noise={own['noise']}`")
+    if not own.get("link", True):
+        extra.append("`link=False`")
+    if not method.pure:
+        extra.append("with `delta`")
+    if method.adjacency != "replace-one":
+        extra.append(f"`neighbours={method.adjacency}`")
+    return ", ".join([f"`{method.name}`", *extra])
+
+
+def _adversary(statement: PrivacyStatement) -> str:
+    facts = MODELS[statement.model]
+    if not facts.guarantee:
+        return "nobody"
+    clusters = ", and who is in which cluster" if facts.given_partition else ""
+    return f"anybody who sees the release and knows every other record{clusters}"
+
+
+def _public(method: Method, statement: PrivacyStatement) -> str:
+    facts = ["domains, steps and settings"]
+    if method.adjacency == "replace-one":
+        facts.append("the number of records")
+    if MODELS[statement.model].given_partition:
+        facts.append("the clusters (in truth computed from the records)")
+    return ", ".join(facts)
+
+
+def _outcome(audit: Audit) -> str:
+    """The bound; a view that is not claimed may be refuted."""
+    shown = f"{int(audit.bound * 100) / 100:.2f}"
+    if audit.refuted:
+        return f"**refuted**, {shown}" + ("" if audit.claimed else ": not claimed")
+    return shown
+
+
+def _verdict(audit: Audit) -> str:
+    bound = f"at least {int(audit.bound * 100) / 100:.2f}"
+    if not audit.refuted:
+        return f"not refuted with {audit.runs} runs: {bound}"
+    return f"**refuted**: {bound}" + ("" if audit.claimed else ", as it should be: this view is not claimed")
+
+
+def write_between_markers(page: Path, tables: str) -> None:
+    """Replace what stands between the markers; everything else stays as it is."""
+    text = page.read_text("utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise ValueError(f"'{page}' must contain '{BEGIN}' and '{END}' once each.")
+    before, rest = text.split(BEGIN)
+    _, after = rest.split(END)
+    aside = page.with_name(f"{page.name}.part")
+    aside.write_text(f"{before}{BEGIN}\n\n{tables}\n\n{END}{after}", encoding="utf-8")
+    aside.replace(page)
+
+
+def recorded(path: Path) -> dict[str, Result]:
+    """Audits of rows that are still as they were, by name."""
+    if not path.exists():
+        return {}
+    rows = {row.name: row for row in ROWS}
+    found = {}
+    for entry in json.loads(path.read_text("utf-8")):
+        row = rows.get(entry["name"])
+        if row is not None and entry["row"] == _definition(row) and entry["runs"] == row.runs:
+            audit = entry["audit"]
+            attacks = tuple(Attack(**attack) for attack in audit["attacks"])
+            found[row.name] = Result(
+                row, Audit(**{**audit, "attacks": attacks}), entry["seconds"], entry["when"]
+            )
+    return found
+
+
+def record(path: Path, results: Sequence[Result]) -> None:
+    """Keep what the page was written from."""
+    entries = [
+        {
+            "name": result.row.name,
+            "row": _definition(result.row),
+            "runs": result.audit.runs,
+            "when": result.when,
+            "seconds": round(result.seconds, 1),
+            "audit": {**asdict(result.audit), "attacks": [asdict(a) for a in result.audit.attacks[:1]]},
+        }
+        for result in results
+    ]
+    path.write_text(json.dumps(entries, indent=1, ensure_ascii=False, default=str) + "\n", "utf-8")
+
+
+def _definition(row: Row) -> str:
+    """All that decides an audit: a row that says the same was audited already."""
+    example = EXAMPLES[row.data]
+    domain = "" if example.hi == 100 else f" up to {example.hi}"
+    return f"{row} on {example.columns}{domain}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Audit every row, write the tables, and say with the exit status whether all came out as expected."""
+    parser = argparse.ArgumentParser(prog="python -m tools.guarantee_page", description=__doc__)
+    parser.add_argument("page", type=Path, help="the page with the markers")
+    parser.add_argument("--runs", type=int, help="test runs of each row, instead of those of the table")
+    parser.add_argument("--seed", type=int, help="repeats the same audits")
+    parser.add_argument("--missing", action="store_true", help="only rows without a recorded audit")
+    asked = parser.parse_args(arguments)
+    kept = RESULTS / "guarantee.json" if asked.page.resolve() == DOCS / "guarantee.md" else None
+    beside = kept or asked.page.with_suffix(".json")
+    known = recorded(beside) if asked.missing else {}
+    results: list[Result] = []
+    for row in ROWS:
+        result = known.get(row.name) or _carried_out(row, asked.runs, asked.seed)
+        results.append(result)
+        if row.name not in known:
+            mark = "" if result.as_expected else "NOT AS EXPECTED: "
+            print(
+                f"{mark}{row.name}: {result.audit.verdict} ({result.seconds:.0f} s)",
+                file=sys.stderr,
+                flush=True,
+            )
+            # a long command that is interrupted goes on where it was
+            record(beside, [*results, *(known[r.name] for r in ROWS[len(results) :] if r.name in known)])
+    write_between_markers(asked.page, guarantee_tables(results, machine_words()))
+    return 0 if all(result.as_expected for result in results) else 1
+
+
+def _carried_out(row: Row, runs: int | None, seed: int | None) -> Result:
+    started = time.perf_counter()
+    audit = run_row(row, runs=runs, seed=seed)
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    return Result(row, audit, time.perf_counter() - started, today)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
