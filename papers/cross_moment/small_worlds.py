@@ -13,11 +13,11 @@ from itertools import combinations_with_replacement, product
 import numpy as np
 
 from papers.cross_moment.measure import Floats
+from papers.cross_moment.printed_bounds import eigenvector_changes_as_printed
 from shoal.mechanisms.moments.spectra import Spectrum
 from shoal.mechanisms.moments.statistics import (
     MomentSummary,
     eigenvector_changes,
-    eigenvector_changes_as_printed,
 )
 
 

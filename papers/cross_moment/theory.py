@@ -9,6 +9,7 @@ import numpy as np
 from papers import textbook
 from papers.cross_moment import small_worlds
 from papers.cross_moment.measure import SETS, matrix
+from papers.cross_moment.printed_bounds import coskewness_change_as_printed
 from papers.desk import Desk
 from papers.study import Claim, Erratum, Number, Section
 from papers.texts import judging, numbering, printed_errors, wording
@@ -16,7 +17,6 @@ from shoal.mechanisms.moments.sampling import variance_caps
 from shoal.mechanisms.moments.statistics import (
     MomentSummary,
     coskewness_change,
-    coskewness_change_as_printed,
     covariance_change,
 )
 

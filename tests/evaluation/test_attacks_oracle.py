@@ -20,6 +20,8 @@ from shoal.evaluation.linkage import TIE_ULPS, tie_width
 from shoal.io import read
 from tests.conftest import examples
 
+from .nearest_oracle import nearest_by_scan
+
 Row = tuple[object, ...]
 
 
@@ -143,21 +145,10 @@ def test_tree_and_scan_find_the_same_rows(seed: int) -> None:
     slack = np.full(20, 1e-8)
     for one, other in zip(
         nearest._by_tree(rows, points, space, slack),
-        nearest._by_scan(rows, points, space, slack),
+        nearest_by_scan(rows, points, space, slack),
         strict=True,
     ):
         assert one.tolist() == other.tolist()
-
-
-def test_a_scan_in_blocks_finds_what_one_block_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(4)
-    rows, points = rng.integers(0, 5, (200, 3)).astype(float), rng.integers(0, 5, (30, 3)).astype(float)
-    rows = np.unique(rows, axis=0)
-    space = Space(("a", "b", "c"), np.array([True, False, False]), np.array([1.0, 4.0, 4.0]))
-    whole = nearest._by_scan(rows, points, space, np.zeros(30))
-    monkeypatch.setattr(nearest, "BLOCK", 30 * 7)
-    blocks = nearest._by_scan(rows, points, space, np.zeros(30))
-    assert [found.tolist() for found in blocks] == [found.tolist() for found in whole]
 
 
 @given(st.integers(0, 10_000), st.sampled_from([0.0, -1e3, 1e6]))
@@ -172,7 +163,7 @@ def test_the_kernel_finds_what_the_scan_finds(seed: int, offset: float) -> None:
     slack = np.full(25, TIE_ULPS * np.finfo(np.float64).eps * 5)
     slack += tie_width(rows[:, ~nominal], points[:, ~nominal], space.widths[~nominal])
     found = nearest._by_kernel(np.asfortranarray(rows), np.asfortranarray(points), space, slack)
-    expected = nearest._by_scan(rows, points, space, slack)
+    expected = nearest_by_scan(rows, points, space, slack)
     assert [near.tolist() for near in found] == [near.tolist() for near in expected]
     assert sum(near.size for near in expected) > len(points)
 

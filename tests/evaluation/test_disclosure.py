@@ -27,9 +27,11 @@ from shoal.evaluation.disclosure.record_risk import (
     risk_threshold,
     with_margins,
 )
-from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, only_person
-from shoal.partition.frequencies import approximate, as_wildcard, exact, frequencies_one_by_one
+from shoal.evaluation.disclosure.suda import only_person
+from shoal.partition.frequencies import approximate, as_wildcard, exact
 from shoal.partition.row_patterns import MISSING, patterns
+from tests.support.frequencies_oracle import frequencies_one_by_one
+from tests.support.suda_oracle import minimal_uniques_one_by_one
 
 
 @st.composite

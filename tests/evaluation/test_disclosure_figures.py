@@ -304,7 +304,8 @@ def test_small_tables_of_special_uniques_and_where_the_reference_errs() -> None:
 
 def by_definition(columns: dict[str, list[Any]]) -> Any:
     """Contributions from minimal sample uniques found by trying every set of keys."""
-    from shoal.evaluation.disclosure.suda import minimal_uniques_one_by_one, scored
+    from shoal.evaluation.disclosure.suda import scored
+    from tests.support.suda_oracle import minimal_uniques_one_by_one
 
     codes = [coded(read(pa.table({"k": values})), "k").codes for values in columns.values()]
     found = patterns(codes)

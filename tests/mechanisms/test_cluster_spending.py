@@ -29,6 +29,7 @@ from shoal.progress import silent
 from shoal.release.in_parts.run import table_elsewhere, write_release
 from shoal.release.protection import Preparation, prepare
 from tests.conftest import examples
+from tests.support.presets import SAMPLE, sampled
 
 CLUSTERS = ("laplace", "mdav-dp", "ranking-dp", "optimal-dp", "idp-ls", "idp-cbls", "insensitive-dp")
 MOMENTS = tuple(name for name in names() if name.startswith("xm-"))
@@ -122,7 +123,7 @@ def spent(account: Accountant, prepared: Preparation) -> None:
     assert all(charge.over for charge in account.charges)
 
 
-@pytest.mark.parametrize("name", [*CLUSTERS, *MOMENTS])
+@pytest.mark.parametrize("name", sampled([*CLUSTERS, *MOMENTS]))
 def test_a_run_spends_what_was_reserved(name: str) -> None:
     """In the table itself, and with clusters that were made before."""
     touched = set()
@@ -140,10 +141,11 @@ def test_a_run_spends_what_was_reserved(name: str) -> None:
         assert (max(touched) > 1) is (name == "insensitive-dp")
 
 
-def test_the_grid_of_moments_is_sampled_along_every_axis() -> None:
-    """Each of them is run above; here that together they are all there is."""
+@pytest.mark.parametrize("presets", [MOMENTS, SAMPLE], ids=["all", "quick"])
+def test_the_grid_of_moments_is_run_along_every_axis(presets: tuple[str, ...]) -> None:
+    """All of them are run above, the sample of quick runs too has whatever they differ in."""
     grid: set[tuple[Any, ...]] = set()
-    for name in MOMENTS:
+    for name in presets:
         cls: Any = method_class(name)
         grid.add(
             (cls.moments, cls.form, cls.partition, cls.weights is not None, cls.covariance, cls.sensitivity)

@@ -21,6 +21,7 @@ import shoal
 from shoal.mechanisms.recipe import load_recipe, recipe_text
 from shoal.privacy.claims import MODELS
 from shoal.text import catalogue
+from tests.support.presets import sampled
 from tests.support.samples import (
     LIBRARIES,
     ODD_NAMES,
@@ -38,7 +39,7 @@ K = 5
 METHODS = {info.name: info for info in shoal.methods() if info.name != "anatomy"}
 BUNDLE = {"statement.json", "method.toml", "log.toml", "report.html"}
 
-every_method = pytest.mark.parametrize("name", METHODS)
+every_method = pytest.mark.parametrize("name", sampled(METHODS))
 
 
 def every_library(test: Any, with_all: Callable[[str], bool] | None = None) -> Any:
@@ -47,26 +48,12 @@ def every_library(test: Any, with_all: Callable[[str], bool] | None = None) -> A
     cases = [
         (name, library) for name in METHODS for library in LIBRARIES if library == "pyarrow" or chosen(name)
     ]
-    return pytest.mark.parametrize(("name", "library"), cases)(test)
+    return pytest.mark.parametrize(("name", "library"), sampled(cases))(test)
 
 
 def every_library_for_few(test: Any) -> Any:
     """Every method; a few of them with all libraries, as what is written does not know where it came from."""
     return every_library(test, lambda name: name in ("pairs-dp", "mdav-dp", "suppress", "xm-6"))
-
-
-def every_way(test: Any) -> Any:
-    """The same, with three of the cross-moment methods; the others, which differ in statistics only, are slow."""
-    few = ("xm-6", "xm-17", "xm-b4")
-    cases = [
-        pytest.param(
-            name, library, marks=[pytest.mark.slow] if name.startswith("xm-") and name not in few else []
-        )
-        for name in METHODS
-        for library in LIBRARIES
-        if library == "pyarrow" or name in ("pairs-dp", "mdav-dp", "suppress", "xm-6")
-    ]
-    return pytest.mark.parametrize(("name", "library"), cases)(test)
 
 
 def settings(name: str) -> dict[str, Any]:
@@ -189,7 +176,7 @@ def stored(values: np.ndarray, attribute: str, *, computed: bool) -> np.ndarray:
     return np.where(np.isnan(values), np.nan, made.astype(np.float64))
 
 
-@every_way
+@every_library_for_few
 def test_a_seed_repeats_every_byte_of_the_bundle(name: str, library: str, tmp_path: Path) -> None:
     first, again, other = (
         release_of(name, library, seed=seed).save(tmp_path / folder)
@@ -200,7 +187,7 @@ def test_a_seed_repeats_every_byte_of_the_bundle(name: str, library: str, tmp_pa
     assert files_of(first)["data.parquet"] != files_of(other)["data.parquet"]
 
 
-@every_way
+@every_library_for_few
 def test_without_a_seed_no_two_releases_are_equal(name: str, library: str, tmp_path: Path) -> None:
     first, again = (release_of(name, library, seed=None).save(tmp_path / folder) for folder in ("a", "b"))
     assert files_of(first)["data.parquet"] != files_of(again)["data.parquet"]

@@ -26,6 +26,7 @@ from shoal.release.uses import Uses
 from shoal.report import internal_report, public_report
 from shoal.studio.guarantee import Recipe
 from shoal.studio.preview import preview
+from tests.support.presets import sampled
 
 SAMPLE: dict[str, dict[str, Any]] = {
     "epsilon": {"epsilon": 2.0, "unit": "row", "model": "dp", "adjacency": "add-remove", "limit": 1.0},
@@ -266,7 +267,7 @@ def test_values_taken_from_the_records_are_recorded_and_refuse() -> None:
     assert "Recorded: missing=drop" in found.to_markdown()
 
 
-@pytest.mark.parametrize("name", [name for name in names() if name != "anatomy"])
+@pytest.mark.parametrize("name", sampled(name for name in names() if name != "anatomy"))
 def test_every_preset_has_the_three_parts_in_words(name: str) -> None:
     table, domains = wide(120, 2)
     budget = {"epsilon": "1"} if "epsilon" in method_class(name).parameters() else {}

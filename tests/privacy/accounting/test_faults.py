@@ -117,7 +117,7 @@ def rows_in_order(patch: pytest.MonkeyPatch) -> None:
     import numpy as np
 
     patch.setattr(
-        "accounting.transcript._row_orders",
+        "tests.privacy.accounting.transcript._row_orders",
         lambda method, rebuilt, source: {
             column: np.arange(values.size) for column, values in rebuilt.values.items()
         },

@@ -13,11 +13,12 @@ from shoal.mechanisms.registry import names
 from shoal.mechanisms.tree.intervals import ends_of
 from shoal.noise import Seeded
 from shoal.release.protection import prepare
+from tests.support.presets import sampled
 
 from .transcript import recording
 from .worlds import world
 
-every_preset = pytest.mark.parametrize("preset", names())
+every_preset = pytest.mark.parametrize("preset", sampled(names()))
 
 
 def carried_out(preset: str, wanted: int, first: int = 0) -> int:

@@ -16,9 +16,6 @@ from shoal.evaluation.attacks.singling import Space
 from shoal.evaluation.linkage import THREADS_FROM, TIE_ULPS, TREE_SLACK, tie_width
 from shoal.partition import row_groups
 
-# entries of the block of distances held at once
-BLOCK = 4_000_000
-
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,26 +120,6 @@ def _by_kernel(
         # what was nearest so far may have been beaten by a later row
         out.append(near[:seen][gaps[:seen] <= reach])
     return out
-
-
-def _by_scan(
-    rows: NDArray[np.float64], points: NDArray[np.float64], space: Space, slack: NDArray[np.float64]
-) -> list[NDArray[np.int64]]:
-    """The slow reference of the kernel: every distance of a block of rows."""
-    best = np.full(len(points), np.inf)
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
-    step = max(1, BLOCK // len(points))
-    for start in range(0, len(rows), step):
-        gaps = distances(points, rows[start : start + step], space)
-        np.minimum(best, gaps.min(axis=1), out=best)
-        who, where = np.nonzero(gaps <= (best + slack)[:, None])
-        found.append((who, where + start, gaps[who, where]))
-    who, where, gap = (np.concatenate(part) for part in zip(*found, strict=True))
-    # what was nearest in its block may have been beaten in a later one
-    kept = gap <= (best + slack)[who]
-    who, where = who[kept], where[kept]
-    order = np.lexsort((where, who))
-    return np.split(where[order], np.cumsum(np.bincount(who, minlength=len(points)))[:-1])
 
 
 def inference(

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal
 
 import numpy as np
 
 from shoal.display import internal
 from shoal.numbers import Floats, Integers
-from shoal.partition import MISSING, Patterns
+from shoal.partition import Patterns
 
 Points = Literal["original", "ihsn"]
 # sets of keys are bits of one word, and all of them may have to be visited
@@ -143,24 +142,3 @@ def dis_scores(scores: Floats, pairs: int, keys: int, fraction: float) -> Floats
     total = (1.0 / raised[special]).sum()
     others = pairs * (1.0 - fraction) / fraction
     return np.where(special, 1.0 / (1.0 + others / (raised * total if special.any() else 1.0)), 0.0)
-
-
-def minimal_uniques_one_by_one(found: Patterns) -> tuple[Integers, Integers]:
-    """The slow reference of the kernel: every set of keys is tried on every pattern."""
-    keys, size = found.codes.shape
-    whose = only_person(found).tolist()
-    owner, sets = [], []
-    before: list[list[int]] = [[] for _ in range(size)]
-    for many in range(1, keys + 1):
-        for chosen in combinations(range(keys), many):
-            bits = sum(1 << key for key in chosen)
-            rows = [tuple(found.codes[list(chosen), row]) for row in range(size)]
-            for row in range(size):
-                same = {whose[other] for other in range(size) if rows[other] == rows[row]}
-                if MISSING in rows[row] or whose[row] < 0 or same != {whose[row]}:
-                    continue
-                if not any(smaller & bits == smaller for smaller in before[row]):
-                    owner.append(row)
-                    sets.append(bits)
-                    before[row].append(bits)
-    return np.array(owner, dtype=np.int64), np.array(sets, dtype=np.int64)

@@ -69,15 +69,6 @@ def coskewness_factors(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(sizes == 3, 2, 1)
 
 
-def coskewness_change_as_printed(size: int) -> Fraction:
-    """The bound of the cross-moment paper, for comparison only: violated by clusters of 3.
-
-    >>> coskewness_change_as_printed(3)
-    Fraction(1, 3)
-    """
-    return Fraction(1, size)
-
-
 def spectral_change(attributes: int, entry_change: Floats) -> Floats:
     """The most that a symmetric matrix moves in spectral norm, when each of its entries moves by `entry_change`.
 
@@ -137,13 +128,6 @@ def eigengaps(eigenvalues: Floats) -> Floats:
     infinite = np.full((eigenvalues.shape[0], 1), np.inf)
     above, below = (np.concatenate(pair, axis=1) for pair in ([infinite, between], [between, infinite]))
     return np.asarray(np.minimum(above, below))
-
-
-def eigenvector_changes_as_printed(eigenvalues: Floats, entry_change: Floats) -> Floats:
-    """The bound of the cross-moment paper, for comparison only: violated whatever convention fixes the sign."""
-    attributes = eigenvalues.shape[1]
-    with np.errstate(divide="ignore"):
-        return np.asarray(attributes**1.5 * entry_change[:, np.newaxis] / eigengaps(eigenvalues))
 
 
 Objects = NDArray[np.object_]
