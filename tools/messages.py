@@ -13,6 +13,7 @@ import string
 from pathlib import Path
 from typing import Any
 
+from shoal.cli import app
 from shoal.cli.command import flag
 from shoal.text import catalogue, render
 
@@ -123,6 +124,8 @@ def _sample(name: str, specs: list[str]) -> Any:
 
 def page() -> str:
     """The whole page."""
+    # flags are known once the commands are
+    assert app.registered_commands
     lines = [_HEAD]
     for room in sorted(ROOMS.glob("*.json")):
         lines += [f"## {room.stem}", "", "| code | sentence |", "| --- | --- |"]
