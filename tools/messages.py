@@ -124,6 +124,8 @@ def _sample(name: str, specs: list[str]) -> Any:
 
 def page() -> str:
     """The whole page."""
+    # flags are known once the commands are
+    assert app.registered_commands
     lines = [_HEAD]
     for room in sorted(ROOMS.glob("*.json")):
         lines += [f"## {room.stem}", "", "| code | sentence |", "| --- | --- |"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -150,19 +148,3 @@ def test_wrong_ties_would_be_noticed():
 def test_refuses_no_threads():
     with pytest.raises(OptionError, match="threads"):
         mdav([1.0, 2.0], 1, threads=0)
-
-
-def test_compiled_kernels_are_kept_under_a_stamp_of_all_their_sources(tmp_path, monkeypatch):
-    """numba by itself would not notice a change in a helper of another file."""
-    from shoal.partition import _kernels_vector
-    from shoal.partition._kernels_tree import rounds
-
-    stamp = _kernels_vector._stamp()
-    assert rounds._cache._cache_file._source_stamp == stamp
-    for source in Path(_kernels_vector.__file__).parent.glob("_kernels_*.py"):
-        (tmp_path / source.name).write_bytes(source.read_bytes())
-    monkeypatch.setattr(_kernels_vector, "__file__", str(tmp_path / "_kernels_vector.py"))
-    assert _kernels_vector._stamp() == stamp
-    with (tmp_path / "_kernels_vector.py").open("a") as changed:
-        changed.write("\n")
-    assert _kernels_vector._stamp() != stamp

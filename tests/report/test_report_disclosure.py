@@ -45,7 +45,7 @@ def test_both_tables_are_measured_alike_and_the_original_with_its_weights_too(
     release = shoal.protect(people, schema, method="k-anonymity", k=5)
     found = disclosed(read(people), of_release(release), schema)
     assert found is not None
-    assert found.keys == ("age", "sex")
+    assert found.quasi_identifiers == ("age", "sex")
     assert found.titles == ("original, units", "original, weighted", "original", "released")
     values = {name: shown for name, shown, _ in found.lines}
     weighted, plain = (shoal.risk(people, ["age", "sex"], weight=weight) for weight in ("w", None))

@@ -233,6 +233,7 @@ ALLOWED: Mapping[str, str] = {
     "io/binary_files.py": "libraries that read spreadsheets say why in several lines",
     "io/files.py": "pyarrow has the type that it cannot read in quotes",
     "io/common.py": "libraries that unpack say why in several lines",
+    "kernels.py": "numba says why in several lines",
     "query/server/folder.py": "pyarrow says why in several lines",
     "engines/spark.py": "Spark has the traceback of a task in its message",
     "taxonomy/rdf.py": "rdflib says why in several lines",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels import compiled
 from shoal.numbers import Floats, Integers
 
 # records that stay in the cache while all rows are compared with them
@@ -14,7 +14,7 @@ BLOCK = 256
 FEW = 2
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def scan(
     tables: Floats,
     lines: Integers,
@@ -50,8 +50,8 @@ def scan(
             step = row_values[r, j] - values[mine, j]
             total += step * step
         distance = np.sqrt(total)
-        low[r] = max(distance - slack[r], 0.0) ** 2
-        high[r] = (distance + slack[r]) ** 2
+        nearer, farther = max(distance - slack[r], 0.0), distance + slack[r]
+        low[r], high[r] = nearer * nearer, farther * farther
     tied = np.zeros(own.size, np.int64)
     alive = np.arange(own.size)
     living = own.size

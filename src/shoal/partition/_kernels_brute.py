@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels import compiled
 from shoal.numbers import Floats, Integers
-from shoal.partition._kernels_vector import cached
 
 # Distances of one block stay in the first-level cache between being computed and being looked at.
 BLOCK = 512
 NO_INDEX = 2**62
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def add_squares(columns: Floats, start: int, count: int, point: Floats, out: Floats) -> None:
     """out[i] = (x0-p0)^2 + (x1-p1)^2 + ... in this order; four attributes per pass save loads and stores."""
     d = point.size
@@ -51,7 +50,7 @@ def add_squares(columns: Floats, start: int, count: int, point: Floats, out: Flo
         j += 1
 
 
-@njit(nogil=True, forceinline=True)
+@compiled(inline=True, keep=False)
 def offer(heap: Floats, heap_index: Integers, size: int, distance: float, index: int) -> None:
     """Put a record into the heap of the nearest so far, largest (distance, index) first.
 
@@ -84,7 +83,7 @@ def offer(heap: Floats, heap_index: Integers, size: int, distance: float, index:
     heap[at], heap_index[at] = distance, index
 
 
-@cached
+@compiled
 def scan(
     columns: Floats, index: Integers, count: int, point: Floats, heap: Floats, heap_index: Integers
 ) -> tuple[float, int, int]:
@@ -121,7 +120,7 @@ def scan(
     return best, best_index, filled
 
 
-@cached
+@compiled
 def remove(
     columns: Floats, index: Integers, count: int, place: Integers, gone: Integers, cut: Floats, sums: Floats
 ) -> int:

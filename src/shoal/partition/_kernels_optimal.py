@@ -7,8 +7,8 @@ disk until this file changes; tests hold both to the same results.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels import compiled
 from shoal.numbers import Floats, Integers
 
 # As in `shoal.partition.optimal`.
@@ -18,20 +18,20 @@ SUMS_TIE = 2.0**-100
 SPLITTER = 134217729.0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(inline=True)
 def two_sum(a: float, b: float) -> tuple[float, float]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(inline=True)
 def normalised(high: float, low: float) -> tuple[float, float]:
     total = high + low
     return total, low - (total - high)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(inline=True)
 def two_product(a: float, b: float) -> tuple[float, float]:
     product = a * b
     scaled = SPLITTER * a
@@ -43,7 +43,7 @@ def two_product(a: float, b: float) -> tuple[float, float]:
     return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(inline=True)
 def add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
     high, rest = two_sum(a, b)
     low, last = two_sum(a_low, b_low)
@@ -51,20 +51,20 @@ def add(a: float, a_low: float, b: float, b_low: float) -> tuple[float, float]:
     return normalised(high, rest + last)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(inline=True)
 def square(a: float, a_low: float) -> tuple[float, float]:
     product, rest = two_product(a, a)
     return normalised(product, rest + (2.0 * (a * a_low) + a_low * a_low))
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(inline=True)
 def divide(a: float, a_low: float, by: float) -> tuple[float, float]:
     quotient = a / by
     product, rest = two_product(quotient, by)
     return normalised(quotient, (((a - product) - rest) + a_low) / by)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(inline=True)
 def caught_sum(
     total: float, caught: float, rest: float, value: float, low: float
 ) -> tuple[float, float, float, float, float]:
@@ -79,7 +79,7 @@ def caught_sum(
     return total, caught, rest, high, second
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def running_sums(high: Floats, low: Floats, sums: Floats) -> None:
     """Fill the sums of `Costs` from centred values; twin of the function in `shoal.partition.univariate`."""
     n = high.size
@@ -102,7 +102,7 @@ def running_sums(high: Floats, low: Floats, sums: Floats) -> None:
         sums[i + 1, 4] = total
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def path_cost(
     sums: Floats, path: Floats, i: int, j: int, noise: float, noise_low: float
 ) -> tuple[float, float]:
@@ -116,7 +116,7 @@ def path_cost(
     return add(path[i, 0], path[i, 1], q, q_low)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def closely_better(
     sums: Floats, path: Floats, later: int, earlier: int, j: int, noise: float, noise_low: float
 ) -> bool:
@@ -127,7 +127,7 @@ def closely_better(
     return difference > PATH_TIE * a + SUMS_TIE * float(sums[j, 4])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@compiled(inline=True)
 def better(
     sums: Floats,
     path: Floats,
@@ -160,7 +160,7 @@ def better(
     return closely_better(sums, path, later, earlier, j, noise, noise_low)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def shortest_path(sums: Floats, k: int, noise: float, noise_low: float) -> Integers:
     """For every j, where the last cluster of the best partition of the first j values starts.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels import compiled
 from shoal.numbers import Floats, Integers
 from shoal.partition.row_patterns import MISSING
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def people_who_fit(
     codes: Integers, starts: Integers, members: Integers, weights: Floats, alpha: float
 ) -> tuple[Floats, Floats]:

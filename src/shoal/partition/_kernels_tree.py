@@ -10,25 +10,35 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from shoal.display import internal
+from shoal.kernels import compiled, plain
 from shoal.numbers import Floats, Integers
 from shoal.partition._kernels_brute import NO_INDEX, offer
-from shoal.partition._kernels_vector import (
-    FAN,
-    LEAF,
-    SLACK,
-    borrowed,
-    cached,
-    distances_beyond,
-    distances_within,
-    far_bounds,
-    fit_group,
-    fit_leaf,
-    lowest_bit,
-    near_bounds,
-)
+from shoal.partition._kernels_vector import FAN, LEAF, SLACK
+
+if plain():
+    from shoal.partition._kernels_vector import (
+        borrowed,
+        distances_beyond,
+        distances_within,
+        far_bounds,
+        fit_group,
+        fit_leaf,
+        lowest_bit,
+        near_bounds,
+    )
+else:
+    from shoal.partition._kernels_llvm import (
+        borrowed,
+        distances_beyond,
+        distances_within,
+        far_bounds,
+        fit_group,
+        fit_leaf,
+        lowest_bit,
+        near_bounds,
+    )
 
 # Rows looked at to choose the attribute a large node is split on.
 SAMPLE = 256
@@ -65,7 +75,7 @@ class Scratch(NamedTuple):
     work: Integers  # (2,): leaves scanned, groups bounded
 
 
-@njit(nogil=True, forceinline=True)
+@compiled(inline=True, keep=False)
 def smallest_record(least: Integers, child: Integers, parent: Integers, node: int) -> int:
     """The smallest record number below a node of the stack."""
     if node < 0:
@@ -74,7 +84,7 @@ def smallest_record(least: Integers, child: Integers, parent: Integers, node: in
     return int(least[group, node - child[group]]) if group >= 0 else 0
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def nearest(tree: SearchTree, scratch: Scratch, point: Floats, heap: Floats, heap_index: Integers) -> None:
     """Fill the heap with the records nearest to a point, equal distances by lowest index."""
     want = heap.size
@@ -129,7 +139,7 @@ def nearest(tree: SearchTree, scratch: Scratch, point: Floats, heap: Floats, hea
                 top += 1
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def farthest(tree: SearchTree, scratch: Scratch, point: Floats) -> int:
     """The record farthest from a point, equal distances by lowest index."""
     best, best_index = -1.0, NO_INDEX
@@ -178,7 +188,7 @@ def farthest(tree: SearchTree, scratch: Scratch, point: Floats) -> int:
     return best_index
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def delete(tree: SearchTree, gone: Integers, cut: Floats, sums: Floats, leaves: Integers) -> None:
     """Take records out of the sums and of their leaves, written to `leaves`; boxes stay as they are."""
     values, record, live, _, _, _, _, _, place, _, _, _ = tree
@@ -200,7 +210,7 @@ def delete(tree: SearchTree, gone: Integers, cut: Floats, sums: Floats, leaves: 
         leaves[t] = leaf
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def close_boxes(tree: SearchTree, leaves: Integers, queue: Integers, stamp: int) -> None:
     """Fit boxes upward from changed leaves, stopping where a box did not change.
 
@@ -259,7 +269,7 @@ class Shell(NamedTuple):
     )
 
 
-@njit(nogil=True, forceinline=True)
+@compiled(inline=True, keep=False)
 def swap_rows(rows: Floats, index: Integers, a: int, b: int) -> None:
     for j in range(rows.shape[1]):
         t = rows[a, j]
@@ -270,12 +280,12 @@ def swap_rows(rows: Floats, index: Integers, a: int, b: int) -> None:
     index[b] = t_index
 
 
-@njit(nogil=True, forceinline=True)
+@compiled(inline=True, keep=False)
 def median_of_three(a: float, b: float, c: float) -> float:
     return max(min(a, b), min(max(a, b), c))
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def select(rows: Floats, index: Integers, start: int, stop: int, nth: int, column: int) -> None:
     """Order rows so that those before `nth` are not larger in a column, and those from it on not smaller."""
     low, high = start, stop - 1
@@ -317,7 +327,7 @@ def select(rows: Floats, index: Integers, start: int, stop: int, nth: int, colum
             return
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def widest(rows: Floats, start: int, stop: int) -> int:
     """The attribute that spreads most, judged on a sample of rows."""
     if rows.shape[1] == 1:
@@ -339,7 +349,7 @@ def widest(rows: Floats, start: int, stop: int) -> int:
     return column
 
 
-@cached
+@compiled
 def order_rows(rows: Floats, index: Integers, run: int) -> None:
     """Order rows so that aligned runs of `run` rows, and of 2, 4, 8 ... such runs, are compact in space.
 
@@ -365,7 +375,7 @@ def order_rows(rows: Floats, index: Integers, run: int) -> None:
         top += 2
 
 
-@cached
+@compiled
 def live_rows(tree: SearchTree, rows: Floats, index: Integers) -> int:
     """Copy the live records out in the order of the leaves; returns their number."""
     values, record, live, _, _, _, _, _, _, _, _, _ = tree
@@ -379,7 +389,7 @@ def live_rows(tree: SearchTree, rows: Floats, index: Integers) -> int:
     return at
 
 
-@cached
+@compiled
 def fill(tree: SearchTree, rows: Floats, index: Integers) -> None:
     """Put ordered rows into the leaves and fit all boxes."""
     values, record, live, _, _, _, _, _, place, reference, _, _ = tree
@@ -400,7 +410,7 @@ def fill(tree: SearchTree, rows: Floats, index: Integers) -> None:
     close_boxes(tree, np.arange(live.size), np.empty(live.size, dtype=np.int64), -1)
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def build_shell(
     tree: SearchTree, shell: Shell, centre: Floats, alive: int, key: Floats, index: Integers
 ) -> None:
@@ -463,7 +473,7 @@ class Task(NamedTuple):
     key_index: Integers  # (n,)
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def mean(sums: Floats, count: int, out: Floats) -> None:
     """Mean of the remaining records: the operations of `exact_sum.rounded`, then one division."""
     last = sums.shape[1] - 1
@@ -478,7 +488,7 @@ def mean(sums: Floats, count: int, out: Floats) -> None:
         out[j] = (total + rest) / count
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
     """The record farthest from the centre if the shell can tell, else -1.
 
@@ -506,7 +516,7 @@ def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
     return best_index if state[3] == 1 else -1
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def farthest_from_mean(tree: SearchTree, scratch: Scratch, shell: Shell, task: Task, alive: int) -> int:
     """The live record farthest from the centre, from the shell if possible and from the tree otherwise."""
     centre = task.centre
@@ -523,7 +533,7 @@ def farthest_from_mean(tree: SearchTree, scratch: Scratch, shell: Shell, task: T
     return farthest(tree, scratch, centre)
 
 
-@njit(nogil=True)
+@compiled(keep=False)
 def take_cluster(tree: SearchTree, scratch: Scratch, task: Task, pole: int, cluster: int) -> None:
     """Remove a pole and its nearest records from the tree and give them a cluster number."""
     X, labels, cut, sums, _, heap, members, leaves, queue, _, _ = task
@@ -536,7 +546,7 @@ def take_cluster(tree: SearchTree, scratch: Scratch, task: Task, pole: int, clus
     close_boxes(tree, leaves, queue, cluster + 1)
 
 
-@cached
+@compiled
 def rounds(
     owned_tree: SearchTree,
     owned_scratch: Scratch,

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
+from shoal.kernels import plain
 from shoal.numbers import Floats, Integers
 from shoal.partition.base import Partition, as_matrix, check_k, rows_stood_for
 from shoal.partition.reference import Progress, cutters, mdav_numpy, pieces_sum, rounded, squared_distances
@@ -119,7 +120,7 @@ def _choice(n: int, d: int, k: int) -> str:
     n = rows_stood_for(n)
     compiled = "shoal.partition.nearest" in sys.modules
     limit = _NUMPY_SECONDS_ONCE_COMPILED if compiled else _NUMPY_SECONDS
-    if numpy_seconds(n, d, k) <= limit:
+    if numpy_seconds(n, d, k) <= limit or plain():
         return "numpy"
     return "brute" if d > _TREE_ATTRIBUTES else "tree"
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels import compiled
 from shoal.numbers import Floats
 
 # The rough distance sums products in another order: it is off by some 1e-15 of the coordinates, far less than this.
 ROUNDING = 1e-9
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def matching_rows(
     values: Floats,
     columns: NDArray[np.int64],
@@ -44,7 +44,7 @@ def matching_rows(
         counts[i] = found
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@compiled(error_model="numpy")
 def nearest_candidates(
     point: Floats,
     rows: Floats,

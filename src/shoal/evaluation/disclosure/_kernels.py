@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from shoal.kernels import compiled
 from shoal.numbers import Integers
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def minimal_uniques(codes: Integers, levels: Integers, person: Integers) -> tuple[Integers, Integers]:
     """The pattern and the set of keys, one bit each, of every minimal sample unique.
 

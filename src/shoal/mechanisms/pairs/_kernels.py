@@ -9,9 +9,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from shoal.kernels import compiled
 from shoal.numbers import Floats, Integers
 
 Codes = NDArray[np.uint8]
@@ -20,7 +20,7 @@ _STEP = np.uint64(0x9E3779B97F4A7C15)
 _ONE, _TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def turned(state: Any) -> Any:
     """A word for a counter."""
     word = (state ^ (state >> np.uint64(30))) * _ONE
@@ -28,13 +28,13 @@ def turned(state: Any) -> Any:
     return word ^ (word >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def uniform(state: Any) -> float:
     """A number in (0, 1) for a counter."""
     return (float(turned(state) >> np.uint64(11)) + 0.5) * 2.0**-53
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def draw_rows(sizes: Integers, bins: Floats, starts: Integers, seed: Any) -> Codes:
     """Bins of all rows, class after class: in each class every attribute's bins in proportion, in random order."""
     rows, attributes = int(sizes.sum()), starts.size - 1
@@ -67,7 +67,7 @@ def draw_rows(sizes: Integers, bins: Floats, starts: Integers, seed: Any) -> Cod
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def polish(
     codes: Codes,
     starts: Integers,
@@ -173,17 +173,17 @@ def polish(
     return changes
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _product(codes: Codes, row: int, starts: Integers, triple: Integers) -> float:
     """The product of the signs of three attributes in a row."""
     found = 1.0
     for a in triple:
-        if 2 * codes[row, a] >= starts[a + 1] - starts[a]:
+        if 2 * int(codes[row, a]) >= starts[a + 1] - starts[a]:
             found = -found
     return found
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def fit_table(
     table: Floats,
     rows: Floats,
@@ -241,7 +241,7 @@ def fit_table(
             rake_table(table, rows, columns, rakes)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _node(place: int, levels: int, level: int) -> tuple[int, int]:
     """The node of a level that a bin belongs to, and which half of it; of names, the name itself."""
     if level < 0:
@@ -249,7 +249,7 @@ def _node(place: int, levels: int, level: int) -> tuple[int, int]:
     return place >> (levels - level), place >> (levels - level - 1) & 1
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def rake_table(table: Floats, rows: Floats, columns: Floats, rounds: int) -> None:
     """Scale a table in turn to the shares of its rows and columns; changed."""
     first, second = table.shape
@@ -268,7 +268,7 @@ def rake_table(table: Floats, rows: Floats, columns: Floats, rounds: int) -> Non
                 table[i, j] *= columns[j] / max(total, 1e-300)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def normal_quantile(p: float) -> float:
     """The standard normal quantile, to about nine digits (Acklam's rational functions)."""
     if p < 0.02425:
@@ -285,12 +285,12 @@ def normal_quantile(p: float) -> float:
     return above / under
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def normal_below(x: float) -> float:
     return 0.5 * math.erfc(-x * 0.7071067811865476)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def truncated_normal(mean: float, spread: float, low: float, high: float, level: float) -> float:
     """The quantile at a level of a normal number known to lie between two bounds."""
     lower, upper = (low - mean) / spread, (high - mean) / spread
@@ -308,7 +308,7 @@ def truncated_normal(mean: float, spread: float, low: float, high: float, level:
     return mean + spread * (-found if mirrored else found)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def place_latent(
     codes: Codes, columns: Integers, cuts: Floats, root: Floats, precision: Floats, sweeps: int, seed: Any
 ) -> Floats:
@@ -348,7 +348,79 @@ def place_latent(
     return found
 
 
-@njit(cache=True, nogil=True)
+def _products_by_blas(values: Floats) -> Floats:
+    """The same with the library that numba calls; numpy has another one, whose sums differ in the last bits."""
+    from scipy.linalg.blas import dgemm
+
+    found: Floats = dgemm(1.0, values.T, values.T, trans_b=True).T
+    return found
+
+
+@compiled(uncompiled=_products_by_blas)
+def products_of(values: Floats) -> Floats:
+    """Sums over the rows of the products of all pairs of columns."""
+    return values.T @ values
+
+
+@compiled
+def order_of(codes: Integers) -> Integers:
+    """Places of the codes in rising order; those of equal codes in one that depends on the codes alone.
+
+    Quicksort with the median of three as pivot, the smaller part first, and short parts by insertion.
+    """
+    order = np.arange(codes.size)
+    waiting = np.empty((128, 2), dtype=np.int64)
+    waiting[0, 0], waiting[0, 1] = 0, codes.size - 1
+    number = 1
+    while number > 0:
+        number -= 1
+        low, high = waiting[number, 0], waiting[number, 1]
+        while high - low >= 15:
+            at = _parted(codes, order, low, high)
+            if high - at > at - low:
+                if high > at:
+                    waiting[number, 0], waiting[number, 1] = at + 1, high
+                    number += 1
+                high = at - 1
+            else:
+                if at > low:
+                    waiting[number, 0], waiting[number, 1] = low, at - 1
+                    number += 1
+                low = at + 1
+        for place in range(low + 1, high + 1):
+            moved = order[place]
+            while place > low and codes[moved] < codes[order[place - 1]]:
+                order[place] = order[place - 1]
+                place -= 1
+            order[place] = moved
+    return order
+
+
+@compiled
+def _parted(codes: Integers, order: Integers, low: int, high: int) -> int:
+    """Where the median of the first, middle and last code goes, with smaller codes before it and larger ones behind."""
+    middle = (low + high) >> 1
+    for first, second in ((low, middle), (middle, high), (low, middle)):
+        if codes[order[second]] < codes[order[first]]:
+            order[first], order[second] = order[second], order[first]
+    pivot = codes[order[middle]]
+    order[high], order[middle] = order[middle], order[high]
+    up, down = low, high - 1
+    while True:
+        while up < high and codes[order[up]] < pivot:
+            up += 1
+        while down >= low and pivot < codes[order[down]]:
+            down -= 1
+        if up >= down:
+            break
+        order[up], order[down] = order[down], order[up]
+        up += 1
+        down -= 1
+    order[up], order[high] = order[high], order[up]
+    return up
+
+
+@compiled
 def exchange(
     values: Floats,
     positions: Floats,
@@ -370,13 +442,13 @@ def exchange(
         columns: those whose values are exchanged.
     """
     rows, number = values.shape
-    missed = values.T @ values / rows - wanted
+    missed = products_of(values) / rows - wanted
     change = np.zeros(number)
     state = seed
     for _ in range(sweeps):
         moved = 0
         for a in columns:
-            order = np.argsort(codes[:, a])
+            order = order_of(codes[:, a])
             first = 0
             while first < rows:
                 code = codes[order[first], a]

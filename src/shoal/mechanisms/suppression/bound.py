@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_matrix
 
 from shoal.display import internal
+from shoal.kernels import compiled
 from shoal.mechanisms.suppression.keys import Keys
 from shoal.numbers import Floats, Integers
 
@@ -317,7 +317,7 @@ def priced_bound(program: Program, known: float, rounds: int = ROUNDS) -> float:
     )
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _ascent(
     row: Integers,
     paid: Floats,
@@ -355,7 +355,8 @@ def _ascent(
                 break
         length = 0.0
         for one in range(prices.size):
-            length += (counts[one] - taken[one]) ** 2
+            short = counts[one] - taken[one]
+            length += short * short
         if length == 0.0 or best >= known:
             break
         size = step * (known - bound) / length
@@ -364,7 +365,7 @@ def _ascent(
     return best
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _gain(
     row: Integers,
     paid: Floats,

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from shoal.display import internal
+from shoal.kernels import compiled
 from shoal.numbers import Floats, Integers
 from shoal.partition import approximate, as_wildcard, patterns, places
 
@@ -143,7 +143,7 @@ def _first_of_equal(codes: Integers, k: int) -> Integers:
     return np.sort(order[np.arange(order.size) - starts < k])
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def blank_once(codes: Codes, missed: Integers, order: Integers) -> int:
     """One pass: each of the missed records loses a cell; says how many did.
 
@@ -187,7 +187,7 @@ def blank_once(codes: Codes, missed: Integers, order: Integers) -> int:
     return changed
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _counts_for(gaps: int, other: int, alpha: float, all_keys: int) -> float:
     """How much a compatible record with such gaps counts for one with other gaps: as in `as_wildcard`."""
     if gaps == 0 or gaps == other or other == all_keys:
@@ -195,7 +195,7 @@ def _counts_for(gaps: int, other: int, alpha: float, all_keys: int) -> float:
     return 0.0 if other == 0 and gaps == all_keys and all_keys > 1 else alpha
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _holds(sample: float, population: float, least: float, limit: float) -> bool:
     """Whether a record with such frequencies has its k, or a risk that is small enough for sure."""
     if limit == np.inf:
@@ -208,11 +208,11 @@ def _holds(sample: float, population: float, least: float, limit: float) -> bool
         return 1.0 / sample <= limit
     odds = p / (1.0 - p)
     if sample == 1.0:
-        return bool(odds * -np.log(p) <= limit)
-    return bool(odds - odds**2 * -np.log(p) <= limit)
+        return bool(odds * -math.log(p) <= limit)
+    return bool(odds - odds * odds * -math.log(p) <= limit)
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def give_back(
     codes: Codes,
     before: Codes,
@@ -288,7 +288,7 @@ def give_back(
     return given
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def _more(apart: bool, old: int, new: int, other: int, alpha: float, all_keys: int) -> float:
     """What a record counts more for another one once its gaps are new ones."""
     after = 0.0 if apart else _counts_for(new, other, alpha, all_keys)
