@@ -13,7 +13,7 @@ import string
 from pathlib import Path
 from typing import Any
 
-import shoal.cli.program  # noqa: F401  (its commands bring the flags)
+from shoal.cli import app
 from shoal.cli.command import flag
 from shoal.text import catalogue, render
 
