@@ -35,9 +35,9 @@ def compiled_functions() -> Iterator[str]:
 
 
 def recorded(**variables: str) -> dict[str, Any]:
-    """What `tests.kernel_results` prints in an interpreter of its own."""
+    """What `tests.support.kernel_results` prints in an interpreter of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.kernel_results"],
+        [sys.executable, "-m", "tests.support.kernel_results"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."]), **variables},
         capture_output=True,

@@ -18,7 +18,7 @@ from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration, chosen_columns
 from shoal.columns.kinds import Lattice, outside
 from shoal.columns.provenance import Provenance
-from shoal.columns.public_facts import (
+from shoal.columns.declared_columns import (
     as_declared,
     beyond_bounds,
     declared_facts,

@@ -16,7 +16,7 @@ from shoal.io import write
 from shoal.survey import survey
 from tests.support.core_only import Done, distributions, modules_beyond, run_with
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # beside every extra, what people and tests bring along
 HEAVY = {"sklearn", "rdflib", "pyreadstat", "pandas", "fastapi", "uvicorn", "sqlalchemy", "httpx", "polars"}
 OWL = """<?xml version="1.0"?>
