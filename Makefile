@@ -52,6 +52,7 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.architecture --measure
 
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .

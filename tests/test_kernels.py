@@ -28,7 +28,9 @@ def compiled_functions() -> Iterator[str]:
         if "from shoal.kernels import compiled" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
-            for one in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for one in node.decorator_list:
                 name = one.func if isinstance(one, ast.Call) else one
                 if isinstance(name, ast.Name) and name.id == "compiled":
                     yield f"{path.parent.name}/{path.name}:{node.name}"

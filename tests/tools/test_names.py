@@ -54,7 +54,9 @@ def test_no_module_hides_a_name_that_its_package_exports() -> None:
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
         }
-        modules = {path.stem for path in here.glob("*.py")} | {path.parent.name for path in here.glob("*/__init__.py")}
+        modules = {path.stem for path in here.glob("*.py")} | {
+            path.parent.name for path in here.glob("*/__init__.py")
+        }
         package = ".".join(("shoal", *here.relative_to(SOURCE).parts))
         hidden[package] = {name for name in modules & set(exported) if exported[name] != package}
     assert len(hidden) > 15
