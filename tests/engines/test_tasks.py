@@ -186,7 +186,7 @@ def test_a_file_that_changes_ends_the_release(tmp_path: Path) -> None:
         if what == "drawing noise":
             parquet.write_table(pa.table({"age": [1] * 101}), path)
 
-    with pytest.raises(shoal.InputError, match="changed while the release was made"):
+    with pytest.raises(shoal.InputError, match="changed during the release"):
         shoal.publish(
             path, out=tmp_path / "out", engine="local", method="ranking-dp", k=10, epsilon=1,
             domains={"age": (0, 9)}, progress=changing,

@@ -16,8 +16,6 @@ from shoal.columns.apply_steps import with_steps
 from shoal.columns.attribute import Attribute, missing_codes_hint, settle_gaps
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration, chosen_columns
-from shoal.columns.kinds import Lattice, outside
-from shoal.columns.provenance import Provenance
 from shoal.columns.declared_columns import (
     as_declared,
     beyond_bounds,
@@ -27,6 +25,8 @@ from shoal.columns.declared_columns import (
     steps_from_records,
     without_guessed_type,
 )
+from shoal.columns.kinds import Lattice, outside
+from shoal.columns.provenance import Provenance
 from shoal.columns.schema import Schema, weight_words
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems

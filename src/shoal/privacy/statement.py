@@ -678,7 +678,7 @@ def state(
         },
         versions={
             "shoal": __version__,
-            **({} if EDITION == 1 else {"words": str(EDITION)}),
+            "words": str(EDITION),
             "numpy": np.__version__,
             "python": platform.python_version(),
         },
