@@ -136,7 +136,7 @@ def test_nominal_columns_have_no_noise_of_a_size() -> None:
     assert "a label is drawn" in town.why
     assert age.to_dict()["column"] == "age"
     assert repr(age).startswith("<ExpectedNoise of 'age': standard deviation ")
-    assert repr(town) == "<ExpectedNoise of 'town': not known: a label is drawn for every cluster.>"
+    assert repr(town) == "<ExpectedNoise of 'town': not known: a label is drawn for each cluster.>"
 
 
 def test_nothing_is_made_for_many_rows() -> None:
