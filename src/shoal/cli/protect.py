@@ -89,7 +89,7 @@ def protect_flags() -> tuple[Flag, ...]:
         Flag("out", "New folder, or address, for the bundle.", "output", common=True, placeholder="DIR"),
         Flag(
             "format",
-            "Output format: csv, parquet, excel and so on; default: that of DATA.",
+            "csv, parquet, excel and so on; default: like DATA.",
             "output",
             common=True,
         ),
@@ -143,7 +143,7 @@ def protect_flags() -> tuple[Flag, ...]:
         ),
         Flag(
             "rehearse",
-            "Use synthetic records with the same columns: uses no privacy budget.",
+            "Use synthetic records; uses no privacy budget.",
             "output",
             bool,
             default=False,
