@@ -84,7 +84,9 @@ CASES = {
         GOOD, instead("--domain", "age=120:0", "income=0:5000"), ("'age'", "lo < hi", "120:0")
     ),
     "lo equals hi": Case(GOOD, instead("--domain", "age=5:5", "income=0:5000"), ("'age'", "lo < hi")),
-    "domain without bounds": Case(GOOD, instead("--domain", "age"), ("--domain", "column=lo:hi", "got 'age'")),
+    "domain without bounds": Case(
+        GOOD, instead("--domain", "age"), ("--domain", "column=lo:hi", "got 'age'")
+    ),
     "domain in words": Case(GOOD, instead("--domain", "age=low:high"), ("--domain 'age=low:high'", "'low'")),
     "infinite domain": Case(GOOD, instead("--domain", "age=0:inf"), ("must be finite",)),
     "absurd domain": Case(GOOD, instead("--domain", "age=0:1e999999999"), ("1e150",)),
