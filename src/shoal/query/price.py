@@ -307,7 +307,7 @@ def computing_cost(query: Query, rows: int) -> float:
     >>> from shoal.query.spec import parse
     >>> from shoal.columns.schema import Schema
     >>> facts = DatasetFacts(Schema(()), rows=1000)
-    >>> 0 < effort(parse({"kind": "count", "epsilon": 1}, facts), 1000) < 0.002
+    >>> 0 < computing_cost(parse({"kind": "count", "epsilon": 1}, facts), 1000) < 0.002
     True
     """
     options, kind = query.options, query.kind
