@@ -55,8 +55,8 @@ def guarantee_tables(results: Sequence[Result], machine: str) -> str:
     lines = [
         f"Audited on {when} with shoal {__version__} on {machine}. All bounds on this page hold simultaneously with "
         f"probability {100 * (1 - FALSE_ALARM):.6g}%. The column ε gives the ε that was set. The columns of the views "
-        "give the lower bounds on ε that the audits found. A bound above the ε that was set refutes that ε in the view; "
-        "*not claimed* marks views in which the method makes no claim.",
+        "give the lower bounds on ε that the audits found. A bound above the ε that was set refutes that ε in the "
+        "view; *not claimed* marks views in which the method makes no claim.",
     ]
     by_model: dict[str, dict[str, _Case]] = {}
     for result in results:
