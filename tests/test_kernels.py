@@ -28,16 +28,18 @@ def compiled_functions() -> Iterator[str]:
         if "from shoal.kernels import compiled" not in text:
             continue
         for node in ast.walk(ast.parse(text)):
-            for one in node.decorator_list if isinstance(node, ast.FunctionDef) else ():
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            for one in node.decorator_list:
                 name = one.func if isinstance(one, ast.Call) else one
                 if isinstance(name, ast.Name) and name.id == "compiled":
                     yield f"{path.parent.name}/{path.name}:{node.name}"
 
 
 def recorded(**variables: str) -> dict[str, Any]:
-    """What `tests.kernel_results` prints in an interpreter of its own."""
+    """What `tests.support.kernel_results` prints in an interpreter of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.kernel_results"],
+        [sys.executable, "-m", "tests.support.kernel_results"],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."]), **variables},
         capture_output=True,

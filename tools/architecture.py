@@ -1,15 +1,20 @@
 """The packages of Shoal, the cost of a change, and one traced call of `shoal protect`: writes results/architecture.md.
 
-python -m tools.architecture [--out results/architecture.md]
+    python -m tools.architecture [--out results/architecture.md]
+    python -m tools.architecture --measure
 
 The walk is what really ran: every function of Shoal that the call entered is noted, and a call from a package to one
 above it in the order of the layers (pyproject.toml, which `make lint` holds the imports to) would lead back.
+
+With `--measure`, sizes of the code are printed beside their goals. What is above its goal has a limit, which may only
+fall: a size above its limit is an error, and `make lint` asks.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import asyncio
 import contextlib
 import inspect
 import os
@@ -17,12 +22,15 @@ import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 from tools.results import RESULTS
 
@@ -68,6 +76,11 @@ class Walk:
             if pair[0] != pair[1] and "." not in name:
                 self.hops[pair] = self.hops.get(pair, 0) + 1
 
+    @property
+    def switches(self) -> int:
+        """How often the room changes along the modules, in the order in which they are entered."""
+        return sum(package_of(one) != package_of(other) for one, other in pairwise(self.modules))
+
 
 def package_of(module: str) -> str:
     return module.split(".")[1]
@@ -110,6 +123,198 @@ def protect_once() -> Walk:
             # once before, so that nothing is imported on the way
             run([*words, "--out", str(place / "first")])
             return walk_of(lambda: run([*words, "--out", str(place / "release")]))
+
+
+# as many columns as a first release may have, and of every kind that the survey has
+_COLUMNS = ("age", "sex", "region", "income", "tax")
+
+
+def protect_by_default(folder: Path) -> Walk:
+    """The command with the method that it takes by itself."""
+    from shoal.cli import run
+    from shoal.io import write
+    from shoal.survey import survey, survey_schema
+
+    write(survey(400), folder / "survey.csv")
+    survey_schema().save(folder / "survey.toml")
+    words = ["protect", str(folder / "survey.csv"), "--schema", str(folder / "survey.toml")]
+    words += ["--columns", ",".join(_COLUMNS), "--epsilon", "1"]
+    with open(os.devnull, "w") as nowhere, contextlib.ExitStack() as silent:
+        silent.enter_context(contextlib.redirect_stdout(nowhere))
+        silent.enter_context(contextlib.redirect_stderr(nowhere))
+        # once before, so that nothing is imported on the way
+        run([*words, "--out", str(folder / "first")])
+        return walk_of(lambda: run([*words, "--out", str(folder / "release")]))
+
+
+def protect_in_library() -> Walk:
+    import shoal
+    from shoal.survey import survey, survey_schema
+
+    people, schema = survey(400), survey_schema()
+
+    def work() -> None:
+        shoal.protect(people, schema, "pairs-dp", 1, columns=_COLUMNS)
+
+    work()
+    return walk_of(work)
+
+
+def question(folder: Path) -> Walk:
+    """One question to a server, after another: a request comes in, its answer leaves."""
+    from shoal.query import DatasetSettings, Limits, new_token, write_dataset
+    from shoal.query.server.folder import TOKENS_FILE
+    from shoal.query.server.state import Config
+    from shoal.survey import survey, survey_schema
+
+    settings = DatasetSettings(ceiling=Fraction(2), description="A small survey.")
+    write_dataset(folder / "survey", settings, survey_schema(), survey(300))
+    token = new_token(folder / TOKENS_FILE, "ada", "analyst")
+    walk = Walk()
+    # threads of the server begin with the first question: they are watched, but it does not count
+    threading.setprofile(walk.watch)
+    try:
+        asyncio.run(_ask(Config(folder, limits=Limits(pace=0, rate=0, patience=240)), token, walk))
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return walk
+
+
+async def _ask(config: Any, token: str, walk: Walk) -> None:
+    import httpx
+
+    from shoal.query.server.app import create_app
+
+    application = create_app(config)
+    api = application._api
+    async with (
+        api.router.lifespan_context(api),
+        httpx.AsyncClient(transport=httpx.ASGITransport(application), base_url="http://server") as client,
+    ):
+        for column in ("income", "tax"):
+            walk.modules.clear()
+            walk.hops.clear()
+            sys.setprofile(walk.watch)
+            reply = await client.post(
+                "/v1/datasets/survey/answers",
+                json={"kind": "mean", "column": column, "epsilon": "0.5"},
+                headers={"Authorization": f"Bearer {token}"},
+            )
+            sys.setprofile(None)
+            if reply.status_code != 200:
+                raise SystemExit(f"the server did not answer: {reply.text}")
+
+
+# sizes of the house
+
+# rooms that nothing is built on
+_ON_TOP = ("cli", "studio")
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a size is to become, and what it may be until then.
+
+    Attributes:
+        most: its value when it was last measured, where that is above the goal; it may only fall.
+    """
+
+    what: str
+    goal: int
+    most: int
+
+
+LIMITS: Mapping[str, Limit] = {
+    "modules": Limit("modules", 195, 221),
+    "doors": Limit("doors (`__init__.py`)", 29, 31),
+    "lines": Limit("lines of Python", 65_000, 79_900),
+    "longest": Limit("lines of the longest module", 850, 856),
+    "imported": Limit("rooms that others are built on", 17, 17),
+    "past": Limit("modules imported past a door", 0, 0),
+    "command": Limit("modules entered by `shoal protect`", 60, 73),
+    "library": Limit("modules entered by `shoal.protect`", 42, 52),
+    "question": Limit("modules entered by one question to a server", 22, 25),
+    "switches": Limit("changes of room in one `shoal protect`", 30, 50),
+}
+
+
+def sources(package: Path) -> dict[str, Path]:
+    """The modules of a package by name, doors by the name of their room."""
+    return {
+        ".".join((package.name, *path.relative_to(package).with_suffix("").parts)).removesuffix(
+            ".__init__"
+        ): path
+        for path in sorted(package.rglob("*.py"))
+    }
+
+
+def imports_across(package: Path) -> set[str]:
+    """Modules that are imported in another room, or in another module at the top, inside functions too."""
+    modules = sources(package)
+    return {
+        imported
+        for importer, path in modules.items()
+        for imported in _imported(ast.parse(path.read_text("utf-8")), modules)
+        if imported.split(".")[1:2] != importer.split(".")[1:2]
+    }
+
+
+def _imported(tree: ast.AST, modules: Mapping[str, Path]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module in modules:
+            for name in node.names:
+                full = f"{node.module}.{name.name}"
+                yield full if full in modules else node.module
+        elif isinstance(node, ast.Import):
+            yield from (name.name for name in node.names if name.name in modules)
+
+
+def static_sizes(package: Path) -> dict[str, int]:
+    """Sizes that the code shows by itself."""
+    modules = sources(package)
+    lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in modules.items()}
+    doors = {name for name, path in modules.items() if path.name == "__init__.py"}
+    across = imports_across(package) - {package.name, *(f"{package.name}.{name}" for name in _ON_TOP)}
+    return {
+        "modules": len(modules) - len(doors),
+        "doors": len(doors),
+        "lines": sum(lines.values()),
+        "longest": max(lines.values()),
+        "imported": len(across & doors),
+        "past": sum(name.count(".") > 1 for name in across),
+    }
+
+
+def sizes() -> dict[str, int]:
+    """All sizes; three calls are made for them."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, SHOAL_JOURNAL=f"{folder}/journal"),
+    ):
+        command, library = protect_by_default(Path(folder)), protect_in_library()
+        asked = question(Path(folder) / "served")
+    return {
+        **static_sizes(PACKAGE),
+        "command": len(command.modules),
+        "library": len(library.modules),
+        "question": len(asked.modules),
+        "switches": command.switches,
+    }
+
+
+def judged(found: Mapping[str, int], limits: Mapping[str, Limit]) -> tuple[list[str], list[str]]:
+    """Lines with all sizes, and what is wrong with them."""
+    width = max(len(limit.what) for limit in limits.values())
+    lines = [f"{'':{width}}  {'size':>7}  {'goal':>7}  {'limit':>7}"]
+    wrong = []
+    for name, limit in limits.items():
+        size = found[name]
+        most = f"{limit.most:>7,}" if limit.most > limit.goal else ""
+        lines.append(f"{limit.what:{width}}  {size:>7,}  {limit.goal:>7,}  {most}".rstrip())
+        if size > max(limit.most, limit.goal):
+            wrong.append(f"{limit.what}: {size:,}, at most {max(limit.most, limit.goal):,} before.")
+    return lines, wrong
 
 
 def about(module: str) -> str:
@@ -313,9 +518,16 @@ def page() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULTS / "architecture.md")
-    out = parser.parse_args().out
-    out.write_text(page(), "utf-8")
-    print(f"Written to {out}.")
+    parser.add_argument("--measure", action="store_true", help="print sizes beside their goals and limits")
+    arguments = parser.parse_args()
+    if arguments.measure:
+        lines, wrong = judged(sizes(), LIMITS)
+        print("\n".join(lines))
+        if wrong:
+            raise SystemExit("\n".join(["", "Larger than before:", *wrong]))
+        return
+    arguments.out.write_text(page(), "utf-8")
+    print(f"Written to {arguments.out}.")
 
 
 if __name__ == "__main__":

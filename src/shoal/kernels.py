@@ -12,10 +12,12 @@ import warnings
 from collections.abc import Callable, Iterator
 from functools import cache, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 from zlib import crc32
 
 from shoal.errors import OptionError, ShoalWarning
+
+Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 SWITCH = "SHOAL_KERNELS"
 _WAYS = ("compiled", "plain")
@@ -52,6 +54,20 @@ def _next(number: int) -> int:
     return number + 1
 
 
+@overload
+def compiled(function: Kernel, /) -> Kernel: ...
+
+
+@overload
+def compiled(
+    *,
+    inline: bool = False,
+    keep: bool = True,
+    uncompiled: Callable[..., Any] | None = None,
+    **options: Any,
+) -> Callable[[Kernel], Kernel]: ...
+
+
 def compiled(
     function: Callable[..., Any] | None = None,
     /,
@@ -69,13 +85,15 @@ def compiled(
         uncompiled: what does the same to the last bit, where the function itself does not when it is not compiled.
         options: of numba.
     """
-    if function is None:
-        return lambda given: compiled(given, inline=inline, keep=keep, uncompiled=uncompiled, **options)
-    _modules.add(function.__module__)
-    if plain():
-        # helpers are in the hands of their callers
-        return uncompiled or (_silent(function) if keep and not inline else function)
-    return _numba_function(function, {**options, **({"forceinline": True} if inline else {})}, keep=keep)
+
+    def made(function: Callable[..., Any]) -> Any:
+        _modules.add(function.__module__)
+        if plain():
+            # helpers are in the hands of their callers
+            return uncompiled or (_silent(function) if keep and not inline else function)
+        return _numba_function(function, {**options, **({"forceinline": True} if inline else {})}, keep=keep)
+
+    return made if function is None else made(function)
 
 
 def compiled_into_callers(module: str) -> None:
@@ -104,8 +122,8 @@ def _stamp(found: Any, function: Callable[..., Any]) -> None:
     numba looks only at the file of the function itself, but the helpers it calls may live in other files: a changed
     helper would go unnoticed. So the stamp that numba compares is replaced by one of all sources.
     """
-    kept = getattr(found, "_cache", None)
-    file = getattr(kept, "_cache_file", None)
+    kept: Any = getattr(found, "_cache", None)
+    file: Any = getattr(kept, "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = stamp(function.__module__)
     if hasattr(kept, "save_overload"):

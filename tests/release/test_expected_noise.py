@@ -105,8 +105,8 @@ def test_half_the_budget_is_twice_the_noise_and_twice_the_k_is_half_of_it() -> N
     [
         ("tree-dp", {}, "draws synthetic records"),
         ("xm-6", {"k": 5}, "draws synthetic records"),
-        ("idp-ls", {"k": 5}, "depends on the records"),
-        ("idp-cbls", {"k": 5}, "depends on the records"),
+        ("idp-ls", {"k": 5}, "is data-dependent"),
+        ("idp-cbls", {"k": 5}, "is data-dependent"),
         ("k-anonymity", {"k": 5, "epsilon": None}, "adds no noise"),
         ("swap-mdav", {"k": 5, "epsilon": None}, "adds no noise"),
         ("insensitive-dp", {"k": 20, "composition": "parallel"}, "as published"),
@@ -133,10 +133,10 @@ def test_nominal_columns_have_no_noise_of_a_size() -> None:
     age, town = shoal.expected_noise(schema, "mdav-dp", 1, 5, n=N)
     assert age.standard_deviation is not None
     assert town.standard_deviation is None
-    assert "one category is drawn" in town.why
+    assert "a label is drawn" in town.why
     assert age.to_dict()["column"] == "age"
     assert repr(age).startswith("<ExpectedNoise of 'age': standard deviation ")
-    assert repr(town) == "<ExpectedNoise of 'town': not known: one category is drawn for each cluster.>"
+    assert repr(town) == "<ExpectedNoise of 'town': not known: a label is drawn for each cluster.>"
 
 
 def test_nothing_is_made_for_many_rows() -> None:

@@ -42,3 +42,22 @@ def test_an_array_type_has_one_alias(array: str, name: str) -> None:
         and name in SOURCE.joinpath("numbers.py").read_text("utf-8")
     }
     assert found == {"numbers.py"}
+
+
+def test_no_module_hides_a_name_that_its_package_exports() -> None:
+    hidden = {}
+    for stub in SOURCE.rglob("__init__.pyi"):
+        here = stub.parent
+        exported = {
+            alias.asname or alias.name: node.module
+            for node in ast.parse(stub.read_text("utf-8")).body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        modules = {path.stem for path in here.glob("*.py")} | {
+            path.parent.name for path in here.glob("*/__init__.py")
+        }
+        package = ".".join(("shoal", *here.relative_to(SOURCE).parts))
+        hidden[package] = {name for name in modules & set(exported) if exported[name] != package}
+    assert len(hidden) > 15
+    assert not {package: names for package, names in hidden.items() if names}

@@ -87,12 +87,7 @@ def protect_flags() -> tuple[Flag, ...]:
             placeholder="N",
         ),
         Flag("out", "New folder, or address, for the bundle.", "output", common=True, placeholder="DIR"),
-        Flag(
-            "format",
-            "Output format: csv, parquet, excel and so on; default: that of DATA.",
-            "output",
-            common=True,
-        ),
+        Flag("format", "csv, parquet, excel and so on; default: like DATA.", "output", common=True),
         options.SPREADSHEET_SAFE,
         Flag(
             "internal",
@@ -121,11 +116,7 @@ def protect_flags() -> tuple[Flag, ...]:
         options.LEDGER,
         options.DATASET,
         *options.SAME_RECORDS,
-        Flag(
-            "engine",
-            f"Engine: {', '.join(ENGINES)}; default: by table size.",
-            "output",
-        ),
+        Flag("engine", f"Engine: {', '.join(ENGINES)}; default: by table size.", "output"),
         Flag("master", "Engine spark: address of the cluster.", "output", placeholder="URL"),
         Flag(
             "conf",
@@ -143,7 +134,7 @@ def protect_flags() -> tuple[Flag, ...]:
         ),
         Flag(
             "rehearse",
-            "Use synthetic records with the same columns: uses no privacy budget.",
+            "Use synthetic records; uses no privacy budget.",
             "output",
             bool,
             default=False,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.column import labels_of, numbers, texts
-from shoal.columns.public_facts import as_declared
+from shoal.columns.declared_columns import as_declared
 from shoal.columns.steps import Step, above, as_number
 from shoal.errors import InputError, OptionError, ShoalError
 from shoal.io import Table, check_doubts, content_digest, first_row

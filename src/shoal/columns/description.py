@@ -16,9 +16,7 @@ from shoal.columns.apply_steps import with_steps
 from shoal.columns.attribute import Attribute, missing_codes_hint, settle_gaps
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration, chosen_columns
-from shoal.columns.kinds import Lattice, outside
-from shoal.columns.provenance import Provenance
-from shoal.columns.public_facts import (
+from shoal.columns.declared_columns import (
     as_declared,
     beyond_bounds,
     declared_facts,
@@ -27,6 +25,8 @@ from shoal.columns.public_facts import (
     steps_from_records,
     without_guessed_type,
 )
+from shoal.columns.kinds import Lattice, outside
+from shoal.columns.provenance import Provenance
 from shoal.columns.schema import Schema, weight_words
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems

@@ -325,19 +325,6 @@ def _spread(least: float, most: float) -> Message | str:
 # of what `to_dict` writes; the first had no number
 FORMAT = 2
 
-# what follows from the rest: what is worded, and what is not
-_WORDED = (
-    "sentence",
-    "not_publishable_because",
-    "neighbours",
-    "verdict",
-    "conditions",
-    "data_dependent",
-    "not_promised",
-    "steps",
-)
-_CODED = ("computed", "recorded")
-
 # what a statement says of every release: tables are written at once, and nobody waits for an answer
 TIMING = "not-covered"
 
@@ -537,7 +524,7 @@ class PrivacyStatement:
         Raises:
             InputError: they are not those of a statement, contradict each other, or come from a newer version.
         """
-        from shoal.privacy.statement_v1 import statement_fields
+        from shoal.privacy.statement_v1 import WORDED, statement_fields
 
         fields = statement_fields(plain, where)
         found = cls(**fields)
@@ -547,7 +534,7 @@ class PrivacyStatement:
             follows = found.to_dict()
             # earlier editions have other words
             same = found.versions.get("words", "1") == str(EDITION)
-            for key in (*_WORDED, *_CODED) if same else _CODED:
+            for key in (*(WORDED if same else ()), "computed", "recorded"):
                 if plain.get(key) != follows.get(key):
                     raise InputError("contradicts-itself-does-not-follow-from", where=where, key=key)
         return found
@@ -691,7 +678,7 @@ def state(
         },
         versions={
             "shoal": __version__,
-            **({} if EDITION == 1 else {"words": str(EDITION)}),
+            "words": str(EDITION),
             "numpy": np.__version__,
             "python": platform.python_version(),
         },

@@ -269,6 +269,9 @@ _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
 # what a statement says in other words, too
 _DERIVED = ("sentence", "publishable", "verdict", "neighbours", "not_publishable_because")
 
+# keys in words, which follow from the others
+WORDED = (*_DERIVED, *_TERMS)
+
 # the first format says these in words only
 _IN_WORDS: Mapping[str, Callable[[Any], Any]] = {
     "neighbours": _perhaps(_adjacency_of),

@@ -109,8 +109,8 @@ def staircase_on_rank_groups(patch: pytest.MonkeyPatch) -> None:
 
 
 def names_ranked_as_numbers(patch: pytest.MonkeyPatch) -> None:
-    honest = Method.promise
-    patch.setattr(Method, "promise", lambda self, attributes, nominal=0: honest(self, attributes))
+    honest = Method.applied_claim
+    patch.setattr(Method, "applied_claim", lambda self, attributes, nominal=0: honest(self, attributes))
 
 
 def rows_in_order(patch: pytest.MonkeyPatch) -> None:
