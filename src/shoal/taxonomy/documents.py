@@ -1,4 +1,4 @@
-"""Refuse documents that could load something from elsewhere or grow without bound."""
+"""Refuse documents that could load external resources or grow without bound."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from shoal.errors import InputError
 
 
 class _RootReached(Exception):  # noqa: N818
-    """What a document declares comes before its first element."""
+    """Declarations of a document come before its first element."""
 
 
 def check_xml(opening: bytes, path: Path | None = None) -> None:
-    """Refuse XML that declares a document type: its entities can stand for gigabytes, or for other files.
+    """Refuse XML that declares a document type: its entities can expand to gigabytes, or read other files.
 
     >>> check_xml(b"<?xml version='1.0'?><rdf/>")
     """
@@ -33,7 +33,7 @@ def check_xml(opening: bytes, path: Path | None = None) -> None:
     parser = expat.ParserCreate()
     parser.StartDoctypeDeclHandler = note
     parser.StartElementHandler = stop
-    # what is no XML at all is left to those who read it
+    # malformed XML is left to the parser
     with contextlib.suppress(expat.ExpatError, _RootReached, LookupError, ValueError):
         parser.Parse(opening, False)
     if declared:
@@ -43,14 +43,14 @@ def check_xml(opening: bytes, path: Path | None = None) -> None:
 
 
 def check_json_ld(content: bytes) -> None:
-    """Refuse JSON-LD that takes the meaning of its names from elsewhere.
+    """Refuse JSON-LD with an external context.
 
     >>> check_json_ld(b'{"@context": {"a": "http://example.org/a"}}')
     """
     try:
         document = json.loads(content)
     except (ValueError, RecursionError):
-        # left to those who read it
+        # left to the parser
         return
     waiting = [document]
     while waiting:

@@ -19,12 +19,12 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
     """Links of an RDF document.
 
     A link is rdfs:subClassOf, the class of an individual, skos:broader or skos:narrower. A concept is named by its
-    skos:prefLabel or rdfs:label, in English where there is a choice, otherwise by the end of its address. Links to
-    owl:Thing and to a SKOS scheme count only where there would be several roots without them. A link that others
-    imply (x below a below b makes x below b superfluous) is dropped.
+    skos:prefLabel or rdfs:label, preferably in English, otherwise by the end of its address. Links to owl:Thing and to
+    a SKOS scheme count only where there would be several roots without them. Links implied by others are dropped (x
+    below a below b makes x below b redundant).
 
     Raises:
-        InputError: not RDF, no links, or two concepts of one name.
+        InputError: not RDF, without links, or with two concepts of one name.
     """
     if form == "xml":
         check_xml(content)
@@ -33,7 +33,7 @@ def rdf_pairs(content: bytes, form: str) -> list[tuple[str, str]]:
     graph = Graph()
     try:
         graph.parse(source=BytesIO(content), format=form)
-    except Exception as error:  # every parser of rdflib has its own
+    except Exception as error:  # every parser of rdflib raises its own errors
         reason = " ".join(str(error).split())[:120]
         raise InputError("cannot-read-rdf", form=form, reason=reason) from None
     above: dict[URIRef, set[URIRef]] = {}
@@ -105,7 +105,7 @@ def _closest(child: URIRef, above: dict[URIRef, set[URIRef]]) -> set[URIRef]:
                 seen.add(node)
                 waiting += above[node]
         implied |= seen - {parent}
-    # in a circle everything is implied: leave it for the check of the tree to name
+    # in a cycle every link is implied: the check of the tree reports it
     return parents - implied or parents
 
 
