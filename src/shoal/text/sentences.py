@@ -27,13 +27,8 @@ from typing import Any
 
 from shoal.text.words import list_of, percent, roughly
 
-<<<<<<< HEAD
-# the edition of the sentences: a higher one when those of statements are worded anew, so that others still load
-EDITION = 2
-=======
 # the edition of the sentences: raised when those of statements are reworded, so that older ones still load
-EDITION = 1
->>>>>>> h-s1
+EDITION = 2
 
 # the flag of an option of the library, None where the command line has none
 Flag = Callable[[str], str | None]
