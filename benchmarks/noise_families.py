@@ -48,7 +48,8 @@ Curve = tuple[str, NDArray[np.float64], NDArray[np.float64]]
 def gains() -> list[str]:
     """Variance of box noise against Laplace noise with equal shares, by the number of attributes."""
     lines = [
-        "Variance per attribute of a group that is protected together: box noise relative to Laplace noise with equal shares:",
+        "Variance per attribute of a group that is protected together: box noise relative to Laplace noise with "
+        "equal shares:",
         "",
         "| attributes | ε = 0.1 | ε = 1 | ε = 4 |",
         "| ---: | ---: | ---: | ---: |",
@@ -105,9 +106,9 @@ def samplers() -> list[str]:
 def fitted() -> list[str]:
     """Spread of an entry where one record moves all entries at once, by the noise, and the time of a draw."""
     lines = [
-        "Noise fitted to a record: standard deviation of an entry at ε = 1 under add-remove, with all entries under one "
-        f"budget; Gaussian noise has δ = {float(DELTA):g}. In brackets: the standard deviation of draws relative to the "
-        "closed form, rounding included, and the processor time of one draw of all entries:",
+        "Noise fitted to a record: standard deviation of an entry at ε = 1 under add-remove, with all entries under "
+        f"one budget; Gaussian noise has δ = {float(DELTA):g}. In brackets: the standard deviation of draws relative to "
+        "the closed form, rounding included, and the processor time of one draw of all entries:",
         "",
         "| sums | entries | Laplace | block | elliptope | Gaussian |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -151,8 +152,8 @@ def gaussians() -> list[str]:
 
     dp.enable_features("contrib")
     lines = [
-        f"Discrete Gaussian noise: draws per second of processor time, best of {ROUNDS} interleaved rounds, and variance "
-        "of the draws relative to σ²:",
+        f"Discrete Gaussian noise: draws per second of processor time, best of {ROUNDS} interleaved rounds, and "
+        "variance of the draws relative to σ²:",
         "",
         "| σ | draws/s | OpenDP draws/s | ratio | variance |",
         "| ---: | ---: | ---: | ---: | ---: |",
