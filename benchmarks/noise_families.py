@@ -107,8 +107,8 @@ def fitted() -> list[str]:
     """Spread of an entry where one record moves all entries at once, by the noise, and the time of a draw."""
     lines = [
         "Noise fitted to a record: standard deviation of an entry at ε = 1 under add-remove, with all entries under "
-        f"one budget; Gaussian noise has δ = {float(DELTA):g}. In brackets: the standard deviation of draws relative to "
-        "the closed form, rounding included, and the processor time of one draw of all entries:",
+        f"one budget; Gaussian noise has δ = {float(DELTA):g}. In brackets: the standard deviation of draws relative "
+        "to the closed form, rounding included, and the processor time of one draw of all entries:",
         "",
         "| sums | entries | Laplace | block | elliptope | Gaussian |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
