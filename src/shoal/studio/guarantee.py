@@ -120,7 +120,7 @@ CARDS: tuple[Card, ...] = (
     Card(
         "t-closeness",
         "Groups that reveal little about their members",
-        "Knowing a person's group changes the odds of a sensitive value by a factor of at most t.",
+        "Knowing a person's group changes the probability of a bucket of sensitive values by a factor of at most t.",
         "For sensitive values that a whole group may share.",
         "t-closeness",
         ("t-closeness",),
@@ -262,7 +262,7 @@ SLIDERS: Mapping[str, Slider] = {
     "l": Slider(
         "Distinct sensitive values in a group, l", "more accurate", "more private", (2, 20), whole=True
     ),
-    "t": Slider("Largest change of the odds, t", "more private", "more accurate", (2, 20), whole=True),
+    "t": Slider("Largest factor, t", "more private", "more accurate", (2, 20), whole=True),
 }
 
 
