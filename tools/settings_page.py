@@ -15,9 +15,9 @@ BEGIN, END = "<!-- written by python -m tools.settings_page -->", "<!-- end of w
 _HEAD = """\
 ## Settings
 
-Arguments of `shoal.protect`, keys of a recipe and, with dashes for underscores, options of `shoal protect`, `audit` and \
-`tune`. A method with a different default is named beside it. *Columns* are the kinds of column that a setting applies \
-to, and *of* lists the methods that accept it, where these are few.
+Arguments of `shoal.protect`, keys of a recipe and, with dashes for underscores, options of `shoal protect`, `audit` \
+and `tune`. A method with a different default is named beside it. *Columns* are the kinds of column that a setting \
+applies to, and *of* lists the methods that accept it, where these are few.
 """
 
 
