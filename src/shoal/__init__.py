@@ -1,4 +1,4 @@
-"""Turn a table about people into one that can be published, and say exactly what is promised."""
+"""Turn a table about people into one that can be published, with the privacy guarantee stated exactly."""
 
 from shoal._door import door
 from shoal._moved import keep_old_paths

@@ -1,7 +1,7 @@
-"""Doors of rooms: the names that other rooms may use, each imported when it is first asked for.
+"""Lazy exports of packages: each public name is imported on first access.
 
-The names stand once, in the stub `__init__.pyi` beside a room's `__init__.py`, which type checkers read too. Where the
-stub has `__all__`, these names are for users of the package too, and documented; the others are for its own rooms.
+The names are listed once, in the stub `__init__.pyi` beside a package's `__init__.py`, which type checkers read as
+well. Where the stub defines `__all__`, those names are public and documented; the others are for Shoal's own packages.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 
 def door(room: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a room whose `__init__.py` is `file`.
+    """`__getattr__`, `__dir__` and `__all__` of the package whose `__init__.py` is `file`.
 
     >>> import shoal.noise
     >>> "discrete_laplace" in dir(shoal.noise)
@@ -35,7 +35,7 @@ def door(room: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[
         if name not in places:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
         module, found = places[name]
-        # a room is found as a module of the package
+        # a subpackage is found as a module of its parent
         return import_module(f"{room}.{found}") if module == room else getattr(import_module(module), found)
 
     names = sorted(places)

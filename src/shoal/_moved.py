@@ -1,4 +1,4 @@
-"""Documented modules that have moved: their old paths work for one more minor version, with a DeprecationWarning."""
+"""Moved modules: documented old import paths keep working for one more minor version, with a DeprecationWarning."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-# old module: the room that exports what it documented
+# old module: the package that exports what it documented
 MOVED = {
     "shoal.columns.circumstances": "shoal.columns",
     "shoal.columns.bands": "shoal.columns",
@@ -43,9 +43,9 @@ MOVED = {
     "shoal.text.render": "shoal.text",
     "shoal.tuning.choose": "shoal.tuning",
 }
-# rooms that are gone: nothing but the parents of what moved
+# packages that no longer exist: only parents of moved modules
 GONE = {"shoal.method"}
-# documented names that are others now
+# documented names that have been renamed
 RENAMED = {
     ("shoal.evaluation.attacks.risk", "Risk"): "AttackRisk",
     ("shoal.method.claims", "Promise"): "AppliedClaim",
@@ -53,7 +53,7 @@ RENAMED = {
 
 
 def renamed(module: str, **names: str) -> Callable[[str], Any]:
-    """`__getattr__` of a module some of whose documented names are others now: old name = new name."""
+    """`__getattr__` for a module with renamed exports: old name = new name."""
 
     def found(name: str) -> Any:
         if name not in names:
@@ -70,7 +70,7 @@ def renamed(module: str, **names: str) -> Callable[[str], Any]:
 
 
 class _Moved(MetaPathFinder, Loader):
-    """Finds a moved module after everything else has failed; what it holds is what the new module holds."""
+    """Find a moved module once every other finder has failed, and give it the contents of the new module."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -95,7 +95,7 @@ class _Moved(MetaPathFinder, Loader):
         there = import_module(new)
 
         def found(name: str) -> Any:
-            # the room may export a function of the module's name, which importing the module has hidden
+            # the package may export a function named like the module; importing the module has shadowed it
             parent, _, child = old.rpartition(".")
             if (room := sys.modules.get(parent)) is not None and vars(room).get(child) is module:
                 delattr(room, child)
@@ -105,6 +105,6 @@ class _Moved(MetaPathFinder, Loader):
 
 
 def keep_old_paths() -> None:
-    """Let old paths be imported; `import shoal` calls it once."""
+    """Make old import paths work; called once, by `import shoal`."""
     if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
         sys.meta_path.append(_Moved())

@@ -1,3 +1,3 @@
-"""The version, read by the build and by every statement."""
+"""The version, read by the build and printed in every statement."""
 
 __version__ = "0.1.0"

@@ -1,4 +1,4 @@
-"""Arguments of the public functions: one name in the place of a list, and words that have been renamed."""
+"""Argument handling of public functions: single names accepted as lists, and deprecated argument names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def as_names(names: str | Iterable[str]) -> tuple[str, ...]: ...
 @overload
 def as_names(names: None) -> None: ...
 def as_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """The names of a list, None for none; a single name is a list of one.
+    """Names as a tuple; None stays None, and a single name becomes a list of one.
 
     >>> as_names("age"), as_names(["age", "sex"]), as_names(None)
     (('age',), ('age', 'sex'), None)
@@ -34,10 +34,10 @@ def as_names(names: str | Iterable[str] | None) -> tuple[str, ...] | None:
 def renamed_arguments(
     **words: str,
 ) -> Callable[[Callable[Taken, Returned]], Callable[Taken, Returned]]:
-    """Have a function take arguments by their old words, too, with a DeprecationWarning that names the new ones.
+    """Let a function also take arguments by their old names, with a DeprecationWarning that gives the new ones.
 
     Args:
-        words: the new word of each old one.
+        words: the new name of each old one.
 
     >>> @renamed_arguments(keys="columns")
     ... def first(columns: str) -> str:
@@ -64,7 +64,7 @@ def renamed_arguments(
 def _rename(
     function: Callable[..., Any], words: Mapping[str, str], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> None:
-    """Put the new words in the place of the old ones, and warn whoever called the function."""
+    """Replace old argument names by the new ones, and warn the caller."""
     called = function.__qualname__.removesuffix(".__init__")
     by_place = tuple(inspect.signature(function).parameters)[: len(args)]
     for old, new in words.items():
@@ -78,13 +78,13 @@ def _rename(
 
 
 def warn_of_renamed(cls: type, old: str, new: str, stacklevel: int) -> None:
-    """Warn that an attribute of a class has another name now."""
+    """Warn that an attribute of a class has been renamed."""
     said = Message.of("attribute-renamed", of=cls.__name__, old=old, new=new)
     warnings.warn(str(said), DeprecationWarning, stacklevel)
 
 
 class _RenamedAttribute:
-    """Reads an attribute by its old name, with a DeprecationWarning that names the new one."""
+    """Read an attribute by its old name, with a DeprecationWarning that gives the new one."""
 
     def __init__(self, new: str) -> None:
         self._new, self._old = new, ""
@@ -101,19 +101,19 @@ class _RenamedAttribute:
 
 
 def renamed_attribute(new: str) -> Any:
-    """An attribute that is called `new` now and can still be read by the name that this is assigned to.
+    """A deprecated alias: the attribute assigned here reads the attribute `new`.
 
     Args:
-        new: the new name; with dots, attributes of attributes, None where one of them is.
+        new: the new name; dots reach into nested attributes, and the result is None where one of them is.
     """
     return _RenamedAttribute(new)
 
 
 def renamed_attributes(**words: str) -> Callable[[type[Value]], type[Value]]:
-    """Have a class take arguments, and show attributes, by their old words, too.
+    """Let a class also take arguments, and expose attributes, by their old names.
 
     Args:
-        words: the new word of each old one.
+        words: the new name of each old one.
     """
 
     def decorate(cls: type[Value]) -> type[Value]:

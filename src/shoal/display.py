@@ -1,4 +1,4 @@
-"""What values show of themselves in a notebook, a log or a traceback; summaries of releases and measures."""
+"""Representations in notebooks, logs and tracebacks, and summaries of releases and measures."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 Value = TypeVar("Value")
-# a line of a summary, a cell of a table, names in a list, rows and columns of a table
+# limits: length of a summary line, of a table cell, names in a list, rows and columns of a table
 _LINE, _CELL, _NAMES, _ROWS, _COLUMNS = 300, 40, 8, 5, 12
 
 
 @dataclass(frozen=True, slots=True)
 class DisplaySummary:
-    """What may be shown.
+    """What a representation may show.
 
     Attributes:
-        title: what it is.
+        title: the kind of object.
         lines: a few facts.
-        table: a released table, of which HTML shows the first rows.
+        table: a released table; HTML shows its first rows.
     """
 
     title: str
@@ -39,7 +39,7 @@ class DisplaySummary:
 
 
 def displayed(summarise: Callable[[Any], DisplaySummary]) -> Callable[[type[Value]], type[Value]]:
-    """Give a class the `repr` and the HTML that its summary has."""
+    """Give a class the `repr` and the HTML of its summary."""
 
     def decorate(cls: type[Value]) -> type[Value]:
         cls.__repr__ = lambda self: as_text(summarise(self))  # type: ignore[method-assign]
@@ -50,7 +50,7 @@ def displayed(summarise: Callable[[Any], DisplaySummary]) -> Callable[[type[Valu
 
 
 def internal(where: str = "its attributes") -> Callable[[type[Value]], type[Value]]:
-    """Have a class show nothing but its name and where its content can be read.
+    """Make a class show only its name and where its content can be read.
 
     >>> @internal(".figures")
     ... @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def internal_summary(title: str, where: str) -> DisplaySummary:
 
 
 def as_text(summary: DisplaySummary) -> str:
-    """Angle brackets, because it is no expression that makes the value again.
+    """The summary in angle brackets, because it is not an expression that recreates the value.
 
     >>> as_text(DisplaySummary("Schema of 1 column", ("age (numeric)",)))
     '<Schema of 1 column: age (numeric)>'
@@ -94,7 +94,7 @@ def shortened(text: str, length: int = _LINE) -> str:
 
 
 def names_in_words(names: Sequence[str]) -> str:
-    """The first few names, and how many others there are.
+    """The first few names, and the number of the others.
 
     >>> names_in_words([f"c{number}" for number in range(10)])
     'c0, c1, c2, c3, c4, c5, c6, c7 and 2 more'
@@ -112,7 +112,7 @@ def counted(number: int, what: str) -> str:
 
 
 def _head(frame: Any) -> tuple[tuple[str, ...], ...]:
-    """Names and first rows of a table, as text."""
+    """Column names and first rows of a table, as text."""
     import narwhals as nw
 
     table = nw.from_native(frame, eager_only=True)
@@ -140,12 +140,12 @@ _REASONS = 3
 
 
 def of_release(release: Release) -> DisplaySummary:
-    """Its promise and shape. Values of the released table are shown in HTML, and only if it may be published."""
+    """Claim and shape. HTML shows values of the released table, and only if it may be published."""
     statement = release.statement
     shape = f"{counted(len(release.columns), 'column')} ({names_in_words(release.columns)})"
     if not statement.publishable:
         return DisplaySummary(f"Release with {release.method.name}", (*_verdict(statement), f"{shape}."))
-    # a table that was too large for memory is a file
+    # a release too large for memory is a file
     table = release.data if hasattr(release.data, "__len__") else None
     rows = "" if table is None else f"{counted(len(table), 'row')}, "
     return DisplaySummary(
@@ -163,14 +163,14 @@ def of_preparation(prepared: Preparation) -> DisplaySummary:
 
 
 def of_published(published: Published) -> DisplaySummary:
-    """The release and where it lies; what was measured and charged is not for everybody."""
+    """The release and its location; measures and charges are not public."""
     inner = of_release(published.release)
     lines = (*inner.lines, f"Written to {published.folder}.")
     return DisplaySummary(inner.title.replace("Release", "Published release", 1), lines, inner.table)
 
 
 def of_bundle(bundle: Bundle) -> DisplaySummary:
-    """A bundle may be published or not: what it holds is shown by the rule of a release."""
+    """A bundle may be publishable or not: its content is shown by the same rule as a release."""
     columns = tuple(bundle.statement.attributes)
     shape = f"{counted(len(columns), 'column')} ({names_in_words(columns)})"
     table = bundle.data if bundle.statement.publishable else None
@@ -191,12 +191,12 @@ def of_statement(statement: PrivacyStatement) -> DisplaySummary:
 
 
 def of_verdict(verdict: Verdict) -> DisplaySummary:
-    """The decision; what was measured stays behind `.lines`."""
+    """The decision only; measured figures are in `.lines`."""
     return DisplaySummary(f"Verdict: {verdict.decision}", ("See .lines.",))
 
 
 def of_expected_noise(noise: ExpectedNoise) -> DisplaySummary:
-    """All of it: nothing but public quantities went in."""
+    """Everything: expected noise is computed from public quantities only."""
     if noise.share_of_rows is not None:
         shares = f"shares of the rows off by {noise.share_of_rows:.3g} of them"
         return DisplaySummary(
@@ -210,7 +210,7 @@ def of_expected_noise(noise: ExpectedNoise) -> DisplaySummary:
 
 
 def of_schema(schema: Schema) -> DisplaySummary:
-    """Names, kinds and roles; bounds and values only on request, because a draft may have them from the records."""
+    """Names, kinds and roles only; bounds and values of a draft may come from the records."""
     words = [f"{a.name} ({a.kind}, {a.role})" for a in schema.attributes]
     return DisplaySummary(
         f"Schema of {counted(len(words), 'column')}", (f"{names_in_words(words)}; see .to_dict().",)
@@ -222,7 +222,7 @@ def of_attribute(attribute: Attribute) -> DisplaySummary:
 
 
 def of_step(step: Step) -> DisplaySummary:
-    """What is done and to which column; parameters can come from the records, and are shown on request."""
+    """The operation and its column only; parameters may come from the records."""
     return DisplaySummary(f"Step {step.do} of '{step.column}'", ("see .words and .to_dict().",))
 
 
@@ -244,7 +244,7 @@ def of_registry_record(record: RegistryRecord) -> DisplaySummary:
 
 
 def of_taxonomy(taxonomy: Taxonomy) -> DisplaySummary:
-    """No names and no counts: of a column without declared values, both are those of the records."""
+    """Neither names nor counts: for a column without declared values, both come from the records."""
     return DisplaySummary("Taxonomy", ("see .labels and .domain.",))
 
 
@@ -262,13 +262,13 @@ def of_evaluation(found: Evaluation) -> DisplaySummary:
 
 
 def of_estimates(found: Estimates) -> DisplaySummary:
-    """How much there is: the figures are those of the table that they were made from."""
+    """How many estimates there are; the figures describe the table they were computed from."""
     columns = counted(len(found.numbers) + len(found.tables), "column")
     return internal_summary(f"Estimates of {columns}", ".numbers, .tables or .to_dict()")
 
 
 def of_tuning(found: Tuning) -> DisplaySummary:
-    """A private choice was paid for and may be shown; a comparison and what came out best may not."""
+    """A private choice was charged to the budget and may be shown; a comparison and its best result may not."""
     if found.private:
         return DisplaySummary("Tuning, a private choice", (found.why,))
     settings = counted(len(found.rows) + len(found.refused), "setting")

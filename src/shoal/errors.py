@@ -1,6 +1,6 @@
-"""Every error and warning of Shoal: a code that programs branch on, and the facts of its sentence.
+"""Every error and warning of Shoal: a code that programs branch on, and the facts for its sentence.
 
-The sentence is rendered last, by `shoal.text`: for the library, or for the command line with its flags.
+The sentence is rendered last, by `shoal.text`, either for the library or for the command line with its flags.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, ClassVar, Literal, Self
 
 from shoal.text import Flag, Message, render, way_out
 
-# optional parts of the installation; pyproject.toml says what each brings, 'all' brings all of them
+# optional parts of the installation; pyproject.toml lists what each installs, 'all' installs all of them
 Extra = Literal["excel", "files", "learn", "rdf", "server", "spark", "studio"]
 
 _PACKAGE = Path(__file__).resolve().parent
 
 
 class CodeAndFacts:
-    """What errors and warnings have in common.
+    """What errors and warnings have in common: a code and facts.
 
     Attributes:
-        code: what kind of problem it is, a word that stays the same when sentences change.
+        code: the kind of problem; stays the same when sentences are reworded.
         facts: what the sentence is about; `column`, `row` (counted from 1), `option`, `found`, `allowed` and `hint`
             mean the same in all of them.
     """
@@ -34,7 +34,7 @@ class CodeAndFacts:
     facts: Mapping[str, Any]
 
     def rendered(self, flag: Flag | None = None) -> str:
-        """The sentence, with the flags of the command line if they are given."""
+        """The sentence, with command-line flags if `flag` is given."""
         return render(self.code, self.facts, flag)
 
     def __str__(self) -> str:
@@ -59,45 +59,45 @@ class ShoalError(CodeAndFacts, Exception):
 
     @classmethod
     def saying(cls, message: Message) -> Self:
-        """The error that says this."""
+        """The error with this message."""
         return cls(message.code, **message.facts)
 
     @property
     def message(self) -> Message:
-        """What it says, for those who tell it without raising it."""
+        """The message, for callers that report it without raising."""
         return Message(self.code, self.facts)
 
     @property
     def column(self) -> str | None:
-        """The column it is about, None for none."""
+        """The column concerned, or None."""
         found: str | None = self._known("column")
         return found
 
     @property
     def row(self) -> int | None:
-        """The row it is about, counted from 1."""
+        """The row concerned, counted from 1."""
         found: int | None = self._known("row")
         return found
 
     @property
     def option(self) -> str | None:
-        """The option of the library that is wrong, or that is the way out."""
+        """The option of the library that is wrong, or that solves the problem."""
         found: str | None = self._known("option")
         return found
 
     @property
     def fix(self) -> str:
-        """The way out in words; empty where there is none."""
+        """What to do, in words; may be empty."""
         return way_out(self.code, self.facts) or self._known("fix") or ""
 
     def _known(self, fact: str) -> Any:
-        """A fact of its own, or of the error that it passes on as its reason."""
+        """A fact of this error, or of the error it gives as its reason."""
         found, reason = self.facts.get(fact), self.facts.get("reason")
         return getattr(reason, fact) if found is None and isinstance(reason, ShoalError) else found
 
     @property
     def problems(self) -> tuple[ShoalError, ...]:
-        """The problems one by one: this one, unless several were found at once."""
+        """The individual problems: this one, unless several were found at once."""
         return (self,)
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class ShoalError(CodeAndFacts, Exception):
 
 
 def plain_facts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts as values for JSON; what JSON has no value for is spelled out.
+    """Facts as JSON values; types that JSON lacks become text.
 
     >>> from fractions import Fraction
     >>> plain_facts({"found": Fraction(1, 2), "allowed": ("a", "b"), "row": 3})
@@ -122,13 +122,13 @@ def _plain_fact(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): _plain_fact(one) for name, one in value.items()}
     if hasattr(value, "item"):
-        # a number of numpy
+        # a numpy scalar
         return value.item()
     return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
 
 
 class InputError(ShoalError, ValueError):
-    """The table does not fit: a missing file, text where numbers belong, a value outside its domain."""
+    """The table does not fit: a missing file, text in a numeric column, a value outside its domain."""
 
     kind = "input"
 
@@ -146,19 +146,19 @@ class ClaimError(ShoalError, ValueError):
 
 
 class OutputError(ShoalError, OSError):
-    """The result cannot be written where it was asked for."""
+    """The result cannot be written to the requested place."""
 
     kind = "output"
 
 
 class MissingExtraError(ShoalError, ImportError):
-    """What was asked for needs packages that are not installed; the message says how to install them."""
+    """The request needs packages that are not installed; the message says how to install them."""
 
     kind = "missing-extra"
 
 
 class CancelledError(ShoalError):
-    """Long work was told to stop. Nothing is left half written; raise it in `progress` to stop any work."""
+    """Long work was cancelled, leaving nothing half written. Raise it in `progress` to cancel any work."""
 
     kind = "cancelled"
 
@@ -167,13 +167,13 @@ class CancelledError(ShoalError):
 
 
 class ProblemsError(InputError, OptionError):
-    """Several problems that were found at once; the sentence has a line for each."""
+    """Several problems found at once; the sentence has one line for each."""
 
     kind = "problems"
 
     def __init__(self, problems: Sequence[ShoalError]) -> None:
         super().__init__("problems")
-        self.args = (tuple(problems),)  # what a copy is made from
+        self.args = (tuple(problems),)  # the arguments for copying and pickling
 
     @property
     def message(self) -> Message:
@@ -193,7 +193,7 @@ class ProblemsError(InputError, OptionError):
 
 
 class Problems:
-    """Collects what is wrong, so that a caller reads all of it at once.
+    """Collects problems, so that the caller sees all of them at once.
 
     >>> problems = Problems()
     >>> for name in ("age", "rent"):
@@ -220,7 +220,7 @@ class Problems:
 
     @contextmanager
     def collected(self) -> Iterator[None]:
-        """Note an error instead of raising it."""
+        """Record an error instead of raising it."""
         try:
             yield
         except CancelledError:
@@ -229,7 +229,7 @@ class Problems:
             self.add(error)
 
     def raise_all(self) -> None:
-        """Raise what was found: nothing, the one error, or all of them as one."""
+        """Raise what was collected: nothing, the single error, or all of them as one."""
         if len(self._found) == 1:
             raise self._found[0]
         if self._found:
@@ -237,7 +237,7 @@ class Problems:
 
 
 class ShoalWarning(CodeAndFacts, UserWarning):
-    """Base of all warnings; facts as one mapping are for those that make it anew from its arguments."""
+    """Base of all warnings; facts may also be one mapping, for code that rebuilds a warning from its arguments."""
 
     def __init__(self, code: str, known: Mapping[str, Any] | None = None, /, **facts: Any) -> None:
         self.code, self.facts = code, {**(known or {}), **facts}
@@ -245,11 +245,11 @@ class ShoalWarning(CodeAndFacts, UserWarning):
 
 
 class LeftOutWarning(ShoalWarning):
-    """Columns were left out of a release without anybody having said so."""
+    """Columns were left out of a release although nobody asked for that."""
 
 
 class ExposedWarning(ShoalWarning):
-    """Private values lie, while a release is made, where others may be able to read them."""
+    """While a release is made, private values are stored where others may be able to read them."""
 
 
 class JournalWarning(ShoalWarning):
@@ -257,7 +257,7 @@ class JournalWarning(ShoalWarning):
 
 
 def closest(word: object, known: Iterable[str]) -> str | None:
-    """The known word that was probably meant; None when nothing is close.
+    """The known word that was probably meant, or None.
 
     >>> closest("FEDTAXX", ["FEDTAX", "FICA"]), closest("nope", ["income"])
     ('FEDTAX', None)
@@ -267,14 +267,14 @@ def closest(word: object, known: Iterable[str]) -> str | None:
 
 @contextmanager
 def needs_extra(extra: Extra, who: str) -> Iterator[None]:
-    """Around imports of optional packages: a missing one becomes one line that says how to install it.
+    """Turn a failed import of an optional package into one line that says how to install it.
 
     Args:
-        extra: the extra that brings the packages.
-        who: subject and verb of the sentence: "the query server needs".
+        extra: the extra that installs the packages.
+        who: subject and verb of the sentence, such as "the query server needs".
 
     Raises:
-        MissingExtraError: a package is not installed. A module of Shoal that is missing is another error.
+        MissingExtraError: a package is not installed. A missing module of Shoal itself is a different error.
     """
     try:
         yield
@@ -285,7 +285,7 @@ def needs_extra(extra: Extra, who: str) -> Iterator[None]:
 
 
 def install_words(extra: Extra, package: Path = _PACKAGE) -> str:
-    """The command that installs an extra: of the installed package, or of the checkout that the package lies in.
+    """The command that installs an extra, for the installed package or for the checkout that contains it.
 
     >>> install_words("files", Path("/usr/lib/python3/site-packages/shoal")).endswith("pip install 'shoal[files]'")
     True
@@ -303,6 +303,6 @@ def install_words(extra: Extra, package: Path = _PACKAGE) -> str:
 
 
 def _is_ours(program: str) -> bool:
-    """Whether a program's bare name runs the one of this environment: not so if nobody activated it."""
+    """Whether a bare program name runs this environment's program; not so if the environment is not activated."""
     found = shutil.which(program)
     return found is not None and Path(found).parent == Path(sys.executable).parent

@@ -1,9 +1,9 @@
-"""Stages from outside the package: methods, noises, partitions, measures and formats are registered here.
+"""Third-party extensions: register methods, noises, partitions, measures and formats.
 
-What is promised with a stage that is no part of Shoal is the word of whoever brings it. It is taken for nothing: the
-claim is `none`, and a release is not for publication, unless the stage comes with an accounting that passes. The
-accounting is called for pairs of small neighbouring tables that are made here, and says how much a release can tell
-them apart; if that is more than ε once, nothing is registered. A statement names whose claim it is.
+Shoal does not vouch for third-party stages: by default their claim is `none` and their releases are not for
+publication, unless the stage is registered with an accounting that passes. Shoal calls the accounting on pairs of small
+neighbouring tables, and it returns how well a release distinguishes them; if that ever exceeds ε, the stage is not
+registered. Statements name who makes the claim.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ __all__ = [
     "shared",
 ]
 
-# pairs of neighbouring tables that an accounting is asked about
+# number of pairs of neighbouring tables an accounting is checked on
 _PAIRS = 200
-# what rounding may add to a loss that was computed in floating point
+# tolerance for rounding in a loss computed in floating point
 _ROOM = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two tables that differ in one record, and how one of them would be released.
+    """Two neighbouring tables that differ in one record, and the parameters of a release.
 
     Attributes:
-        epsilon: the budget; shared equally over the columns.
-        k: the least size of a cluster.
-        widths: by column, the public domain is 0 to this many, in steps of 1.
+        epsilon: the budget, shared equally among the columns.
+        k: the minimum cluster size.
+        widths: the public domain of each column is 0 to this number, in steps of 1.
         before, after: the values of each column.
     """
 
@@ -77,14 +77,14 @@ class Pair:
 
     @property
     def share(self) -> Fraction:
-        """ε of each column."""
+        """ε of one column."""
         return self.epsilon / len(self.widths)
 
 
 _MethodClass = TypeVar("_MethodClass", bound=type[Method])
-# what a subclass may say besides defaults of parameters and keep the claim of its base, which follows from its stage
+# what a subclass may define besides parameter defaults and keep the claim of its base, which follows from its stage
 _NAMED = {"name", "about", "paper", "partition"}
-# options of calls and commands, which no parameter of a method can be called
+# options of calls and commands, which cannot be names of a method's parameters
 _WORDS = """
 all conf config confidence data dataset date_format decimal dry_run encoding engine evaluate everything file format
 header_row help help_all internal json labels ledger log master method not_same_records on out people plot progress
@@ -92,19 +92,19 @@ quote range rehearse runs same_records schema seed separator sheet shoal spreads
 thousands types view work workers
 """
 _OPTIONS = frozenset(_WORDS.split())
-# the most that any output tells the two tables of a pair apart: the largest log-ratio of its probabilities
+# the largest log-ratio of output probabilities between the two tables of a pair
 Accounting = Callable[[Pair], "Fraction | float"]
 
 
 def pairs(k: int | None = None) -> Iterator[Pair]:
-    """The pairs that an accounting is asked about, always the same ones; with clusters of one where k is 1."""
+    """The fixed pairs an accounting is checked on; with k = 1, clusters have one record."""
     draw = random.Random(18)
     for _ in range(_PAIRS):
         rows = draw.randint(1, 6)
         widths = {name: draw.choice((1, 3, 10)) for name in "ab"[: draw.randint(1, 2)]}
 
         def value(width: int) -> int:
-            # half of the values lie at the ends of the domain, where most is at stake
+            # half of the values lie at the ends of the domain, where the loss is largest
             return draw.choice((0, width)) if draw.random() < 0.5 else draw.randint(0, width)
 
         before = {name: tuple(value(width) for _ in range(rows)) for name, width in widths.items()}
@@ -118,11 +118,11 @@ def pairs(k: int | None = None) -> Iterator[Pair]:
 
 
 def register_noise(name: str, family: NoiseFamily, *, who: str, accounting: Accounting | None = None) -> None:
-    """Add a kind of noise. Its accounting is asked about clusters of one record.
+    """Register a kind of noise. Its accounting is checked on clusters of one record.
 
     Raises:
         OptionError: the name is taken.
-        ClaimError: the accounting finds that more than ε can be lost.
+        ClaimError: the accounting finds a loss above ε.
     """
     _free("noise", name, NOISES)
     add_noise(name, replace(family, outside=_accounted(name, who, accounting, k=1)))
@@ -131,32 +131,32 @@ def register_noise(name: str, family: NoiseFamily, *, who: str, accounting: Acco
 def register_partition(
     name: str, stage: PartitionStage, *, who: str, accounting: Accounting | None = None
 ) -> None:
-    """Add a way to group records; its accounting is of Laplace noise on the sums of its clusters.
+    """Register a partition algorithm; its accounting is for Laplace noise on the cluster sums.
 
     Raises:
         OptionError: the name is taken.
-        ClaimError: the accounting finds that more than ε can be lost.
+        ClaimError: the accounting finds a loss above ε.
     """
     _free("partition", name, PARTITIONS)
     add_partition(name, replace(stage, outside=_accounted(name, who, accounting)))
 
 
 def register_method(cls: _MethodClass, *, who: str, accounting: Accounting | None = None) -> _MethodClass:
-    """Make a method known by its name: to `shoal.protect`, recipes, the command line, tuning and Studio.
+    """Register a method by its name, for `shoal.protect`, recipes, the command line, tuning and Studio.
 
-    The method of a package that is installed is found by itself, if the package has an entry point in the group
-    `shoal.methods`, which is a function that calls this one.
+    Methods of installed packages are found automatically through the entry point group `shoal.methods`: the entry
+    point is a function that calls this one.
 
     Args:
-        cls: a subclass of `Method`, or of a method of the package.
-        who: whose it is, for statements.
-        accounting: what its releases lose; without one it claims nothing, unless all it changes of a method of the
-            package is values: defaults of parameters, or which registered stages it has. Such a method claims what
-            those do.
+        cls: a subclass of `Method`, or of one of Shoal's own methods.
+        who: who vouches for it, named in statements.
+        accounting: the privacy loss of its releases; without one it claims nothing, unless it only changes
+            values of one of Shoal's methods: parameter defaults, or which registered stages it uses. Such a method
+            makes the claim of those stages.
 
     Raises:
-        OptionError: the name is taken, a parameter is called like another option, or a stage is not registered.
-        ClaimError: the accounting finds that more than ε can be lost.
+        OptionError: the name is taken, a parameter has the name of another option, or a stage is not registered.
+        ClaimError: the accounting finds a loss above ε.
     """
     _free("method", cls.name, names())
     for option, known in cls.parameters().items():
@@ -183,19 +183,19 @@ def _check_default(method: str, known: Parameter) -> None:
 
 
 def _only_values(cls: type[Method]) -> bool:
-    """Whether a class says nothing of its own about what it does and claims, so that those of its base hold."""
+    """Whether a class overrides nothing about operation or claim, so that those of its base hold."""
     base, *_ = cls.__bases__
     if not issubclass(base, Method) or base is Method:
         return False
     computed = (property, classmethod, staticmethod, FunctionType)
-    # whose it is, is settled by who registers it
+    # set by the party that registers it
     own = {
         name: value for name, value in vars(cls).items() if name != "outside" and not name.startswith("__")
     }
     return (
         base.__module__.startswith(f"{__package__}.")
         and len(cls.__bases__) == 1
-        # whatever else a claim follows from is not for a subclass to say
+        # whatever else a claim follows from must not be overridden
         and own.keys() <= {*_NAMED, *base.parameters()}
         and not any(isinstance(value, computed) for value in own.values())
     )
@@ -207,7 +207,7 @@ def _free(what: str, name: str, table: Container[str]) -> None:
 
 
 def _accounted(name: str, who: str, accounting: Accounting | None, k: int | None = None) -> Outside:
-    """Whose a stage is, once the accounting that came with it passed."""
+    """The origin of a stage, once its accounting has passed."""
     if accounting is None:
         return Outside(who)
     asked, most = 0, 0.0

@@ -1,8 +1,8 @@
-"""The journal of use: which records were viewed, released, measured, downloaded and rehearsed on, under which name.
+"""The journal of use: which records were viewed, released, measured, downloaded or rehearsed on, by data set name.
 
-It is one file of the custodian's, shared by command line, library and Studio, by tabs, processes and restarts. What a
-statement takes from it is looked up by the declared name of the data set alone. The content of a table, as a keyed
-hash, serves to ask the custodian whether records are known under another name; the answer is a declaration.
+One file of the custodian, shared by command line, library and Studio, across tabs, processes and restarts. What a
+statement takes from it is looked up by the declared name of the data set alone. A keyed hash of the content of a table
+only serves to ask the custodian whether records are known under another name; the answer is a declaration.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from shoal.text import Message
 Kind = Literal[
     "viewed", "released", "measured", "downloaded", "rehearsed", "declared", "same-records", "cleared"
 ]
-# what is done with records; the others are about names and settings
+# what is done with records; the other kinds concern names and settings
 USES: tuple[Kind, ...] = ("viewed", "released", "measured", "downloaded", "rehearsed")
 PLACE = "SHOAL_JOURNAL"
 _KEY_BYTES = 32
 _USE = re.compile(r"use-[0-9a-f]{8}")
-# how often something was done
+# how often each was done
 _TIMES = {1: "done-once", 2: "done-twice"}
 
 
@@ -45,13 +45,13 @@ class JournalEntry:
     """One use, or one declaration.
 
     Attributes:
-        id: a name of its own, such as "use-3f9a21c4".
-        at: when, in UTC.
+        id: unique, such as "use-3f9a21c4".
+        at: time, in UTC.
         kind: one of `Kind`.
-        dataset: the declared name of the data set, None where nobody declared one.
+        dataset: the declared name of the data set, None if undeclared.
         marks: keyed hashes of the content of the table.
-        columns: that it is about.
-        facts: what else is known, as plain values: `by`, `folder`, `release`, `views`, `settings`, `domains`.
+        columns: those concerned.
+        facts: other facts, as plain values: `by`, `folder`, `release`, `views`, `settings`, `domains`.
     """
 
     id: str
@@ -90,7 +90,7 @@ class JournalEntry:
             yield Message.of("entry-columns", columns=self.columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, without the hash of the content."""
+        """Plain values for JSON, without content hashes."""
         return {
             "id": self.id,
             "at": self.at,
@@ -104,11 +104,11 @@ class JournalEntry:
 @internal()
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Records that are known under another name, or were used without one: a question to the custodian.
+    """Records known under another name, or used without one: a question to the custodian.
 
     Attributes:
         dataset: the other name; None for uses without one.
-        use: one of these uses, by which uses without a name can be referred to.
+        use: the id of one of these uses, to refer to uses without a name.
         counts: how often the records were used, by kind.
     """
 
@@ -118,12 +118,12 @@ class Match:
 
     @property
     def answer(self) -> str:
-        """What `same_records` and `not_same_records` take."""
+        """The value to pass to `same_records` or `not_same_records`."""
         return self.use if self.dataset is None else self.dataset
 
     @property
     def words(self) -> Message:
-        """What is known."""
+        """The known facts."""
         uses = tuple(
             Message.of(_TIMES.get(count, "done-times"), kind=kind, count=count)
             for kind in USES
@@ -134,18 +134,18 @@ class Match:
 
     @property
     def question(self) -> Message:
-        """What is known, and how to answer, for a data set with a name."""
+        """The known facts and how to answer, for a named data set."""
         return Message.of("whether-same-records", known=self.words, answer=self.answer)
 
 
 class Journal:
-    """The journal: append-only lines in a file that only its owner can read.
+    """An append-only journal file that only its owner can read.
 
-    Reading and writing never raise: whatever happens to the journal, a release goes on. `problem` says what went wrong.
+    Reading and writing never raise: journal failures do not stop a release. `problem` describes them.
 
     Attributes:
-        places: its files: that of the user, and one beside the ledger, which those who share the ledger share.
-        problem: why something could not be read or written; None if nothing went wrong.
+        places: the journal files: the user's own, and one beside the ledger, shared by everyone who uses that ledger.
+        problem: why something could not be read or written, or None.
     """
 
     def __init__(self, places: Sequence[Path], problem: Message | None = None) -> None:
@@ -154,11 +154,11 @@ class Journal:
 
     @classmethod
     def open(cls, place: str | Path | None = None, *, ledger: str | Path | None = None) -> Journal:
-        """The journal of this user.
+        """The journal of the current user.
 
         Args:
-            place: its file; by default that of SHOAL_JOURNAL, or `journal.jsonl` in the user's state folder.
-            ledger: of a release; with a file the same uses are also noted in, and known from, a journal beside it.
+            place: the file; by default that of SHOAL_JOURNAL, or `journal.jsonl` in the user's state folder.
+            ledger: ledger file of a release; the journal beside it is then read and written as well.
         """
         try:
             own = Path(place or os.environ.get(PLACE) or _state_folder() / "journal.jsonl")
@@ -180,9 +180,9 @@ class Journal:
 
         Args:
             kind: what was done.
-            dataset: the declared name of the data set. With a fact `release`, the id of a noted release, its name.
-            table: `shoal.io.table.content_digest` of the records; a keyed hash of it is kept.
-            columns: that it is about.
+            dataset: the declared name of the data set. With a fact `release`, the id of a recorded release, its name.
+            table: `shoal.io.table.content_digest` of the records; only a keyed hash of it is kept.
+            columns: those concerned.
             facts: plain values for JSON.
 
         Returns:
@@ -209,11 +209,11 @@ class Journal:
         return id
 
     def dataset_of(self, use: str | None) -> str | None:
-        """The name under which something was noted."""
+        """The name under which a use was recorded."""
         return next((entry.dataset for entry in self.entries() if entry.id == use), None) if use else None
 
     def entries(self, dataset: str | None = None) -> tuple[JournalEntry, ...]:
-        """All entries in the order in which they were noted, or those of one data set."""
+        """All entries in chronological order, or those of one data set."""
         there = [self._entries_in(place) for place in self.places]
         found = there[0] if len(there) == 1 else _together(there)
         return tuple(entry for entry in found if dataset is None or entry.dataset == dataset)
@@ -235,15 +235,15 @@ class Journal:
         same_records: str | Sequence[str] = (),
         charges: Mapping[str, bool] | None = None,
     ) -> tuple[Recorded, ...]:
-        """The public facts about the uses of a data set: nothing about the content of a table takes part.
+        """The public facts about the uses of a data set, independent of the content of any table.
 
         Args:
-            dataset: the declared name; without one nothing is known.
+            dataset: the declared name; without one, nothing is known.
             columns: to be released.
             settings: of the release, method included, as plain values.
-            domains: what is declared about each column, as plain values.
-            same_records: names and ids of uses that are declared to be of the same records, besides those noted.
-            charges: hashes of the releases that a ledger knows under this name, and whether each was measured.
+            domains: the declarations for each column, as plain values.
+            same_records: names and ids of uses declared to concern the same records, besides those in the journal.
+            charges: hashes of the releases a ledger holds under this name, and whether each was measured.
         """
         if not dataset:
             return ()
@@ -271,7 +271,7 @@ class Journal:
     ) -> tuple[Match, ...]:
         """Uses of the same content under other names, or without one: for the custodian, never for a statement.
 
-        What was answered before, or is answered now, is not asked again.
+        Questions that have been answered, before or in this call, are not repeated.
         """
         entries = self.entries()
         own = (
@@ -292,15 +292,15 @@ class Journal:
         )
 
     def declare_same(self, dataset: str | None, names: str | Sequence[str], *, same: bool = True) -> None:
-        """Keep the custodian's answer about names, or ids of uses without one."""
+        """Record the custodian's answer about names, or ids of uses without one."""
         if names:
             self.note("same-records", dataset=dataset, same=same, datasets=sorted(as_names(names)))
 
     def check_answers(self, dataset: str | None, names: str | Sequence[str]) -> None:
-        """Refuse answers that cannot be kept.
+        """Refuse answers that cannot be recorded.
 
         Raises:
-            OptionError: there is no data set whose records they would be, or no such use.
+            OptionError: the data set is undeclared, or there is no such use.
         """
         if names and not dataset:
             raise OptionError("same-records-about-named-data-set", option="dataset")
@@ -309,7 +309,7 @@ class Journal:
                 raise OptionError("journal-no-use", option="same_records", name=name)
 
     def clear(self, dataset: str | None = None) -> int:
-        """Forget all entries, or those of one data set; one line stays that says how many were cleared.
+        """Delete all entries, or those of one data set; one line remains with the number deleted.
 
         Raises:
             OSError: the journal cannot be written.
@@ -333,7 +333,7 @@ class Journal:
 
 
 def _together(files: Iterable[Iterable[JournalEntry]]) -> list[JournalEntry]:
-    """The entries of several files, each once: one that stands in two of them is known by the marks of both."""
+    """The entries of several files without duplicates: an entry in two files keeps the marks of both."""
     found: dict[str, JournalEntry] = {}
     for entry in (entry for entries in files for entry in entries):
         twin = found.get(entry.id)
@@ -358,9 +358,9 @@ class _Names:
 def _known_as(
     entries: Sequence[JournalEntry], dataset: str | None, more: Sequence[str], *, same: bool = True
 ) -> _Names:
-    """What was declared to be of the same records as a data set, or not to be.
+    """Names declared to concern the same records as a data set, or not to.
 
-    A use without a name stands for all uses of the table that it was about. The table at hand plays no part.
+    A use without a name stands for all uses of the table it concerned. The current table plays no part.
     """
     if dataset is None:
         return _Names(frozenset())
@@ -373,7 +373,7 @@ def _known_as(
     pairs += [(dataset, name) for name in more]
     found = {dataset}
     grown = True
-    # who is the same as one of them is one of them; who is not the same as one of them says nothing about the others
+    # "same" is transitive; "not the same" as one of them says nothing about the others
     while grown:
         named = {b for a, b in pairs if a in found} | {a for a, b in pairs if b in found and a is not None}
         grown = same and not named <= found
@@ -396,14 +396,14 @@ def _earlier_releases(uses: Sequence[JournalEntry], charges: Mapping[str, bool])
 
 
 def _records_measured(uses: Sequence[JournalEntry]) -> Recorded | None:
-    """Measurements of anything else than a release under this name: of settings, or of what another tool made."""
+    """Measurements other than of a release under this name: of settings, or of another tool's output."""
     releases = {entry.id for entry in uses if entry.kind == "released"}
     others = _shown(uses, "measured") - releases
     return Recorded("records-measured", {"count": len(others)}) if others else None
 
 
 def _shown(uses: Sequence[JournalEntry], kind: str) -> set[str]:
-    """What was measured or downloaded, each named once: the id of a release, or a folder."""
+    """What was measured or downloaded, without duplicates: release ids or folders."""
     made = {
         str(entry.facts["folder"]): entry.id
         for entry in uses
@@ -420,7 +420,7 @@ def _shown(uses: Sequence[JournalEntry], kind: str) -> set[str]:
 def _settings_changed(
     uses: Sequence[JournalEntry], settings: Mapping[str, Any], domains: Mapping[str, Any]
 ) -> Recorded | None:
-    """What differs from all settings that were fixed before the first measurement or download."""
+    """How the settings differ from all settings fixed before the first measurement or download."""
     fixed: list[JournalEntry] = []
     for entry in uses:
         if entry.facts.get("settings") is not None:
@@ -449,7 +449,7 @@ def _differences(
 
 
 def _column_viewed(uses: Sequence[JournalEntry], column: str, domain: Any) -> Recorded | None:
-    """How a column was viewed before what is declared about it was first declared."""
+    """How a column was viewed before its declarations were first made."""
     wanted, views = _plain(domain), set[str]()
     for entry in uses:
         declared = entry.facts.get("domains") or {}
@@ -461,7 +461,7 @@ def _column_viewed(uses: Sequence[JournalEntry], column: str, domain: Any) -> Re
 
 
 def _count(uses: Sequence[JournalEntry], kind: str) -> int:
-    """How often something was done; a release whose measures were shown was measured, too."""
+    """How often something was done; showing the measures of a release counts as measuring it."""
     return sum(entry.kind == kind or bool(entry.facts.get(kind)) for entry in uses)
 
 
@@ -470,25 +470,25 @@ def _failed(code: str, place: Path, error: OSError) -> Message:
 
 
 def _plain(value: Any) -> Any:
-    """A value as it comes back from a file."""
+    """A value as it is read back from a file."""
     return json.loads(json.dumps(value, default=str))
 
 
 def _state_folder() -> Path:
-    """Where programs of this platform keep what should survive them."""
+    """The platform's folder for persistent program state."""
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA")
         return (Path(base) if base else Path.home() / "AppData" / "Local") / "shoal"
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support" / "shoal"
     base = os.environ.get("XDG_STATE_HOME")
-    # a relative path is to be ignored, says its specification
+    # the XDG specification says to ignore relative paths
     return (Path(base) if base and Path(base).is_absolute() else Path.home() / ".local" / "state") / "shoal"
 
 
 @contextlib.contextmanager
 def _locked(place: Path) -> Iterator[int]:
-    """The file, opened to append, and nobody else writes to it."""
+    """The file opened for appending, with an exclusive lock."""
     if not place.parent.is_dir():
         place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     while True:
@@ -496,7 +496,7 @@ def _locked(place: Path) -> Iterator[int]:
         try:
             _lock(file)
             held, there = os.fstat(file), os.stat(place)
-            # it was cleared, which makes a new file, while this process waited
+            # the file was cleared, and so replaced, while this process waited
             if (held.st_dev, held.st_ino) != (there.st_dev, there.st_ino):
                 continue
             if held.st_mode & 0o077 and sys.platform != "win32":
@@ -508,7 +508,7 @@ def _locked(place: Path) -> Iterator[int]:
 
 
 def _lock(file: int) -> None:
-    """Wait until no other process holds the file; closing it lets go."""
+    """Wait for an exclusive lock on the file; closing the file releases it."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -523,7 +523,7 @@ def _append(file: int, line: Mapping[str, Any]) -> None:
     size = os.lseek(file, 0, os.SEEK_END)
     if size:
         os.lseek(file, size - 1, os.SEEK_SET)
-    # a line that was cut off when a machine stopped must not take the next one with it
+    # a line cut off by a crash must not corrupt the next one
     torn = size > 0 and os.read(file, 1) != b"\n"
     content = (b"\n" if torn else b"") + _encoded(line)
     while content:
@@ -535,7 +535,7 @@ def _encoded(line: Mapping[str, Any]) -> bytes:
 
 
 def _lines(content: bytes) -> Iterator[dict[str, Any]]:
-    """The complete lines of a journal; what is cut off or no entry is passed over."""
+    """The complete lines of a journal; truncated or malformed ones are skipped."""
     for text in content.splitlines():
         try:
             line = json.loads(text)
@@ -547,14 +547,14 @@ def _lines(content: bytes) -> Iterator[dict[str, Any]]:
 
 @dataclass(slots=True)
 class _Known:
-    """What was read of a file so far."""
+    """What has been read of a file so far."""
 
     identity: tuple[int, int]
     read: int = 0
     entries: list[JournalEntry] = field(default_factory=list)
 
 
-# a process that makes many releases reads every line once
+# so that a process that makes many releases reads every line once
 _KNOWN: dict[Path, _Known] = {}
 _READING = threading.Lock()
 
@@ -569,7 +569,7 @@ def _read(place: Path) -> tuple[JournalEntry, ...]:
                 known = _KNOWN[place] = _Known(identity)
             file.seek(known.read)
             content = file.read()
-            # somebody may be writing the rest of the last line
+            # another process may still be writing the last line
             whole = content[: content.rfind(b"\n") + 1]
             known.entries.extend(map(_entry, _lines(whole)))
             known.read += len(whole)
@@ -586,7 +586,7 @@ def _entry(line: Mapping[str, Any]) -> JournalEntry:
 
 
 def _key(place: Path, *, make: bool = False) -> bytes | None:
-    """The secret beside a journal, without which nobody can try tables out on it."""
+    """The secret key beside a journal, without which tables cannot be tested against it."""
     path = place.with_name(f"{place.name}.key")
     try:
         key = path.read_bytes()

@@ -1,7 +1,7 @@
-"""Compiled loops: by numba, kept on disk and recompiled when their sources change; or the same functions uncompiled.
+"""Compiled loops: by numba, cached on disk and recompiled when sources change, or the same functions uncompiled.
 
-`SHOAL_KERNELS=plain` asks for uncompiled ones, and they are the way out where numba cannot be used. The results are the
-same to the last bit, the time is not.
+`SHOAL_KERNELS=plain` selects the uncompiled functions, for systems where numba cannot be used. The results are
+identical to the last bit; only the time differs.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 SWITCH = "SHOAL_KERNELS"
 _WAYS = ("compiled", "plain")
-# modules with compiled functions, and those with parts that are compiled into them
+# modules with compiled functions, and the modules whose parts are compiled into them
 _modules: set[str] = set()
 
 
 @cache
 def plain() -> bool:
-    """Whether loops run uncompiled: they were asked for, or numba cannot be imported or does not work here.
+    """Whether loops run uncompiled: on request, or because numba cannot be imported or does not work here.
 
     Raises:
-        OptionError: the variable names no way to run loops.
+        OptionError: the variable has an unknown value.
     """
     asked = os.environ.get(SWITCH) or "compiled"
     if asked not in _WAYS:
@@ -39,14 +39,14 @@ def plain() -> bool:
         return True
     try:
         works = _compiles()
-    except Exception as error:  # whatever libraries, processors and systems come up with
+    except Exception as error:  # libraries, processors and systems fail in many ways
         warnings.warn(ShoalWarning("kernels-plain", reason=_first_line(error)), stacklevel=2)
         return True
     return not works
 
 
 def _compiles() -> bool:
-    """Whether numba compiles a small function as it should; takes milliseconds when that is kept on disk."""
+    """Whether numba compiles a small function correctly; takes milliseconds once it is cached."""
     return bool(_numba_function(_next, {})(1) == 2)
 
 
@@ -77,19 +77,19 @@ def compiled(
     uncompiled: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
-    """A function compiled at its first call, without the interpreter's lock.
+    """A function compiled at its first call, releasing the interpreter's lock.
 
     Args:
-        inline: its code goes into its callers.
-        keep: what was compiled stays on disk for the next run; helpers are kept with their callers.
-        uncompiled: what does the same to the last bit, where the function itself does not when it is not compiled.
-        options: of numba.
+        inline: its code is inlined into its callers.
+        keep: cache the compiled code on disk for the next run; helpers are cached with their callers.
+        uncompiled: an equivalent, identical to the last bit, where the function itself is not equivalent uncompiled.
+        options: passed to numba.
     """
 
     def made(function: Callable[..., Any]) -> Any:
         _modules.add(function.__module__)
         if plain():
-            # helpers are in the hands of their callers
+            # helpers are handled by their callers
             return uncompiled or (_silent(function) if keep and not inline else function)
         return _numba_function(function, {**options, **({"forceinline": True} if inline else {})}, keep=keep)
 
@@ -97,7 +97,7 @@ def compiled(
 
 
 def compiled_into_callers(module: str) -> None:
-    """Say of a module that its parts are compiled into functions of other modules, which are stale when it changes."""
+    """Declare that parts of a module are compiled into functions of other modules, which are stale when it changes."""
     _modules.add(module)
 
 
@@ -109,7 +109,7 @@ def _numba_function(function: Callable[..., Any], options: dict[str, Any], *, ke
     try:
         found = njit(cache=True, nogil=True, **options)(function)
     except RuntimeError as error:
-        # no folder that can be written
+        # no writable folder
         _not_kept(_first_line(error))
         return njit(nogil=True, **options)(function)
     _stamp(found, function)
@@ -117,10 +117,10 @@ def _numba_function(function: Callable[..., Any], options: dict[str, Any], *, ke
 
 
 def _stamp(found: Any, function: Callable[..., Any]) -> None:
-    """Let what is kept be stale when any source changes that is compiled into it, and let a full disk do no harm.
+    """Invalidate the cache when any source compiled into it changes, and tolerate a full disk.
 
-    numba looks only at the file of the function itself, but the helpers it calls may live in other files: a changed
-    helper would go unnoticed. So the stamp that numba compares is replaced by one of all sources.
+    numba only compares the file of the function itself, but the helpers it calls may be in other files, whose
+    changes would go unnoticed. So the stamp that numba compares is replaced by one of all sources.
     """
     kept: Any = getattr(found, "_cache", None)
     file: Any = getattr(kept, "_cache_file", None)
@@ -141,7 +141,7 @@ def _stamp(found: Any, function: Callable[..., Any]) -> None:
 
 @cache
 def stamp(module: str) -> str:
-    """One number for the sources that are compiled into the functions of a module, and for the constants they use."""
+    """One number for the sources compiled into the functions of a module, and for the constants they use."""
     total = crc32(Path(__file__).read_bytes())
     for name in sources(module):
         total = crc32(Path(str(sys.modules[name].__file__)).read_bytes(), total)
@@ -151,7 +151,7 @@ def stamp(module: str) -> str:
 
 
 def sources(module: str) -> tuple[str, ...]:
-    """A module, and those whose parts are compiled into its functions.
+    """A module, and the modules whose parts are compiled into its functions.
 
     >>> import shoal.partition._kernels_tree
     >>> [name.rpartition("_")[2] for name in sources("shoal.partition._kernels_tree")]
@@ -165,21 +165,21 @@ def sources(module: str) -> tuple[str, ...]:
 
 def _used(module: str) -> Iterator[str]:
     for value in list(vars(sys.modules[module]).values()):
-        # what is spelled in LLVM's own words stands in a wrapper of numba
+        # LLVM code is in a numba wrapper
         home = getattr(getattr(value, "_defn", value), "__module__", None)
         if home in _modules:
             yield home
 
 
 def _constants(module: str) -> Iterator[str]:
-    """Numbers that a module knows by name, wherever they come from: compiled code holds their values."""
+    """The module-level numbers of a module, wherever they are defined: compiled code embeds their values."""
     for name, value in list(vars(sys.modules[module]).items()):
         if isinstance(value, (bool, int, float)) or type(value).__module__ == "numpy":
             yield f"{name} = {value!r}"
 
 
 def _silent(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function without warnings: compiled arithmetic wraps around and divides by zero in silence."""
+    """A function without warnings: compiled arithmetic wraps around and divides by zero silently."""
     import numpy as np
 
     @wraps(function)

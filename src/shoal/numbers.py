@@ -1,4 +1,4 @@
-"""Exact decimal numbers, and the names of arrays of numbers."""
+"""Exact decimal numbers, and type aliases for arrays of numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ARRAYS = {"Floats": "float64", "Integers": "int64", "Bools": "bool_"}
 
 
 def __getattr__(name: str) -> Any:
-    # the command line reads numbers without loading numpy
+    # so that the command line can read numbers without loading numpy
     if name not in _ARRAYS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import numpy as np
@@ -35,12 +35,12 @@ def __getattr__(name: str) -> Any:
 # Bounds, widths and steps, and ratios of any two of them, must be ordinary float64 numbers.
 _LARGEST_EXPONENT = 150
 
-# what a number is of: the name of an option, or a message
+# what a number belongs to: the name of an option, or a message
 What = str | Message
 
 
 def exact(value: object, what: What) -> Fraction:
-    """A number as the fraction its decimal text means: 0.1 is one tenth, not its binary neighbour.
+    """The fraction that the decimal text of a number means: 0.1 is one tenth, not the nearest binary float.
 
     >>> exact(0.1, "step")
     Fraction(1, 10)
@@ -56,7 +56,7 @@ def exact(value: object, what: What) -> Fraction:
         raise OptionError("option-text-not-a-number", **named(what), found=value) from None
     if not decimal.is_finite():
         raise OptionError("option-not-finite", **named(what), found=value)
-    # asked before the fraction is made: the one of 1e999999999 would fill the memory
+    # checked before the fraction is made: that of 1e999999999 would fill the memory
     if decimal and abs(decimal.adjusted()) > _LARGEST_EXPONENT:
         raise OptionError(
             "option-0-between-1e-1e-size", **named(what), largest_exponent=_LARGEST_EXPONENT, found=value
@@ -65,25 +65,25 @@ def exact(value: object, what: What) -> Fraction:
 
 
 def _plain(value: Any) -> Any:
-    """A number of numpy as one of Python; whoever has none of numpy's need not load it."""
+    """A numpy number as a Python number, without loading numpy where it is not in use."""
     numpy = sys.modules.get("numpy")
     return value.item() if numpy and isinstance(value, numpy.generic) else value
 
 
 def named(what: What) -> dict[str, Any]:
-    """What is no number, as facts of an error: the option that it is, or the column and whatever else is known."""
+    """Where an invalid number occurs, as facts of an error: the option, or the column and what else is known."""
     if isinstance(what, Message):
         return {**what.facts, "what": what}
     return {"what": what, "option": what if what.isidentifier() else None}
 
 
 def decimals_of(value: Fraction) -> int | None:
-    """How many decimals a number has; None for one without an end.
+    """Number of decimals; None if the expansion does not end.
 
     >>> decimals_of(Fraction(5, 2)), decimals_of(Fraction(300)), decimals_of(Fraction(1, 3))
     (1, 0, None)
     """
-    # 10^d is a multiple of the denominator for the first time at a d below its bit length
+    # the smallest d for which 10^d is a multiple of the denominator is below its bit length
     for digits in range(value.denominator.bit_length()):
         if 10**digits % value.denominator == 0:
             return digits
@@ -91,7 +91,7 @@ def decimals_of(value: Fraction) -> int | None:
 
 
 def written_decimals(value: object) -> int | None:
-    """How many decimals a number is written with; None for 1.0, as Python writes any whole number that may have some.
+    """Number of decimals as written; None for 1.0, which Python writes for any whole float.
 
     >>> written_decimals("0.00"), written_decimals(120), written_decimals(99.5), written_decimals(1.0)
     (2, 0, 1, None)
@@ -106,7 +106,7 @@ def written_decimals(value: object) -> int | None:
 
 
 def decimal_text(value: Fraction) -> str:
-    """The shortest decimal text of a fraction that has one, otherwise 17 digits.
+    """The shortest exact decimal text of a fraction, otherwise 17 digits.
 
     >>> decimal_text(Fraction(3, 2)), decimal_text(Fraction(12000)), decimal_text(Fraction(1, 3))
     ('1.5', '12000', '0.33333333333333331')

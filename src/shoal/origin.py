@@ -1,4 +1,4 @@
-"""Where a stage comes from: the package itself, or somebody who registered it (`shoal.extend`)."""
+"""Origin of a stage: Shoal itself, or a third party that registered it (`shoal.extend`)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A stage that is no part of the package.
+    """A third-party stage.
 
     Attributes:
-        who: whose it is, in words.
-        pairs: on how many pairs of neighbouring tables the accounting that came with it passed; 0 without one, and
-            then nothing is promised with it.
+        who: who vouches for it.
+        pairs: number of pairs of neighbouring tables on which its accounting passed; 0 without an accounting,
+            and then it has no claim.
     """
 
     who: str

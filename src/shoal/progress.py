@@ -1,7 +1,7 @@
-"""Progress of long work: what is being done, how much of it is done and how much there is; and a way to stop it.
+"""Progress and cancellation of long work: the current step, how much of it is done, and the total.
 
-Whoever wants to stop the work raises `shoal.CancelledError` in the callback. Work asks between its steps only, so a
-sort or a compiled kernel is finished first.
+To cancel, raise `shoal.CancelledError` in the callback. It is called between steps only, so a sort or a compiled
+kernel is finished first.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Callable
 
 from shoal.errors import CancelledError
 
-# called with what is being done, how much of it is done, and how much there is
+# called with the current step, how much of it is done, and the total
 Progress = Callable[[str, int, int], None]
-# says whether the work should stop, such as `threading.Event().is_set`
+# returns whether to cancel the work, such as `threading.Event().is_set`
 Cancel = Callable[[], bool]
 
 
 def silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """Progress that is not reported."""
 
 
 def watched(progress: Progress | None, cancel: Cancel | None = None) -> Progress:
-    """Progress that stops the work once `cancel` says so.
+    """Progress that cancels the work once `cancel` returns True.
 
     >>> watched(None, lambda: True)("reading the table", 0, 1)
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""The demo survey: a number of people and a seed come in, a made-up table about them leaves."""
+"""The demo survey: a synthetic table about people, generated from a seed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SECTORS = ("agriculture", "industry", "trade", "health", "education", "administ
 
 
 def survey(people: int = 5000, seed: int = 2017) -> pa.Table:
-    """A survey that looks like a real one: heavy-tailed incomes, correlated amounts, some values missing.
+    """A realistic survey: heavy-tailed incomes, correlated amounts, some missing values.
 
-    Nobody in it exists; the same seed gives the same table.
+    All people in it are fictitious; the same seed gives the same table.
 
     >>> survey(10).column_names[:4]
     ['person_id', 'age', 'sex', 'region']
@@ -33,7 +33,7 @@ def survey(people: int = 5000, seed: int = 2017) -> pa.Table:
     log_income = (
         9.4 + 0.22 * education + 0.018 * experience - 0.0002 * experience**2 + rng.normal(0, 0.55, people)
     )
-    # one in fifty earns from a Pareto tail, as in real income data; the questionnaire stops at 300,000
+    # one in fifty earns from a Pareto tail, as in real income data; the questionnaire caps answers at 300,000
     tail = np.where(rng.random(people) < 0.02, rng.pareto(2.2, people) + 1.0, 1.0)
     income = np.minimum(np.exp(log_income) * tail, 300_000).round(2)
     tax = (0.1 * income + 0.15 * np.maximum(income - 30_000, 0)).round(2)
@@ -63,10 +63,10 @@ def survey(people: int = 5000, seed: int = 2017) -> pa.Table:
 
 
 def survey_schema() -> Schema:
-    """What is public about the demo survey: ranges set by the questionnaire, not read off the answers."""
+    """The public facts of the demo survey: ranges set by the questionnaire, not taken from the answers."""
 
     def entry(name: str, kind: Kind, role: str, **facts: object) -> dict[str, object]:
-        # a column of names is one of texts
+        # a column of names has the type text
         typed = {"type": "text"} if KIND_FACTS[kind].cell == "text" else {}
         return {"name": name, "kind": kind, "role": role, "source": "questionnaire", **typed, **facts}
 

@@ -1,7 +1,7 @@
-"""Runs in parallel: tasks come in, their results leave, computed by processes of our own.
+"""Parallel execution: run tasks in worker processes and return their results.
 
-The workers are fresh interpreters that speak pickle over pipes. Unlike forked ones they are safe whatever threads
-the caller has started, and unlike spawned ones they do not run the caller's script again.
+The workers are fresh interpreters that exchange pickles over pipes. Unlike forked ones they are safe whatever threads
+the caller has started, and unlike spawned ones they do not rerun the caller's script.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Stream = Callable[[Sequence[Task]], Iterator[tuple[int, Any]]]
 
 
 def available_cores() -> int:
-    """Cores this process may use."""
+    """Number of cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def machine_words() -> str:
-    """Cores and memory for the head of a page of figures: how fast a machine is without saying whose it is."""
+    """Cores and memory, for the top of a page of timings: how fast a machine is without naming it."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return f"{available_cores()} cores, {memory:.0f} GiB of memory"
 
@@ -37,7 +37,7 @@ def machine_words() -> str:
 def pool(workers: int) -> Iterator[Run]:
     """A function that runs tasks (picklable, called without arguments) and returns their results in the same order.
 
-    It reports how many are done. One worker means this very process. An error in a task is raised here.
+    It reports how many are done. With one worker, tasks run in this process. An error in a task is raised here.
     """
 
     def run(tasks: Sequence[Task], done: Callable[[int], None]) -> list[Any]:
@@ -53,7 +53,7 @@ def pool(workers: int) -> Iterator[Run]:
 
 @contextmanager
 def stream(workers: int) -> Iterator[Stream]:
-    """Like `pool`, for callers that keep results one by one: places and results of tasks as they are done."""
+    """Like `pool`, but yields the index and result of each task as it is done."""
     if workers <= 1:
         yield _run_here
         return
@@ -78,7 +78,7 @@ def stream(workers: int) -> Iterator[Stream]:
     try:
         yield each
     finally:
-        # an interrupted caller must not wait for work that nobody will read
+        # an interrupted caller must not wait for results that nobody will read
         for process in processes:
             process.kill()
         threads.shutdown(wait=True, cancel_futures=True)
@@ -92,7 +92,7 @@ def _run_here(tasks: Sequence[Task]) -> Iterator[tuple[int, Any]]:
 
 def _start() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", "from shoal.workers import serve; serve()"]
-    # one thread each: the workers are the parallelism
+    # one thread each: the workers provide the parallelism
     quiet = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
     environment = {**os.environ, **quiet, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
@@ -113,10 +113,10 @@ def _ask(process: subprocess.Popen[bytes], task: Task) -> Any:
 
 
 def serve() -> None:
-    """What a worker does: tasks from standard input, results to standard output, until the input ends."""
+    """Main loop of a worker: tasks from standard input, results to standard output, until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupted caller ends its workers itself
     results = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a task prints must not get between the results
+    os.dup2(2, 1)  # output printed by a task must not mix with the results
     while True:
         try:
             task = pickle.load(sys.stdin.buffer)

@@ -1,4 +1,4 @@
-"""Columns: what is declared about a table and its records on public lattices."""
+"""Columns: what is declared about a table, and its records as positions on public lattices."""
 
 from shoal._door import door
 

@@ -1,7 +1,7 @@
 """Apply the steps of a schema to a table before protection.
 
-Every cell is changed by itself, with public parameters only. A table remembers which steps were run on it, so that
-none is run twice, wherever it is handed on.
+Every cell is changed independently, with public parameters only. A table records which steps were applied to it, so
+that none is applied twice.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 
 def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> Table:
-    """The table after the steps of its schema; those that were run on it already are not run again.
+    """The table after the steps of its schema; steps already applied are not repeated.
 
     Raises:
-        InputError: a value has no place in the bands, or is no value of the column; names the row.
-        OptionError: the parameters of a step are not known, or the table stays on disk.
+        InputError: a value is in no band, or is not a value of the column; names the row.
+        OptionError: the parameters of a step are unknown, or the table stays on disk.
 
     >>> import pyarrow as pa
     >>> from shoal import Schema
@@ -52,9 +52,9 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
     for step in steps:
         table.known(step.column)
     if table.records is not None:
-        # what is here has no rows, and gets the types that they will have
+        # without rows, but with the types the rows will have
         table.records.run_steps(schema, na)
-    # the records are recognised by what they were before the steps
+    # the digest identifies the records by their values before the steps
     content = content_digest(table) if table.records is None else ""
     table, problem = steps_run(table, schema, na)
     if problem is not None:
@@ -63,7 +63,7 @@ def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> T
 
 
 def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, ShoalError | None]:
-    """The table after those steps that could be run, and what is wrong with the first that could not."""
+    """The table after the steps that could be applied, and the error of the first that could not."""
     declared = schema.declared
     steps = declared.steps
     touched = {step.column for step in steps}
@@ -87,7 +87,7 @@ def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, i
     if before is None or step.do == "drop":
         frame = table.frame.drop(step.column)
         return replace(table, frame=frame, inferred=table.inferred - {step.column}), table.n
-    # how such a cell is read depends on the others of its column; of a stored value, only its type does
+    # a cell's reading depends on the other cells of its column; a stored value's only on its type
     cells = table.reads_cells or table.holds_objects(step.column)
     read_off = {step.column} & table.inferred if cells else frozenset()
     table, changed = _RUN[step.kind](table, step, before)
@@ -95,7 +95,7 @@ def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, i
 
 
 def _were_run(table: Table, steps: Sequence[Step]) -> bool:
-    """Whether these are the steps that were run; the published form of one has lost its parameters."""
+    """Whether these are the steps that were applied; the published form of a step lacks its parameters."""
     keys = [key for key, _ in table.steps]
     return len(keys) == len(steps) and all(
         key == step.key or (step.withheld and json.loads(key).get(step.do) == step.column)
@@ -104,7 +104,7 @@ def _were_run(table: Table, steps: Sequence[Step]) -> bool:
 
 
 def marked(table: Table, schema: Schema) -> Table:
-    """A table that was made up as it is after the steps: none is left to run."""
+    """A synthetic table that already has the form after the steps: none remains to be applied."""
     return replace(table, steps=tuple((step.key, 0) for step in schema.declared.steps))
 
 
@@ -129,7 +129,7 @@ def _level(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
     renamed = above(step, before)
     tree = replace(before, missing=None).tree
     assert tree is not None
-    # a text that is no value of the column must not slip through as its own group
+    # an invalid text must not pass as a group of its own
     labels = labels_of(table, before)
     codes = tree.encode(labels, Message.of("column-named", column=step.column), missing=-1)
     names = [None if label is None else renamed[str(label)] for label in tree.decode(codes)]
@@ -161,7 +161,7 @@ def _coded(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
 
 
 def _stored(table: Table, step: Step, series: nw.Series[Any]) -> Any:
-    """The value that is put in the place of others, as the column stores it."""
+    """The replacement value of a step, as the column stores it."""
     put = step.at if step.put is None else step.put
     assert put is not None
     if isinstance(put, str):

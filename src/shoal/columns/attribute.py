@@ -46,19 +46,19 @@ POLICIES: Mapping[str, str] = {
 }
 
 
-# codes for missing values are few: does not know, refused, not applicable
+# codes for missing values are few: don't know, refused, not applicable
 _MOST_CODES = 4
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Gaps:
-    """Where values are missing, after the policies were applied.
+    """Missing values after the policies were applied.
 
     Attributes:
         kept: numbers of the rows that take part, None for all.
-        separate: for each column with such gaps, which of the kept rows have one.
-        dropping, separating: a column has that policy, whether or not it was needed.
+        separate: for each column whose gaps stay, which of the kept rows have one.
+        dropping, separating: whether a column has that policy, needed or not.
     """
 
     kept: NDArray[np.int64] | None
@@ -75,11 +75,11 @@ def settle_gaps(
     Args:
         absent: the missing values of each protected column that has some.
         policies: a policy of `POLICIES` for each of them.
-        records: who knows which rows are left.
-        problems: takes note of columns where a missing value is an error.
+        records: returns which rows remain.
+        problems: collects columns where a missing value is an error.
 
     Raises:
-        InputError: no row is left.
+        InputError: no row remains.
     """
     for name, gaps in absent.items():
         if policies[name] == "error":
@@ -98,9 +98,9 @@ def settle_gaps(
 
 
 def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> Message | None:
-    """One more sentence where all values outside a range look like codes for missing values: 9, 99, -9, 998.
+    """A further sentence if all values outside a range look like codes for missing values: 9, 99, -9, 998.
 
-    It names none of them: which values lie outside is a fact about the records.
+    It names none of them, because the values outside are a fact about the records.
 
     >>> missing_codes_hint("hours", np.array([99.0, 98.0, 99.0])).code
     'outside-are-codes'
@@ -113,7 +113,7 @@ def missing_codes_hint(name: str, outside: NDArray[np.float64]) -> Message | Non
 
 
 def _looks_like_a_code(value: float) -> bool:
-    """Whether a number is written as nines, the last digit perhaps 6 to 8, or is a small negative one."""
+    """Whether a number consists of nines, the last digit perhaps 6 to 8, or is a small negative one."""
     if value != int(value):
         return False
     digits = str(abs(int(value)))
@@ -121,11 +121,11 @@ def _looks_like_a_code(value: float) -> bool:
 
 
 def patterns(separate: Mapping[str, NDArray[np.bool_]], columns: tuple[str, ...]) -> NDArray[np.int64] | None:
-    """Which rows miss the same of these columns: one number per row, 0 for those that miss none; None if all do."""
+    """The pattern of missing values of each row in these columns as a number, 0 for none; None if all are alike."""
     gaps = [separate[column] for column in columns if column in separate]
     if not gaps:
         return None
-    # a row without gaps comes first in the order, and is added so that it is always there
+    # the pattern without gaps sorts first, and is added so that it always exists
     rows = np.vstack([np.stack(gaps, axis=1), np.zeros((1, len(gaps)), dtype=np.bool_)])
     _, numbers = np.unique(rows, axis=0, return_inverse=True)
     return np.asarray(numbers.ravel()[:-1], dtype=np.int64)
@@ -138,40 +138,40 @@ def with_gaps(values: NDArray[Any], gaps: NDArray[np.bool_]) -> NDArray[np.objec
     return filled
 
 
-# what a missing value is called where it counts as a value
+# the category of missing values where they count as a value
 MISSING_VALUE = "(missing)"
 Role = Literal["identifier", "quasi-identifier", "confidential", "unit", "weight", "other"]
 
-# Where a fact about a column is known from; the last one is no source that a promise could rest on.
+# Where a fact about a column is known from; the last source cannot support a claim.
 SOURCES = ("questionnaire", "law", "common knowledge", "an earlier release", "these records")
 RECORDS = SOURCES[-1]
 
 # The facts about a column that have a source.
 FACTS = ("kind", "type", "domain", "step", "max_rows")
 
-# Roles whose columns never leave the house, unless something else is declared about a weight.
+# Roles dropped from every release (weights may be kept explicitly).
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
 
-# What may become of a survey weight.
+# What may be done with a survey weight.
 WEIGHT_RELEASES = ("dropped", "masked", "raked")
 
 # more do not fit into a float64
 MOST_DECIMALS = 15
 
-# what a file's cells are read as numbers for; 007 may be a code
+# cell contents read as numbers; 007 may be a code
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
-# bounds of decimal numbers that do not say how many decimals
+# decimals of bounds that do not determine them
 ANY = -1
 
 
 @displayed(display.of_attribute)
 @dataclass(frozen=True)
 class Attribute:
-    """One column: how to read it, what it may reveal, and the public range of its values.
+    """One column: how it is read, its role, and its public domain.
 
     Attributes:
-        na: codes that stand for a missing value in this column, such as 99 or -9.
+        na: codes for missing values in this column, such as 99 or -9.
     """
 
     name: str
@@ -190,9 +190,9 @@ class Attribute:
     format: str | None = None
     release: str | None = None
     na: tuple[str, ...] = ()
-    # decimals that lo and hi are written with, where the numbers do not show it; ANY for bounds such as 0.0 and 1.0
+    # decimals with which lo and hi are written, where the numbers do not show it; ANY for bounds such as 0.0 and 1.0
     places: int | None = None
-    # a mapping has no hash; columns that differ only in it are still told apart
+    # a mapping is not hashable; equality still compares it
     source: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -202,7 +202,7 @@ class Attribute:
         if self.role not in get_args(Role):
             raise OptionError("unknown-role", column=self.name, found=self.role, allowed=get_args(Role))
         if not self.kind_facts.ordered and self.ordered:
-            # an order is what makes names ordinal
+            # a declared order makes names ordinal
             object.__setattr__(self, "kind", "ordinal")
         if (self.lo is None) != (self.hi is None):
             raise OptionError("column-give-both-lo-hi-neither", column=self.name)
@@ -233,7 +233,7 @@ class Attribute:
             )
         self._check_type()
         if self.taxonomy is not None and not self.values and not _of_leaves(self.taxonomy):
-            # a tree that was told its values keeps them also where only its links are written down
+            # a tree with declared values keeps them even where only its links are stored
             object.__setattr__(self, "values", self.taxonomy.values)
         try:
             _ = self.tree
@@ -285,19 +285,19 @@ class Attribute:
 
     @property
     def dropped(self) -> bool:
-        """Whether the role of the column keeps it from being protected and released like others."""
+        """Whether the role of the column excludes it from protection and release."""
         return self.role in DROPPED_ROLES and self.release != "masked"
 
     @property
     def kind_facts(self) -> ColumnKind:
-        """What the values of a column of this kind are."""
+        """The record of the column's kind."""
         return KIND_FACTS[self.kind]
 
     @cached_property
     def tree(self) -> Taxonomy | None:
         """The taxonomy over the public values of a nominal attribute: that of its schema, or a flat one.
 
-        A column whose missing values are a category of their own has one more value, below the root.
+        If missing values are a category, the tree has one more value below the root.
         """
         if self.kind_facts.ordered or not (self.values or self.taxonomy):
             return None
@@ -317,21 +317,21 @@ class Attribute:
 
     @property
     def flagged(self) -> bool:
-        """Whether "missing" is a place of its own beside the values of an order, whether or not a gap occurs."""
+        """Whether "missing" is a separate state beside ordered values, whether or not a gap occurs."""
         return self.missing == "category" and self.kind_facts.ordered
 
     @property
     def declared_step(self) -> Fraction | None:
-        """The finest difference that matters, if anybody said so: by itself, or as a number of decimals."""
+        """The declared step, given directly or as a number of decimals, or None."""
         if self.step is None and self.decimals is not None:
             return Fraction(1, 10**self.decimals)
         return self.step
 
     def lattice(self, *, integer: bool) -> Lattice:
-        """The public lattice; `integer` says that a column without a declared type is stored as integers (step 1).
+        """The public lattice; `integer`: a column without a declared type is stored as integers (step 1).
 
-        That of an ordinal attribute are the places in its order, that of a date are days since 1970-01-01, that of a
-        nominal one are the places of its values in its taxonomy.
+        Positions are places in the declared order for an ordinal attribute, days since 1970-01-01 for a date,
+        and places of the values in the taxonomy for a nominal attribute.
         """
         if not self.kind_facts.ordered:
             if self.tree is None:
@@ -354,14 +354,14 @@ class Attribute:
 
     @property
     def type_declared(self) -> bool:
-        """Whether somebody named the type, who did not read it off the records."""
+        """Whether the type is declared, not inferred from the records."""
         return self.type is not None and self.source.get("type") != RECORDS
 
     def with_declared_type(self) -> Attribute:
-        """The attribute with the type that its public domain declares, where nobody named one.
+        """The attribute with the type its public domain implies, unless a type is declared.
 
-        Bounds written as whole numbers declare whole numbers, bounds with two decimals two decimals, dates declare
-        dates, and listed values what they all can be read as. A declared step counts like a bound.
+        Bounds written as integers imply integers, bounds with two decimals imply two decimals, dates imply
+        dates, and listed values imply the type all of them can have. A declared step counts like a bound.
 
         >>> Attribute("age").with_domain((0, 120)).with_declared_type().type
         'integer'
@@ -389,9 +389,9 @@ class Attribute:
 
     @classmethod
     def of_domain(cls, name: str, domain: Any, type: str | None = None) -> Attribute:
-        """A column of which its domain is known, and perhaps its type, and no table: read as one with a table is.
+        """A column known only by its domain, and perhaps its type: interpreted as it would be with a table.
 
-        Two texts that are numbers are bounds, as they are for a column of numbers, unless the type is that of names.
+        Two texts that are numbers are bounds, as for a column of numbers, unless the type is one of names.
 
         >>> rent = Attribute.of_domain("rent", ("0.00", "900.00")).with_declared_type()
         >>> rent.kind, rent.type, rent.decimals
@@ -407,8 +407,8 @@ class Attribute:
     def with_domain(self, domain: Any) -> Attribute:
         """The attribute with a public domain: (lo, hi), or the values or the taxonomy of a nominal one.
 
-        The form of the domain settles the kind, where the column's own type leaves it open. A type that was read off
-        the records gives way to the one that the domain declares.
+        The form of the domain determines the kind if the column's type leaves it open. A type inferred from the
+        records is replaced by the one that the domain implies.
         """
         if self.source.get("type") == RECORDS:
             known = {fact: origin for fact, origin in self.source.items() if fact != "type"}
@@ -420,10 +420,10 @@ class Attribute:
             return plain.with_domain(domain)
         what = Message.of("domain-of-column", column=self.name)
         kept = {fact: origin for fact, origin in self.source.items() if fact not in ("kind", "domain")}
-        # texts where numbers are declared are complained about when they are read, with their row
+        # texts in a numeric column are reported when they are read, with their row
         number = self.type if self.type in KIND_FACTS["numeric"].own_types else None
         if isinstance(domain, Taxonomy):
-            # values listed in the schema stay the domain, unless the tree was told its own
+            # values listed in the schema remain the domain, unless the tree has its own
             values = self.values if _of_leaves(domain) else ()
             return replace(
                 self,
@@ -457,7 +457,7 @@ class Attribute:
         )
 
     def with_type(self, type: str) -> Attribute:
-        """The attribute with a declared type; decimal:2 has two decimals, date:DD.MM.YYYY a format.
+        """The attribute with a declared type; decimal:2 has two decimals, date:DD.MM.YYYY a date format.
 
         >>> Attribute("income").with_type("decimal:2").decimals
         2
@@ -471,7 +471,7 @@ class Attribute:
         named = known_type(word.strip(), self.name)
         kind: Kind = self.kind
         if not KIND_FACTS[kind].takes(named) and not self.has_domain:
-            # whoever declares the type knows better than a guess of the kind from a file's cells
+            # a declared type overrides a kind guessed from a file's cells
             kind = kind_of_type(named)
         return replace(
             self,
@@ -485,7 +485,7 @@ class Attribute:
 
     @property
     def facts(self) -> tuple[str, ...]:
-        """Which facts about the column are declared."""
+        """Names of the declared facts about the column."""
         there = {
             "kind": True,
             "type": self.type is not None,
@@ -502,12 +502,12 @@ class Attribute:
 
     @property
     def from_records(self) -> tuple[str, ...]:
-        """The facts about the column that are known from these records only."""
+        """The facts about the column that are known only from these records."""
         return tuple(fact for fact in self.facts if self.source.get(fact) == RECORDS)
 
     @property
     def source_words(self) -> str:
-        """Where the facts about the column are known from, as a statement says it."""
+        """The sources of the facts about the column, as a statement prints them."""
         known = {fact: self.source.get(fact, "") for fact in self.facts}
         if len(set(known.values())) == 1:
             return next(iter(known.values()))
@@ -515,7 +515,7 @@ class Attribute:
 
 
 def written_places(lo: object, hi: object, what: str | Message) -> int | None:
-    """How many decimals two bounds are written with; None where the numbers themselves show it.
+    """Number of decimals with which two bounds are written; None where the numbers themselves show it.
 
     >>> written_places("0.00", "9.50", "rent"), written_places(0.0, 1.0, "share"), written_places(0, 9.5, "rent")
     (2, -1, None)
@@ -529,13 +529,13 @@ def written_places(lo: object, hi: object, what: str | Message) -> int | None:
 
 
 def _places(lo: Fraction, hi: Fraction) -> int:
-    """How many decimals two numbers have; `ANY` where they do not end."""
+    """Number of decimals of two numbers; `ANY` if they do not end."""
     found = [decimals_of(end) for end in (lo, hi)]
     return ANY if any(d is None or d > MOST_DECIMALS for d in found) else max(d or 0 for d in found)
 
 
 def _type_of_names(names: Iterable[str]) -> ColumnType:
-    """The type of names that are truth values or numbers by their spelling, text for any others.
+    """The type of names spelled like booleans or numbers, otherwise text.
 
     >>> _type_of_names(["11", "12"]), _type_of_names(["01", "02"]), _type_of_names(["false", "true"])
     ('integer', 'text', 'boolean')
@@ -549,7 +549,7 @@ def _type_of_names(names: Iterable[str]) -> ColumnType:
 
 
 def _spelled(name: str, number: type[int] | type[float]) -> bool:
-    """Whether a name is a number as it is usually written, which 007 and 1e3 are not."""
+    """Whether a name is a number in its usual spelling, unlike 007 and 1e3."""
     try:
         return str(number(name)) == name and (number is int or math.isfinite(float(name)))
     except ValueError:
@@ -557,12 +557,12 @@ def _spelled(name: str, number: type[int] | type[float]) -> bool:
 
 
 def _of_leaves(tree: Taxonomy) -> bool:
-    """Whether the values of a tree are simply its leaves."""
+    """Whether the values of a tree are exactly its leaves."""
     return tree.domain == tuple(tree.leaves.tolist())
 
 
 def _flat(values: tuple[str, ...]) -> Taxonomy:
-    """All values below one root, whose name is none of theirs."""
+    """All values below one root, named differently from all of them."""
     root = "*"
     while root in values:
         root += "*"
@@ -579,7 +579,7 @@ def range_of(name: str, bounds: Any) -> tuple[Any, Any]:
 
 
 def _is_span_of_days(domain: Any) -> bool:
-    """Two dates, or their texts: a column of text can be declared to hold dates."""
+    """Whether a domain is two dates or their texts: a text column can be declared to hold dates."""
     return (
         isinstance(domain, (tuple, list))
         and len(domain) == 2
@@ -590,7 +590,7 @@ def _is_span_of_days(domain: Any) -> bool:
 
 
 def _is_range(domain: Any) -> bool:
-    """Two numbers: a column of text can still be declared numeric."""
+    """Whether a domain is two numbers: a text column can be declared numeric."""
     return (
         isinstance(domain, (tuple, list))
         and len(domain) == 2
@@ -601,7 +601,7 @@ def _is_range(domain: Any) -> bool:
 
 
 def spells_numbers(domain: Any) -> bool:
-    """Texts that are read as numbers where a file's cells hold them.
+    """Whether all values of a domain are texts that a file's cells would be read as numbers.
 
     >>> spells_numbers(("0.00", "9.50")), spells_numbers(["01", "02"]), spells_numbers(["no", "yes"])
     (True, False, False)
@@ -612,7 +612,7 @@ def spells_numbers(domain: Any) -> bool:
 
 
 def _codes(name: str, given: object) -> tuple[str, ...]:
-    """Codes for missing values as texts: 99 and "99" are the same."""
+    """Codes for missing values as texts: 99 and "99" are equal."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise OptionError("column-na-list-codes-missing-value", column=name, found=given)
     found = []
@@ -624,7 +624,7 @@ def _codes(name: str, given: object) -> tuple[str, ...]:
 
 
 def _sources(name: str, given: object) -> dict[str, str]:
-    """The source of each fact: one text for all of them, or a table."""
+    """The source of each fact, from one text for all of them or from a table."""
     if isinstance(given, str):
         given = dict.fromkeys(FACTS, given)
     if not isinstance(given, Mapping):
@@ -661,7 +661,7 @@ THRESHOLD = re.compile(
 
 
 def target_column(text: str, columns: Collection[str]) -> str:
-    """The column that a target is about, with or without a threshold.
+    """The column of a prediction target, with or without a threshold.
 
     >>> target_column("income > 30000", ["age", "income"]), target_column("a>1", ["a>1"])
     ('income', 'a>1')

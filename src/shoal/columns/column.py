@@ -1,4 +1,4 @@
-"""Column values as numbers or labels, and back to the type in which a column is released."""
+"""Column values as numbers or labels, and back in the type in which a column is released."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from shoal.numbers import decimal_text
 from shoal.taxonomy import distinct, label, loose
 from shoal.text import Message
 
-# steps of the released values over the domain, at least
+# minimum number of steps of the released values over the domain
 _FEW_STEPS = 10_000
 _MOST_DECIMALS = 17
 
 
 def texts(table: Table, name: str) -> tuple[list[str], NDArray[np.int64]]:
-    """The different values of a column as text, and for each row which of them it holds (-1 where it is missing).
+    """The distinct values of a column as text, and the index of each row's value (-1 where it is missing).
 
-    Whole numbers have no decimals, whatever the library stores them as, and blanks around a text do not count.
+    Integers have no decimals, however the library stores them, and blanks around a text are ignored.
 
     >>> import pyarrow as pa
     >>> from shoal.io import read
@@ -36,7 +36,7 @@ def texts(table: Table, name: str) -> tuple[list[str], NDArray[np.int64]]:
     (['11', '12'], [0, -1, 1, 0])
     """
     values, which = distinct(table.series(name).to_native())
-    # a float column of some libraries holds NaN beside what it calls missing
+    # a float column of some libraries holds NaN as well as missing values
     gaps = [place for place, value in enumerate(values) if value != value]
     if gaps:
         which = np.where(np.isin(which, gaps), -1, which)
@@ -44,12 +44,12 @@ def texts(table: Table, name: str) -> tuple[list[str], NDArray[np.int64]]:
 
 
 def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> NDArray[np.object_]:
-    """Labels as the column stores them: text, numbers, truth values, categories.
+    """Labels as the column stores them: text, numbers, booleans, categories.
 
-    A column of a declared type holds what that says, never what its values happen to be.
+    The type follows from the declared type, if there is one, never from the values.
 
     Raises:
-        InputError: the column's type has no place for one of them.
+        InputError: the column's type cannot store one of them.
 
     >>> import pyarrow as pa
     >>> from shoal.io import read
@@ -60,7 +60,7 @@ def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> 
     name = attribute.name
     if isinstance(table.dtype(name), nw.Unknown):
         raise InputError("column-no-value-all-so-type", column=name)
-    # what a type lists is a fact about the records, unless nothing else is known
+    # the values a type lists are a fact about the records, unless nothing else is known
     known = _categories(table, name) if name in table.inferred else None
     kind = _type_of_values(table, attribute)
     found: NDArray[np.object_] = np.empty(len(labels), dtype=object)
@@ -75,7 +75,7 @@ def stored_labels(table: Table, attribute: Attribute, labels: Sequence[str]) -> 
 
 
 def _categories(table: Table, name: str) -> dict[str, Any] | None:
-    """Values by their text, for a type that lists all it can hold."""
+    """Values by their text, for a type that lists its values."""
     if table.frame.implementation.is_pandas_like():
         listed = getattr(table.frame.to_native().dtypes[name], "categories", None)
     else:
@@ -85,7 +85,7 @@ def _categories(table: Table, name: str) -> dict[str, Any] | None:
 
 
 def _type_of_values(table: Table, attribute: Attribute) -> str:
-    """The type of the values of a column: the declared one, or that of its frame; polars lists texts only."""
+    """The type of a column's values: the declared one, or that of its frame; polars lists texts only."""
     found = type_of(table.dtype(attribute.name))
     if attribute.name not in table.inferred and table.frame.implementation.is_pandas_like():
         found = attribute.type or found
@@ -93,7 +93,7 @@ def _type_of_values(table: Table, attribute: Attribute) -> str:
 
 
 def parsed_label(text: str, kind: str) -> Any:
-    """A label as a value of the kind, None where it is no such value."""
+    """A label as a value of the kind, None if it is not one."""
     if kind == "text":
         return text
     if kind == "boolean":
@@ -116,10 +116,10 @@ def _type_words(table: Table, name: str) -> str:
 
 
 def with_few_decimals(lattice: Lattice) -> Lattice:
-    """The lattice that values of a column without a step are released on: about four digits of its public width.
+    """The release lattice of a column without a step: about four digits of its public width.
 
-    More decimals than that are noise, and would only show how a number was computed. At least two are kept, as far as
-    float64 has room for them.
+    Further decimals are noise, and would only show how a number was computed. At least two are kept, within the
+    precision of float64.
 
     >>> from fractions import Fraction
     >>> with_few_decimals(Lattice(Fraction(0), Fraction(200), Fraction(1, 2**20))).step
@@ -132,13 +132,13 @@ def with_few_decimals(lattice: Lattice) -> Lattice:
     while decimals > 0 and size * 10**decimals > MAX_STEPS:
         decimals -= 1
     step = Fraction(1, 10**decimals)
-    # whole multiples of the step inside the domain, so that values read like numbers somebody wrote down
+    # integral multiples of the step inside the domain, so that values look like recorded numbers
     lo, hi = (step * end for end in (math.ceil(lattice.lo / step), math.floor(lattice.hi / step)))
     return lattice if lo >= hi or (hi - lo) / step > MAX_STEPS else Lattice(lo, hi, step)
 
 
 def on_step(values: NDArray[np.float64], lattice: Lattice, *, clip: bool) -> NDArray[np.float64]:
-    """Values rounded to the lattice, with no more decimals than its step has.
+    """Values rounded to the lattice, with no more decimals than its step.
 
     >>> from fractions import Fraction
     >>> on_step(np.array([1.2345]), Lattice(Fraction(0), Fraction(9), Fraction(1, 100)), clip=True).tolist()
@@ -152,19 +152,19 @@ def on_step(values: NDArray[np.float64], lattice: Lattice, *, clip: bool) -> NDA
 
 
 def _decimals(value: Fraction) -> int:
-    """How many decimals a number has; as many as a float64 can tell, where they have no end."""
+    """Number of decimals of a number; the precision of float64 if they do not end."""
     return next((d for d in range(_MOST_DECIMALS) if (value * 10**d).denominator == 1), _MOST_DECIMALS)
 
 
 def narrow_floats(
     values: NDArray[np.float64], lattice: Lattice, kind: type[np.floating[Any]], *, clip: bool
 ) -> NDArray[np.floating[Any]]:
-    """Values as the storage type has them, inside the domain: rounding to fewer digits must not leave it."""
+    """Values in the storage type, inside the domain even after rounding to fewer digits."""
     limit = float(np.finfo(kind).max)
     rounded = np.clip(values, -limit, limit).astype(kind)
     if not clip:
         return rounded
-    # compared as float64: a plain number would be rounded to the array's type first
+    # compared as float64: a plain number would be converted to the array's type first
     above = rounded.astype(np.float64) > float(lattice.hi)
     below = rounded.astype(np.float64) < float(lattice.lo)
     rounded[above] = np.nextafter(rounded[above], kind(-np.inf))
@@ -175,12 +175,12 @@ def narrow_floats(
 def whole_numbers(
     values: NDArray[np.float64], lattice: Lattice, limits: tuple[int, int], *, clip: bool
 ) -> NDArray[np.int64]:
-    """Values of an integer column, rounded as the very last step, inside the domain and the storage type."""
+    """Values of an integer column, rounded as the very last step, within the domain and the storage type."""
     lo, hi = limits
     if clip:
         lo, hi = max(lo, math.ceil(lattice.lo)), min(hi, math.floor(lattice.hi))
     rounded = np.clip(np.rint(values), float(lo), float(hi)).astype(np.int64)
-    # float64 cannot hold every 64-bit limit
+    # float64 cannot represent every 64-bit limit
     return np.clip(rounded, lo, hi)
 
 
@@ -226,9 +226,9 @@ def _value_places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
 
 
 def restored(table: Table, attribute: Attribute, values: NDArray[np.float64]) -> NDArray[Any]:
-    """Numbers of a column that holds no numbers as the column stores them: labels, dates, or the text of dates.
+    """Numbers of a non-numeric column converted back as the column stores them: labels, dates, or texts of dates.
 
-    Those of a nominal column are codes of concepts in its taxonomy.
+    For a nominal column they are codes of concepts in its taxonomy.
     """
     whole = np.rint(values).astype(np.int64)
     if not attribute.kind_facts.ordered:
@@ -244,7 +244,7 @@ def restored(table: Table, attribute: Attribute, values: NDArray[np.float64]) ->
 def _labels(table: Table, attribute: Attribute, codes: NDArray[np.int64]) -> NDArray[Any]:
     tree = attribute.tree
     assert tree is not None
-    # only what is there: a group of values may have no place in the column's type, and is then never released
+    # only concepts that occur: a group of values may have no form in the column's type, and is then never released
     used, which = np.unique(codes, return_inverse=True)
     names = [tree.labels[code] for code in used]
     present = [name for name in names if name != MISSING_VALUE]
@@ -263,10 +263,10 @@ def stored_numbers(
     clip: bool,
     computed: bool = True,
 ) -> NDArray[Any]:
-    """Values as the column stores them: rounded here, as the very last step.
+    """Values as the column stores them; rounding, the very last step, happens here.
 
     Args:
-        computed: they are no values of records, so that they need no more decimals than say something.
+        computed: the values are not those of records, so only meaningful decimals are kept.
     """
     if not attribute.kind_facts.ordered:
         return restored(table, attribute, values)
@@ -282,7 +282,7 @@ def stored_numbers(
 
 
 def releasable(table: Table, attribute: Attribute, *, generalise: bool) -> list[Any] | None:
-    """What a column of names may hold when it is released, as it stores it; None for other columns."""
+    """The values a released nominal column may hold, as it stores them; None for other columns."""
     if attribute.kind_facts.listed:
         return list(stored_labels(table, attribute, attribute.ordered))
     tree = attribute.tree
@@ -295,7 +295,7 @@ def releasable(table: Table, attribute: Attribute, *, generalise: bool) -> list[
 
 
 def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> None:
-    """An error, before any work is done, if column or file have no place for a label that may be released."""
+    """Raise, before any work is done, if column or file cannot store a label that may be released."""
     labels = releasable(table, attribute, generalise=generalise) or ()
     encoding = table.conventions.encoding
     if encoding is None or not FORMATS[table.format].text:
@@ -310,7 +310,7 @@ def check_storable(table: Table, attribute: Attribute, *, generalise: bool) -> N
 
 
 def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:
-    """Ends and step of a domain in words that belong to its kind."""
+    """Bounds and step of a domain, in the terms of its kind."""
     if attribute.kind_facts.listed:
         return {"lo": attribute.ordered[0], "hi": attribute.ordered[-1], "step": "one place in the order"}
     if attribute.kind_facts.days:
@@ -336,7 +336,7 @@ def public_facts(attribute: Attribute, lattice: Lattice) -> dict[str, str]:
 
 def _places(table: Table, attribute: Attribute) -> NDArray[np.float64]:
     place = {label(text): float(number) for number, text in enumerate(attribute.ordered)}
-    # an empty cell of a CSV file is no label, unless it is declared as one
+    # an empty cell of a CSV file is not a label, unless it is declared as one
     place = {"": np.nan, **place}
     found, which = texts(table, attribute.name)
     strange = [number for number, text in enumerate(found) if text not in place]
@@ -358,7 +358,7 @@ def _days(table: Table, name: str) -> NDArray[np.float64]:
     series = table.series(name)
     if table.is_numeric(name):
         raise InputError("column-should-hold-dates-but-holds", column=name)
-    # an empty cell of text, and what pandas calls not a time, are missing
+    # empty text cells and pandas' "not a time" are missing
     absent = series.is_null().to_list()
     values = [
         None if gap or value == "" or value != value else value

@@ -1,4 +1,4 @@
-"""What a caller declares about a table and which columns are released, checked before any record is read."""
+"""The declarations of a caller about a table and the released columns, checked before any record is read."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from shoal.mechanisms import Tuned
 
 
-# what a reason has at least, in characters: "because" is none
+# minimum length of a reason, in characters: "because" is not one
 LEAST_REASON = 20
 
 
 @internal()
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """Everything the caller declared about the table, before any record is looked at."""
+    """Everything the caller declares about the table, before any record is read."""
 
     schema: Schema | None = None
     columns: tuple[str, ...] | None = None
@@ -96,7 +96,7 @@ class Declaration:
 
 
 def _reason(override: object) -> str:
-    """A reason that says something."""
+    """The reason for an override, if it is meaningful."""
     if override is None:
         return ""
     words = " ".join(str(override).split())
@@ -108,7 +108,7 @@ def _reason(override: object) -> str:
 
 
 def declared_types(schema: Schema | None, types: Mapping[str, str] | None = None) -> dict[str, ColumnType]:
-    """The types that a file is read with: those of the schema, and those that the caller names."""
+    """The types a file is read with: those of the schema, and those given by the caller."""
     found = {} if schema is None else dict(schema.types)
     for name, text in (types or {}).items():
         found[name] = known_type(text.partition(":")[0].strip(), name)
@@ -116,7 +116,7 @@ def declared_types(schema: Schema | None, types: Mapping[str, str] | None = None
 
 
 def told_conventions(schema: Schema | None, file: Conventions | Mapping[str, Any] | None) -> Conventions:
-    """How the file is written: what the schema says, and what the caller says on top."""
+    """The conventions of the file: from the schema, overridden by the caller."""
     return (Conventions() if schema is None else schema.file).with_told(file)
 
 
@@ -129,9 +129,9 @@ def read_declared(
     file: Conventions | Mapping[str, Any] | None = None,
     empty: bool = False,
 ) -> Table:
-    """The table, read as the schema and the caller declare, after the steps of the schema.
+    """The table, read by the declarations of schema and caller, after the steps of the schema.
 
-    Columns that can be read in two ways keep their doubts.
+    Ambiguous columns keep their doubts.
     """
     schema = None if schema is None else schema.declared
     dates = {} if schema is None else {a.name: a.format for a in schema.attributes if a.format is not None}
@@ -141,7 +141,7 @@ def read_declared(
             dates[name] = form
     told = told_conventions(schema, file)
     if isinstance(data, Table) and data.steps:
-        # it was read before, and its columns are no longer of the declared types
+        # already read; steps have since changed its columns' types
         return with_steps(data, schema)
     named = declared_types(schema, types)
     codes = {} if schema is None else {a.name: a.na for a in schema.attributes if a.na}
@@ -150,7 +150,7 @@ def read_declared(
 
 
 def read_as_asked(data: Any, request: Mapping[str, Any], *, empty: bool = False) -> Table:
-    """The table, read as the keyword arguments of `shoal.protect` say; without rows only where it may be `empty`."""
+    """The table, read by the keyword arguments of `shoal.protect`; without rows only if it may be `empty`."""
     told = {name: request[name] for name in ("na", "types", "file") if request.get(name) is not None}
     return read_declared(data, request.get("schema"), empty=empty, **told)
 
@@ -171,10 +171,10 @@ def _listed(option: str, value: object) -> list[object]:
 def chosen_columns(
     table: Table, declared: Declaration, kinds: Sequence[str], free: bool
 ) -> tuple[Schema, list[Attribute], list[Message]]:
-    """The attributes to release, in column order, and notes about those left out."""
+    """The attributes to release, in column order, and notes about the columns left out."""
     schema = declared.schema or Schema.infer(table)
     for attribute in schema.stepped.attributes:
-        # a raked weight is made anew: that of the table has no part in it
+        # a raked weight is computed anew: the table's own plays no part
         if attribute.release != "raked":
             table.known(attribute.name)
     domains = declared.domains or {}
@@ -192,7 +192,7 @@ def chosen_columns(
                 raise OptionError("domain-given-column-not-among-columns", column=name)
     requested = set(declared.columns or ()) | set(domains)
     if declared.schema is None:
-        # whoever names a column knows better than a guess from its name
+        # an explicitly named column overrides a guess from its name
         schema = Schema(
             tuple(replace(a, role="confidential") if a.name in requested else a for a in schema.attributes)
         )
@@ -247,10 +247,9 @@ def _not_released(name: str, reason: Message) -> Message:
 
 
 def _as_read(name: str, domain: Any, table: Table) -> Any:
-    """The domain of a column without cells, as it is taken where there are some of the kind that it lists.
+    """The domain of an empty column, interpreted as it would be if there were values of the listed kind.
 
-    Without this a table with no rows would show by the type of a released column, or by a refusal that is not made.
-    """
+    Without this, the type of a released column, or a missing refusal, would reveal that a table has no rows."""
     if name not in table.inferred or not spells_numbers(domain):
         return domain
     lo, hi = range_of(name, domain)

@@ -1,4 +1,4 @@
-"""Public facts about columns: types and ranges as declared, and what comes from the records and taints a statement."""
+"""Public facts about columns: declared types and ranges, and facts from the records that taint a statement."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from shoal.text import Message
 
 
 def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
-    """The table with its columns in the types that somebody declared; others stay as they are stored.
+    """The table with its columns in their declared types; others stay as stored.
 
-    The type that a frame or a file stores a column with is no declaration: one record can change it.
+    The type with which a frame or a file stores a column is not a declaration: one record can change it.
 
     Raises:
-        InputError: a value is none of its column's declared type.
+        InputError: a value does not fit its column's declared type.
     """
     codes = {attribute.name: attribute.na for attribute in chosen if attribute.na}
     table = without_codes(table, codes)
@@ -44,11 +44,11 @@ def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) ->
 
 
 def _as_bounded(table: Table, attribute: Attribute, na: Sequence[str]) -> Table:
-    """The table with a column in the type that its bounds declare."""
+    """The table with a column in the type that its bounds imply."""
     name = attribute.name
     assert attribute.type is not None
     if isinstance(table.dtype(name), nw.String):
-        # texts where numbers should be are complained about when they are read, with their row
+        # texts in a numeric column are reported when they are read, with their row
         return table
     try:
         return with_types(table, {name: attribute.type}, na)
@@ -60,7 +60,7 @@ def _as_bounded(table: Table, attribute: Attribute, na: Sequence[str]) -> Table:
 
 
 def beyond_bounds(attribute: Attribute, value: object, row: int) -> InputError:
-    """The refusal of a value that is infinite, or has more decimals than the bounds of its column are written with."""
+    """The error for a value that is infinite, or has more decimals than the bounds of its column."""
     name = attribute.name
     if isinstance(value, float) and math.isinf(value):
         return InputError("infinite", column=name, row=row)
@@ -75,9 +75,9 @@ def beyond_bounds(attribute: Attribute, value: object, row: int) -> InputError:
 
 
 def _as_named(table: Table, attribute: Attribute) -> Table:
-    """The table with a column of names in the type that its declared values have.
+    """The table with a nominal column in the type of its declared values.
 
-    A name that is none of that type is none of the values: it is complained about when it is looked up.
+    A name not of that type is not a declared value: the lookup reports it.
     """
     name = attribute.name
     assert attribute.type is not None
@@ -96,12 +96,12 @@ def _as_named(table: Table, attribute: Attribute) -> Table:
 
 
 def without_guessed_type(table: Table, attribute: Attribute) -> Attribute:
-    """The attribute without a type that nobody declared, and without a step that rests on it."""
+    """The attribute without an undeclared type, and without a step that rests on it."""
     return replace(attribute, type=None, decimals=None) if attribute.name in table.inferred else attribute
 
 
 def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute:
-    """The attribute as a recipe may hold it: without what is known from these records only."""
+    """The attribute as a recipe may hold it: without facts known only from these records."""
     private = set(attribute.from_records)
     attribute = replace(attribute, places=None)
     if private_domain or "domain" in private:
@@ -112,13 +112,13 @@ def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute
 
 
 def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]) -> list[Message]:
-    """What is known about the released columns, and about whose rows they are, from these records only."""
+    """Facts about the released columns, and about the unit, that are known only from these records."""
     units = [] if schema.unit is None else [schema.unit]
     found: dict[str, list[str]] = {}
     for attribute in (*chosen, *units):
         facts = set(attribute.from_records)
         if attribute.name in table.inferred | table.guessed and attribute not in units:
-            # where nobody declared the type, the guess of the kind rests on it
+            # without a declared type, the kind was guessed from the inferred one
             facts = (facts | {"type"}) - {"kind"}
         for fact in facts:
             found.setdefault(fact, []).append(attribute.name)
@@ -130,7 +130,7 @@ def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]
 
 
 def steps_from_records(schema: Schema) -> list[Message]:
-    """The steps before protection whose parameters are known from these records only."""
+    """Steps before protection whose parameters are known only from these records."""
     found = tuple(
         Message.of("step-of-column", do=step.do, column=step.column)
         for step in schema.declared.steps
@@ -149,7 +149,7 @@ _READ_OFF = {
 
 
 def stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[str, str]:
-    """The public facts about a column in words; a step that follows a type that nobody declared is none."""
+    """The public facts about a column in words, without a step that follows from an undeclared type."""
     facts = public_facts(attribute, lattice)
     unknown = attribute.name in table.inferred or "type" in attribute.from_records
     undeclared = unknown and attribute.kind_facts.measured and attribute.declared_step is None
@@ -168,7 +168,7 @@ def declared_facts(
     stated: Mapping[str, Mapping[str, str]],
     private_domains: Sequence[str],
 ) -> tuple[Declared, ...]:
-    """What is declared about the released columns, each fact with its source; facts from the records are none of it."""
+    """The declared facts about the released columns, each with its source; facts from the records are excluded."""
     found: list[Declared] = []
     for attribute in attributes:
         private = attribute.name in private_domains

@@ -1,4 +1,4 @@
-"""Describe a table: integer positions on public lattices, from records in memory or from totals of an engine."""
+"""Describe a table as integer positions on public lattices, from records in memory or from an engine's totals."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from shoal.text import Message
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Absent:
-    """Missing values of a column.
+    """The missing values of a column.
 
     Attributes:
-        count: how many.
+        count: their number.
         first: number of the first row without a value, from 0.
-        rows: which rows have none; None where records are elsewhere.
+        rows: which rows lack a value; None if the records are elsewhere.
     """
 
     count: int
@@ -54,13 +54,13 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class KeptElsewhere:
-    """How many rows take part, where their numbers are not known here."""
+    """The number of rows that take part, where row numbers are not known here."""
 
     size: int
 
 
 class Records(Protocol):
-    """The questions, answered for all rows unless `kept` says which take part."""
+    """Questions about the records, answered for all rows or for those that `kept` selects."""
 
     @property
     def n(self) -> int:
@@ -69,13 +69,13 @@ class Records(Protocol):
     def look(
         self, table: Table, chosen: Sequence[Attribute], policies: Mapping[str, str], na: Sequence[str]
     ) -> None:
-        """Told once the columns are chosen, before the questions that follow."""
+        """Called once the columns are chosen, before any further question."""
 
     def labels(self, attribute: Attribute) -> list[str]:
-        """The different values of a nominal column as text, in order."""
+        """The distinct values of a nominal column as text, sorted."""
 
     def absent(self, attribute: Attribute) -> Absent:
-        """Its missing values; values that the column cannot have are errors that name the row."""
+        """Its missing values; values the column cannot have raise an error that names the row."""
 
     def kept(self, dropping: Iterable[str]) -> Any:
         """Numbers of the rows that have a value in all of these columns."""
@@ -84,24 +84,14 @@ class Records(Protocol):
         """Smallest and largest value."""
 
     def unit(self, name: str, kept: Any) -> tuple[bool, int]:
-        """Whether a unit is missing in a row, and the most rows that one unit has."""
+        """Whether the unit is missing in a row, and the maximum number of rows of one unit."""
 
     def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> int:
-        """How many values lie outside of a domain."""
-
-
-class RecordsElsewhere(Records, Protocol):
-    """Who answers for records that are not here."""
-
-    def run_steps(self, schema: Schema, na: Sequence[str]) -> None:
-        """Told first of all, where the schema has steps before protection: answers are about records after them."""
-
-    def steps(self) -> tuple[tuple[str, int], ...]:
-        """The steps, by their keys, and how many cells each changed; known after a look."""
+        """Number of values outside a domain."""
 
 
 class InMemory:
-    """The answers of a table that is here, or that is read column by column."""
+    """Answers for a table in memory, or one that is read column by column."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -148,16 +138,16 @@ class InMemory:
     def outside(self, attribute: Attribute, lo: float, hi: float, kept: Integers | None) -> int:
         values = numbers(self._table, attribute)
         values = values if kept is None else values[kept]
-        # a missing value is nowhere
+        # a missing value has no position
         return int(((values < lo) | (values > hi)).sum())
 
 
 def gaps_of(values: NDArray[np.float64], attribute: Attribute) -> NDArray[np.bool_]:
-    """Which values are missing; an infinite one, or one with more decimals than its bounds have, is an error."""
+    """Which values are missing; infinite values and those with more decimals than the bounds raise an error."""
     wrong = np.isinf(values)
     if not wrong.any() and attribute.type == "decimal" and (attribute.places or 0) > 0:
         scaled = values * 10.0 ** (attribute.places or 0)
-        # a float is off by what it cannot hold, and a column of them by a few sums
+        # tolerance for float rounding, also after a few sums
         wrong = np.abs(scaled - np.rint(scaled)) > np.maximum(1e-6, np.abs(scaled) * 2.0**-48)
     if wrong.any():
         row = first_row(wrong)
@@ -168,17 +158,17 @@ def gaps_of(values: NDArray[np.float64], attribute: Attribute) -> NDArray[np.boo
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Described:
-    """A table ready to be protected: which columns, on which lattices, from which rows.
+    """A table ready to be protected: its columns, their lattices and the rows that take part.
 
     Attributes:
         attributes: the columns to release, in column order, with their public facts.
         lattices: their lattices, by name.
         kept: numbers of the input rows that take part, or None for all of them.
         gaps: for columns whose missing values stay missing, which of these rows have one.
-        notes: what the custodian should know (columns left out and why); not published.
+        notes: notes for the custodian (columns left out and why); not published.
         left_out: the columns of the table that are not released.
-        gapped: columns that may have missing values in the release, by what is declared about them.
-        schema: all that is declared about the table, after its steps; None where there is no table.
+        gapped: columns that may have missing values in the release, by their declarations.
+        schema: all declarations about the table, after its steps; None if there is no table.
     """
 
     table: Table
@@ -202,21 +192,21 @@ class Described:
 
     @property
     def nominal(self) -> tuple[str, ...]:
-        """The columns whose values have no order."""
+        """The columns whose values are unordered."""
         return tuple(attribute.name for attribute in self.attributes if not attribute.kind_facts.ordered)
 
     @property
     def flagged(self) -> tuple[str, ...]:
-        """The columns with an order of which "missing" is a place of its own: settled by what is declared."""
+        """The ordered columns for which "missing" is a separate state, by their declarations."""
         return tuple(attribute.name for attribute in self.attributes if attribute.flagged)
 
     @property
     def plain(self) -> bool:
-        """Whether every column is one of numbers without gaps, which can be treated by itself."""
+        """Whether every column is numeric and without gaps, so that columns can be treated separately."""
         return not (self.nominal or self.gaps or self.flagged)
 
     def absent(self, name: str) -> NDArray[np.bool_]:
-        """Which of the rows that take part have no value (a private fact)."""
+        """Which of the participating rows have no value (a private fact)."""
         return np.isnan(self.original(name))
 
     def tree(self, name: str) -> Taxonomy | None:
@@ -224,11 +214,11 @@ class Described:
         return self.attribute(name).tree
 
     def without_records(self) -> Described:
-        """What is declared and settled about the columns, without any row."""
+        """The declarations and decisions about the columns, without any row."""
         return replace(self, table=replace(self.table.without_rows(), records=None), kept=None, gaps={})
 
     def codes(self, name: str) -> NDArray[np.int64]:
-        """Concepts of a nominal column; a missing value that stays missing counts as the first of the domain."""
+        """Concepts of a nominal column; a missing value that stays missing gets the first of the domain."""
         tree = self.attribute(name).tree
         assert tree is not None
         return np.asarray(tree.domain, dtype=np.int64)[self.positions(name)[0]]
@@ -238,14 +228,14 @@ class Described:
         return self.table.n if self.kept is None else int(self.kept.size)
 
     def original(self, name: str) -> NDArray[np.float64]:
-        """The column's own values, for the rows that take part."""
+        """The original values of the column, for the participating rows."""
         values = numbers(self.table, self.attribute(name))
         return values if self.kept is None else values[self.kept]
 
     def stored(
         self, name: str, values: NDArray[np.float64], *, clip: bool, computed: bool = True
     ) -> NDArray[Any]:
-        """Values as the column stores them, rounded; those that were not `computed` keep their decimals."""
+        """Values as the column stores them, rounded; values that were not `computed` keep their decimals."""
         return stored_numbers(
             self.table, self.attribute(name), self.lattices[name], values, clip=clip, computed=computed
         )
@@ -253,9 +243,9 @@ class Described:
     def released_frame(
         self, columns: Mapping[str, NDArray[Any]], *, generalise: bool, emptied: Collection[str] = ()
     ) -> Any:
-        """A frame of the caller's library; what its types list or leave room for follows from what is declared.
+        """A frame of the caller's library, whose types follow from the declarations.
 
-        `emptied` are columns of which a method may release cells empty.
+        `emptied` are columns of which a method may suppress cells.
         """
         chosen = [attribute for attribute in self.attributes if attribute.name in columns]
         listed = {
@@ -272,13 +262,13 @@ class Described:
         return self.table.like(columns, keep_dtypes=True, categories=listed, nullable=nullable)
 
     def positions(self, name: str) -> tuple[NDArray[np.int64], int]:
-        """Lattice positions of one column and how many values had to be clipped (a private fact)."""
+        """Lattice positions of one column, and the number of clipped values (a private fact)."""
         values = self._present(name)
         clipped = self._outside(name, values)
         return self.lattices[name].positions(values), clipped
 
     def check(self, problems: Problems) -> None:
-        """Note now what `positions` would raise once the budget is spent."""
+        """Collect now the errors that `positions` would raise after the budget was charged."""
         records: Records = self.table.records or InMemory(self.table)
         for name in self.columns:
             with problems.collected():
@@ -294,10 +284,10 @@ class Described:
     def _present(self, name: str) -> NDArray[np.float64]:
         values = self.original(name)
         if name in self.gaps:
-            # such a row has a cluster of its own, where this number is never looked at
+            # such a row has a separate cluster, in which this number is never used
             values = np.where(self.gaps[name], float(self.lattices[name].lo), values)
         if self.attribute(name).flagged:
-            # a public value, whatever the records: the middle of the domain is nowhere far off
+            # a public value, independent of the records: the middle of the domain is never far off
             lattice = self.lattices[name]
             values = np.where(
                 np.isnan(values), float(lattice.lo + lattice.step * (lattice.steps // 2)), values
@@ -305,14 +295,14 @@ class Described:
         return values
 
     def _outside(self, name: str, values: NDArray[np.float64]) -> int:
-        """How many values lie outside the domain, where that is no error."""
+        """Number of values outside the domain, if that is not an error."""
         lattice = self.lattices[name]
         count = int(((values < float(lattice.lo)) | (values > float(lattice.hi))).sum())
         self._check_outside(name, count, values.size)
         return count
 
     def _check_outside(self, name: str, count: int, n: int, codes: Message | None = None) -> None:
-        """Refuse values outside the domain; their number would answer a query about any range that is tried."""
+        """Refuse values outside the domain; stating their number would answer a query about any range tried."""
         lattice = self.lattices[name]
         if count and self.outside == "error":
             raise InputError.saying(outside(name, lattice, codes))
@@ -331,24 +321,24 @@ def describe(
     may_stay: Collection[str] = (),
     problems: Problems,
 ) -> Described:
-    """Settle which columns are released, on which lattices, from which rows.
+    """Determine the released columns, their lattices and the participating rows.
 
     Args:
         table: the table.
-        declared: what is known about it.
-        kinds: of columns that the method takes.
-        free: the method's claim does not need domains known beforehand: those not declared come from the data.
-        flags: the method can have "missing" as a place of its own in columns with an order.
+        declared: the declarations about it.
+        kinds: column kinds that the method accepts.
+        free: the method's claim does not need domains known in advance: undeclared ones come from the data.
+        flags: the method supports "missing" as a separate state in ordered columns.
         empty: the number of rows is private, so a table without rows is described like any other.
-        may_stay: kinds of columns whose values may stay missing in their rows, as far as the method's claim goes.
-        problems: takes note of columns that cannot be released as they are; they are left out of what is returned.
+        may_stay: column kinds whose values may stay missing in their rows under the method's claim.
+        problems: collects columns that cannot be released as they are; they are left out of the result.
     """
     if table.n == 0 and not empty:
         raise InputError("table-no-rows")
     texts = tuple(dict.fromkeys((*declared.na, *declared.file.na)))
     table = with_steps(table, declared.schema, texts)
     schema, chosen, notes = chosen_columns(table, declared, kinds, free)
-    # texts where numbers should be are complained about with their row
+    # texts in a numeric column are reported with their row
     doubtful = [a for a in chosen if not a.type_declared]
     check_doubts(table, [a.name for a in doubtful if not a.kind_facts.measured or table.is_numeric(a.name)])
     table = as_declared(table, chosen, texts)
@@ -398,7 +388,7 @@ def describe(
         return settled
 
     attributes = _without_problems(chosen, settle, problems)
-    # of a column with gaps that may not be there, the other values are not looked at
+    # if a column has gaps it must not have, its other values are not checked
     attributes = [a for a in attributes if not (policies[a.name] == "error" and a.name in absent)]
     if taken:
         factor = float(declared.domain_from_data or 0)
@@ -437,16 +427,16 @@ def describe(
 
 
 def _private_domain(schema: Schema, attribute: Attribute) -> bool:
-    """Whether the domain of a column, or the step that makes it, was taken from the records."""
+    """Whether the domain of a column, or the step that creates it, was taken from the records."""
     stepped = {step.column for step in schema.declared.steps if step.from_records}
     return "domain" in attribute.from_records or attribute.name in stepped
 
 
 def _policy(attribute: Attribute, default: str, *, flags: bool, may_stay: Collection[str]) -> str:
-    """What becomes of missing values; most methods have a category for names only."""
+    """The policy for missing values; most methods support a category for names only."""
     policy = attribute.missing or default
     if policy == "keep":
-        # one declaration for all methods: a value of its own, or a gap where the claim has room for it
+        # one declaration serves all methods: a category of its own, or a gap where the claim allows it
         if flags:
             return "category"
         if attribute.kind in may_stay:
@@ -463,13 +453,13 @@ def _policy(attribute: Attribute, default: str, *, flags: bool, may_stay: Collec
 
 
 def _with_policy(attribute: Attribute, policy: str) -> Attribute:
-    """The attribute with one more value for what is missing, if that is the policy, and without it if not."""
+    """The attribute with a category for missing values, if that is the policy, and without one otherwise."""
     settled = "category" in (attribute.missing, policy) or attribute.missing == "keep"
     return replace(attribute, missing=policy) if settled else attribute
 
 
 def _with_values(table: Table, records: Records, attribute: Attribute, undeclared: list[str]) -> Attribute:
-    """A nominal attribute with its values: by its type, declared, or else those of the records, a private fact."""
+    """A nominal attribute with its values: from its type, declared, or from the records, a private fact."""
     if attribute.kind_facts.ordered or attribute.tree is not None:
         return attribute
     if isinstance(table.dtype(attribute.name), nw.Boolean):
@@ -484,7 +474,7 @@ def _with_values(table: Table, records: Records, attribute: Attribute, undeclare
 def _without_problems(
     attributes: Sequence[Attribute], work: Callable[[Attribute], Attribute], problems: Problems
 ) -> list[Attribute]:
-    """The attributes that the work could be done on, as it leaves them."""
+    """The attributes without columns that have problems, as changed by the work."""
     found: list[Attribute] = []
     for attribute in attributes:
         with problems.collected():

@@ -1,7 +1,7 @@
 """Drafts of a schema: guess attributes from the types and names of columns.
 
-A type that was read off the cells of a file is a fact about the records, and so is every guess that rests on it: its
-source says so, until a person has confirmed the draft.
+A type inferred from the cells of a file is a fact about the records, and so is every guess that rests on it: its source
+says so until a person has confirmed the draft.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from shoal.columns.attribute import DROPPED_ROLES, FACTS, RECORDS, SOURCES, Attr
 from shoal.columns.kinds import KIND_FACTS, Kind
 from shoal.io import ColumnType, Table, Variable, type_of
 
-# numbers whose decimals are counted for a draft, and the most that look like a choice rather than like a computation
+# number of values whose decimals are counted, and the most decimals that look chosen rather than computed
 _LOOKED_AT = 10_000
-# texts of so many words on average are prose; columns with fewer different values are too short to tell
+# average number of words from which texts are prose; columns with fewer distinct values are too short to decide
 _FEW_TEXTS, _WORDS_OF_PROSE, _OWN_TEXTS, _OWN_CODES = 20, 4, 0.9, 0.1
 _CODE = re.compile(r"[A-Za-z]{0,4}[-_/ ]?\d{3,}[A-Za-z]?")
 _MOST_DRAFTED = 6
-# names of a column of codes that do not say of what
+# generic names of code columns
 _BARE_CODES = frozenset(
     {"code", "key", "number", "reference", "schlüssel", "clé", "clave", "chiave", "chave", "sleutel", "klucz"}
 )
@@ -60,7 +60,7 @@ _WHO = (
 _IDENTIFIER_ENDING = re.compile(
     rf"(^|[^a-z])({_WHO})[ _.-]*(id|num|no|nr|number|nummer|key)$|({_WHO})(id|num|nr)$|(nr|nummer)\.?$"
 )
-# the whole name of a column that says who somebody is
+# complete column names that identify a person
 _PERSONS = _words(
     "patient person respondent client customer participant subject employee pupil student patientin",
     "befragter befragte kunde kundin teilnehmer mitarbeiter schüler proband patiente personne enquêté",
@@ -74,7 +74,7 @@ _WEIGHT_WORDS = _words(
     "weegfactor",
 )
 _WEIGHT = re.compile(r"w(ei)?gh?t")
-# weights that people have
+# body weights
 _WEIGHED = _words(
     "kg kilo kilos g gram grams lb lbs body birth gain loss körper koerper geburt geburts corps corporel",
     "naissance corporal nacer nacimiento nascita nascimento corporeo lichaam geboorte ciała urodzenia",
@@ -101,7 +101,7 @@ _QUASI_WORDS = _words(
     "geboortedatum geboortejaar geboorteland opleiding beroep huishouden nationaliteit wiek płeć plec",
     "województwo powiat gmina urodzenia wykształcenie zawód zawod gospodarstwo obywatelstwo",
 )
-# what everybody knows about a quantity of that name
+# common knowledge about quantities of that name
 _RANGES: Mapping[str, tuple[int, int]] = {
     **dict.fromkeys(("age", "alter", "âge", "edad", "età", "idade", "leeftijd", "wiek"), (0, 120)),
     **dict.fromkeys(
@@ -123,7 +123,7 @@ def words_of(name: str) -> set[str]:
 
 
 def names_a_person(name: str) -> bool:
-    """Whether a name says who somebody is, as that of a number or code of a person does.
+    """Whether a column name is that of a person's number or code.
 
     >>> [names_a_person(name) for name in ("patient_id", "Versichertennummer", "remarks", "party")]
     [True, True, False, False]
@@ -137,7 +137,7 @@ def names_a_person(name: str) -> bool:
 
 
 def role_of(name: str, kind: Kind) -> Role:
-    """The role that a name suggests; what points at a person, a weight or free text is never one that is released.
+    """The role a name suggests; identifiers, weights and free text never get a released role.
 
     >>> [role_of(name, "numeric") for name in ("persnum", "wght", "age", "weight_kg")]
     ['identifier', 'weight', 'quasi-identifier', 'confidential']
@@ -159,7 +159,7 @@ def role_of(name: str, kind: Kind) -> Role:
 
 
 def common_range(name: str) -> tuple[int, int] | None:
-    """A range that is common knowledge for a quantity of this name, for a custodian to confirm.
+    """A range that is common knowledge for a quantity of this name, for the custodian to confirm.
 
     >>> common_range("hours per week"), common_range("share (%)"), common_range("income")
     ((0, 168), (0, 100), None)
@@ -180,7 +180,7 @@ def stored_kind(dtype: Any) -> Kind:
 
 
 def guess(table: Table, name: str) -> Attribute:
-    """Kind from the type, role from the words of the name: the values themselves are barely looked at."""
+    """Kind from the type, role from the words of the name; the values are hardly used."""
     dtype = table.dtype(name)
     kind = stored_kind(dtype)
     if dtype.is_temporal() or _looks_like_dates(table, name):
@@ -188,7 +188,7 @@ def guess(table: Table, name: str) -> Attribute:
     elif type(dtype).__name__ == "Enum":
         kind = "ordinal"
     role = role_of(name, kind)
-    # a column of truth values shows its domain by its type
+    # the type of a boolean column is its domain
     values = ("False", "True") if isinstance(dtype, nw.Boolean) else ()
     stored_type = _fitting(kind, type_of(dtype))
     if name in table.inferred:
@@ -196,21 +196,21 @@ def guess(table: Table, name: str) -> Attribute:
         known = dict.fromkeys(facts, RECORDS)
         return Attribute(name, kind, role, values=values, type=stored_type, source=known)
     step = Fraction(1) if stored_type == "integer" and KIND_FACTS[kind].measured else None
-    # texts that look like dates are a fact about the records, whatever their type
+    # texts that look like dates are a fact about the records, whatever the column type
     source = {"kind": RECORDS} if KIND_FACTS[kind].days and stored_type == "text" else {}
     return Attribute(name, kind, role, step=step, values=values, type=stored_type, source=source)
 
 
 def _fitting(kind: Kind, type: ColumnType | None) -> ColumnType | None:
-    """Texts of a file that look like dates are dates."""
+    """The date type for texts of a file that look like dates."""
     return "date" if KIND_FACTS[kind].days and type is None else type
 
 
 def drafted(table: Table) -> tuple[Attribute, ...]:
-    """The guesses for a whole table: types, steps, rows per person, and the labels of a Stata or SPSS file.
+    """Guesses for a whole table: types, steps, rows per person, and the labels of a Stata or SPSS file.
 
-    For a person to check, so every entry says that its source are these records. Labels are public only if they were
-    not made from the records, as Stata's `encode` does.
+    They are for a person to check, so every entry names these records as its source. Labels are public only if they
+    were not derived from the records, as by Stata's `encode`.
 
     >>> import pyarrow as pa
     >>> from shoal.io import Codebook, Variable, read
@@ -232,13 +232,13 @@ def drafted(table: Table) -> tuple[Attribute, ...]:
 
 
 def _drafted(table: Table, attribute: Attribute) -> Attribute:
-    """A guess with what the records suggest, all of it for a person to confirm."""
+    """A guess with everything the records suggest, for a person to confirm."""
     name = attribute.name
     found = replace(attribute, source=dict.fromkeys(FACTS, RECORDS), format=_format(table, attribute))
     written = attribute.role == "other" and not attribute.kind_facts.ordered and name not in table.doubts
     if attribute.role == "identifier" or (written and (is_prose(table, name) or _is_key(table, name))):
         most = _most_rows(table, name)
-        # remarks, and codes of something that has a name, repeat without being anybody's
+        # remarks, and codes of named things, repeat without identifying a person
         anybodys = names_a_person(name) or name.strip().lower() in _BARE_CODES
         if most == 1 or is_prose(table, name) or not anybodys:
             return replace(found, role="identifier")
@@ -261,13 +261,13 @@ def _drafted(table: Table, attribute: Attribute) -> Attribute:
 
 
 def _format(table: Table, attribute: Attribute) -> str | None:
-    """The date format that somebody told."""
+    """The declared date format, if any."""
     told = table.dates.get(attribute.name, table.conventions.date_format)
     return told if attribute.type in ("date", "timestamp") and table.reads_cells else None
 
 
 def is_prose(table: Table, name: str) -> bool:
-    """Whether a column of texts holds sentences rather than names: what somebody wrote can point at anybody."""
+    """Whether a text column holds free text rather than names: free text can identify anyone."""
     from shoal.columns.column import texts
 
     if not isinstance(table.dtype(name), nw.String):
@@ -278,7 +278,7 @@ def is_prose(table: Table, name: str) -> bool:
 
 
 def _is_key(table: Table, name: str) -> bool:
-    """Whether nearly every row of a column of texts has a text of its own, or many have codes such as P0042."""
+    """Whether nearly every row of a text column has a unique text, or many have codes such as P0042."""
     from shoal.columns.column import texts
 
     if not isinstance(table.dtype(name), nw.String):
@@ -292,7 +292,7 @@ def _is_key(table: Table, name: str) -> bool:
 
 
 def _counts_rows(table: Table, attribute: Attribute) -> bool:
-    """Whether whole numbers are all different and close together, as those that count something are."""
+    """Whether integers are all different and close together, like row numbers."""
     if attribute.type != "integer":
         return False
     values = table.numeric(attribute.name)
@@ -303,7 +303,7 @@ def _counts_rows(table: Table, attribute: Attribute) -> bool:
 
 
 def _most_rows(table: Table, name: str) -> int:
-    """How many rows the most frequent value has; 1 where there is none."""
+    """Number of rows of the most frequent value; 1 if there are no values."""
     from shoal.columns.column import texts
 
     _, which = texts(table, name)
@@ -311,7 +311,7 @@ def _most_rows(table: Table, name: str) -> int:
 
 
 def _decimals(table: Table, name: str) -> int | None:
-    """The most decimals of any number of a column, None where they have no end."""
+    """The most decimals of any number in a column, None if they do not end."""
     values = table.numeric(name)
     values = np.unique(values[np.isfinite(values)])[:_LOOKED_AT]
     if not values.size:

@@ -1,6 +1,6 @@
 """Column kinds and the operations each supports; public integer lattices; dates as day numbers.
 
-A new kind is one entry here. Nobody else asks for a kind by its name: they ask the record for the fact that they need.
+A new kind is one entry here. Other modules never test for a kind by name; they use the facts of its record.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 Kind = Literal["numeric", "ordinal", "nominal", "date"]
 _NUMBERS: tuple[ColumnType, ...] = ("integer", "decimal")
 _DAYS: tuple[ColumnType, ...] = ("date", "timestamp")
-# what can be done with values that lie outside the lattice
+# what can be done with values outside the lattice
 OUTSIDE = ("error", "clip")
 DEFAULT_REAL_STEPS = 2**20
-# Positions are computed in float64, so the lattice must not be finer than its integers.
+# Positions are computed in float64, so the lattice must not be finer than float64's exact integers.
 MAX_STEPS = 2**52
 _EPOCH = date(1970, 1, 1)
 ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}$")
@@ -40,20 +40,20 @@ ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}$")
 
 @dataclass(frozen=True, slots=True)
 class ColumnKind:
-    """What the values of a column are.
+    """Properties of the values of a column kind.
 
     Attributes:
-        about: the kind in a few words.
-        types: the types that such a column can be stored as; None for all, as names can be.
-        own_types: those of them that no other kind is likelier to have.
-        ordered: values lie on a lattice: they can be ranked, added up and blurred by noise. Otherwise they are names,
-            and distances between them come from a taxonomy.
+        about: short description of the kind.
+        types: the types such a column can have; None for all, as for names.
+        own_types: the types for which this kind is the most likely one.
+        ordered: values lie on a lattice: they can be ranked, added and perturbed by noise. Otherwise they are
+            names, and distances between them come from a taxonomy.
         ranged: the domain is a pair of ends, `lo` and `hi`.
-        listed: the domain is a list of names in their order, and positions are places in it.
+        listed: the domain is an ordered list of names, and positions are places in it.
         days: values are days, shown as dates.
-        measured: values are quantities, whose errors are stated in the column's own units.
-        middle: what stands for several of them: their mean, the lower median, or the concept closest to all.
-        cell: what a cell of a table holds, in a word.
+        measured: values are quantities, whose errors are stated in the column's units.
+        middle: the representative of several values: their mean, the lower median, or the concept closest to all.
+        cell: a word for the content of a cell.
     """
 
     about: str
@@ -69,11 +69,11 @@ class ColumnKind:
 
     @property
     def axis(self) -> str:
-        """How a drawing of such values counts along its axis."""
+        """The axis type for charts of such values."""
         return "date" if self.days else "linear"
 
     def takes(self, type: ColumnType | None) -> bool:
-        """Whether such a column can be stored as a type."""
+        """Whether such a column can have a type."""
         return type is not None if self.types is None else type in self.types
 
 
@@ -88,7 +88,7 @@ ORDERED_KINDS: tuple[Kind, ...] = tuple(name for name, facts in KIND_FACTS.items
 
 
 def kind_of_type(type: ColumnType) -> Kind:
-    """The kind that a column of a type has where nothing else is known.
+    """The kind of a column of which only the type is known.
 
     >>> kind_of_type("decimal"), kind_of_type("timestamp"), kind_of_type("text")
     ('numeric', 'date', 'nominal')
@@ -99,7 +99,7 @@ def kind_of_type(type: ColumnType) -> Kind:
 @internal()
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """value = lo + step · position, positions 0 .. steps, all of it public.
+    """value = lo + step · position, for positions 0 .. steps, all of it public.
 
     `steps` is the width in lattice units, rounded up, so sensitivities are never understated.
 
@@ -133,8 +133,8 @@ class Lattice:
         return self.hi - self.lo
 
     def positions(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Nearest lattice positions; values outside the domain land on its ends."""
-        # in place: a column may be as large as the memory allows
+        """Nearest lattice positions; values outside the domain map to its ends."""
+        # in place: a column may be as large as memory allows
         scaled = values - float(self.lo)
         scaled /= float(self.step)
         np.rint(scaled, out=scaled)
@@ -146,7 +146,7 @@ class Lattice:
 
 
 def outside(name: str, lattice: Lattice, codes: Message | None = None) -> Message:
-    """The refusal of values outside a range, without how many and where: an answer for any range would be a query.
+    """The error for values outside a range, without count and position, which would answer a query about any range.
 
     >>> print(outside("age", Lattice(Fraction(0), Fraction(99), Fraction(1))))
     some values of column 'age' lie outside 0:99: widen the domain, or clip with outside="clip".
@@ -158,7 +158,7 @@ def outside(name: str, lattice: Lattice, codes: Message | None = None) -> Messag
 
 
 def day_number(value: object, what: str | Message) -> Fraction:
-    """Days since 1970-01-01 of a date, or of text such as 1984-05-31; a number is a number of days already.
+    """Days since 1970-01-01 for a date, or for text such as 1984-05-31; a number is already a number of days.
 
     >>> day_number("1970-02-01", "a bound")
     Fraction(31, 1)
@@ -187,6 +187,6 @@ def day_text(number: Fraction | int) -> str:
 
 
 def is_day(number: Fraction) -> bool:
-    """A whole day of the calendar, which `day_text` writes and `day_number` reads back."""
+    """Whether a number is a whole day in the calendar, which `day_text` writes and `day_number` reads back."""
     first, last = ((end - _EPOCH).days for end in (date.min, date.max))
     return number.denominator == 1 and first <= number <= last

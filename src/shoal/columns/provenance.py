@@ -1,4 +1,4 @@
-"""How the inputs of a method were chosen: what a statement needs besides the method."""
+"""Provenance: how the inputs of a method were chosen, which a statement needs besides the method."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from shoal.text import Message
 if TYPE_CHECKING:
     from shoal.mechanisms import Tuned
 
-# what is said in the place of a fact about the records
+# printed instead of a fact about the records
 TAKEN_FROM_DATA = "taken from the data"
-# ε per person above which nobody is protected in practice
+# ε per person above which there is no protection in practice
 MOST_EPSILON = Fraction(10)
 # δ above which a release is never published: one person in a thousand may be disclosed outright
 MOST_DELTA = Fraction(1, 1000)
@@ -23,12 +23,12 @@ MOST_DELTA = Fraction(1, 1000)
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A fact from the journal of use that bears on what the publisher declares.
+    """A fact from the journal of use that bears on the publisher's declarations.
 
     Public: it is looked up by the declared name of the data set, never by the content of the table.
 
     Attributes:
-        code: which fact it is, such as "column-viewed" or "earlier-releases".
+        code: the kind of fact, such as "column-viewed" or "earlier-releases".
         facts: names and counts, as plain values for JSON.
     """
 
@@ -38,11 +38,11 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A public fact that the publisher declares; no program can check that it does not depend on the records.
+    """A public fact declared by the publisher; no program can check that it does not depend on the records.
 
     Attributes:
-        code: which fact it is, such as "range" or "rows-per-person".
-        facts: what is declared, and the source it is known from, as plain values for JSON.
+        code: the kind of fact, such as "range" or "rows-per-person".
+        facts: the declaration and its source, as plain values for JSON.
     """
 
     code: str
@@ -52,30 +52,30 @@ class Declared:
 @internal()
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """How the inputs of a method were chosen; all that a statement needs besides the method.
+    """How the inputs of a method were chosen; everything a statement needs besides the method.
 
     Attributes:
-        data_dependent: choices that looked at the records; each one taints the statement.
+        data_dependent: choices that depended on the records; each one taints the statement.
         private_domains: columns whose domain was taken from the data; their bounds are not stated.
-        experiment: codes of what is for experiments only, such as "seeded".
+        experiment: codes of features for experiments only, such as "seeded".
         unit: name of the column that identifies a person, if declared.
         rows_per_unit: declared maximum number of rows of one person.
         rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
         unit_repeats: a person has several rows although no maximum is declared.
-        domains: type of each column, ends and step of its domain, and where they are known from, in words.
+        domains: type of each column, ends and step of its domain, and their sources, in words.
         separated: missing values stay missing, in clusters of their own.
         nominal: number of released columns whose values have no order.
-        bought: settings that were chosen on the records under a budget of their own.
+        bought: settings chosen on the records under a separate budget.
         most_epsilon: the ε per person above which a release is not to be published.
-        override: why one above it is published all the same.
-        public_rows: the number of rows where it is public, declared or known under replace-one.
-        steps: what was done to every record before protection.
-        weight: what becomes of the survey weight; None where there is none.
-        weighted: the release has a weight.
-        recorded: what the journal of use knows that bears on the declarations.
+        override: the reason for publishing one above it.
+        public_rows: the number of rows if it is public, declared or known under replace-one.
+        steps: the steps applied to every record before protection.
+        weight: the treatment of the survey weight; None if there is none.
+        weighted: the release includes a weight.
+        recorded: facts from the journal of use that bear on the declarations.
         declared: public facts about the columns, each with its source.
-        margins: columns whose public totals the released weights have exactly.
-        publication: who publishes what for whom, as the schema says it; plain values.
+        margins: columns whose public totals the released weights match exactly.
+        publication: the publisher's description of the publication from the schema, as plain values.
     """
 
     data_dependent: tuple[Message, ...] = ()

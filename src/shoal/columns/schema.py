@@ -1,4 +1,4 @@
-"""Schemas: the attributes of a table, its unit, weight and margins, and who publishes it."""
+"""Schemas: the attributes of a table, its unit, weight and margins, and publication metadata."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from shoal.numbers import exact
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 
-# the sectors that the registry of deployments knows
+# the sectors of the deployments registry
 SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "sector": SECTORS,
@@ -42,25 +42,25 @@ _DAYS = ("date", "review_by")
 @displayed(display.of_publication)
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What the publisher says about a publication; everything is optional, and nothing of it can be checked.
+    """The publisher's description of a publication; everything is optional, and none of it can be checked.
 
     Attributes:
-        name: of the data product.
-        purpose: what it is meant to be used for.
-        curators: who publishes it.
-        region: which region the data describe.
-        recipients: for whom it is: the public, or whoever else may have it.
-        date: of publication, such as 2027-03-01.
-        review_by: until when the assessment of its risks holds.
-        other_releases: about the same people, in words.
+        name: name of the data product.
+        purpose: intended use.
+        curators: the publishers.
+        region: the region the data describe.
+        recipients: the intended audience: the public, or a restricted group.
+        date: date of publication, such as 2027-03-01.
+        review_by: date until which the risk assessment is valid.
+        other_releases: other releases about the same people, in words.
         releases: one, or many over time.
-        data_source: static, or dynamic where new records come in.
+        data_source: static, or dynamic if new records arrive.
         actors: who sees which data, and who is trusted with what.
         security: how the original records are kept and who has access.
         justification: why these parameters were chosen.
-        sources: links to documents about it.
-        authors: of the record in a registry.
-        slug: of its address in a registry.
+        sources: links to related documents.
+        authors: authors of the registry entry.
+        slug: slug of the registry entry's address.
 
     >>> Publication.from_dict({"name": "Rents 2027", "curators": ["Office"], "date": "2027-03-01"}).date
     '2027-03-01'
@@ -89,7 +89,7 @@ class Publication:
 
     @classmethod
     def from_dict(cls, raw: object) -> Publication:
-        """The table [publication] of a schema, checked.
+        """The checked [publication] table of a schema.
 
         Raises:
             OptionError: one line that names the key.
@@ -137,11 +137,11 @@ def _value(key: str, value: Any) -> Any:
     return " ".join(value.split())
 
 
-# how far the sums of two margins may be apart: published totals are rounded
+# tolerance between the sums of two margins: published totals are rounded
 _SAME = Fraction(1, 1000)
 __all__ = ["Attribute", "Margin", "Publication", "Schema", "Step", "draft_text"]
 
-# the most columns that one entry describes
+# maximum number of columns that one entry describes
 _MOST_NAMED = 10_000
 
 _HEADER = """\
@@ -184,7 +184,7 @@ ROW = "row"
 @displayed(display.of_margin)
 @dataclass(frozen=True, slots=True)
 class Margin:
-    """How many people of the population have each value of a column, as everybody knows.
+    """The publicly known number of people in the population with each value of a column.
 
     >>> Margin.from_dict({"column": "sex", "totals": {"f": 510, "m": 490}, "source": "law"}).size
     Fraction(1000, 1)
@@ -196,7 +196,7 @@ class Margin:
 
     @classmethod
     def from_dict(cls, raw: Any) -> Margin:
-        """A margin as a schema file writes it.
+        """A margin from its form in a schema file.
 
         Raises:
             OptionError: one line that names the column.
@@ -235,7 +235,7 @@ class Margin:
 
 
 def check_margins(margins: tuple[Margin, ...], attributes: Mapping[str, Attribute]) -> None:
-    """Refuse margins of unknown columns or values, and those that are about different populations."""
+    """Refuse margins of unknown columns or values, and margins of different populations."""
     seen: set[str] = set()
     for margin in margins:
         if margin.column in seen:
@@ -265,20 +265,20 @@ def check_margins(margins: tuple[Margin, ...], attributes: Mapping[str, Attribut
 
 
 def _margin(column: str) -> dict[str, Any]:
-    """Which margin an error is about, as facts of it."""
+    """The margin an error concerns, as facts of it."""
     return {"where": Message.of("in-margin", column=column), "column": column}
 
 
 @displayed(display.of_schema)
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The attributes of a table, in column order, how its file is written, and what is done to it first.
+    """The attributes of a table in column order, the conventions of its file, and the steps before protection.
 
     Attributes:
-        steps: before protection, in their order; the attributes are those of the table before them.
-        margins: public totals of the population, by columns as they are after the steps.
-        before: in a schema that describes a table after its steps: the schema as it was declared.
-        publication: who publishes what for whom.
+        steps: the steps before protection, in order; the attributes are those of the table before them.
+        margins: public totals of the population, for columns as they are after the steps.
+        before: in a schema that describes a table after its steps, the schema as declared.
+        publication: the publisher's description of the publication.
     """
 
     attributes: tuple[Attribute, ...]
@@ -304,12 +304,12 @@ class Schema:
 
     @property
     def declared(self) -> Schema:
-        """The schema of the table as it is read, before any step."""
+        """The schema of the table as read, before any step."""
         return self if self.before is None else self.before
 
     @property
     def stepped(self) -> Schema:
-        """The schema of the table after its steps; it still knows the one before."""
+        """The schema of the table after its steps, with the schema before them."""
         if self.before is not None or not self.steps:
             return self
         now = {attribute.name: attribute for attribute in self.attributes}
@@ -318,11 +318,11 @@ class Schema:
                 now.pop(step.column, None)
             else:
                 now[step.column] = after
-        # no step adds a column, so the order stays
+        # steps add no columns, so the order is unchanged
         return Schema(tuple(now.values()), self.file, (), self.margins, self, self.publication)
 
     def walk(self) -> Iterator[tuple[Step, Attribute | None, Attribute | None]]:
-        """Each step with its column before and after it; a column that is dropped need not be described."""
+        """Each step with its column before and after it; a dropped column need not be described."""
         now: dict[str, Attribute | None] = {attribute.name: attribute for attribute in self.attributes}
         for step in self.steps:
             before = now.get(step.column)
@@ -356,21 +356,21 @@ class Schema:
 
     @property
     def weight(self) -> Attribute | None:
-        """The survey weight: the one that something is declared about, or the first."""
+        """The survey weight: the one with a declaration, or the first."""
         found = [a for a in self.attributes if a.role == "weight"]
         return next((a for a in found if a.release is not None), found[0] if found else None)
 
     @property
     def types(self) -> dict[str, ColumnType]:
-        """The declared types by column: what files are read with."""
+        """The declared types by column, used to read files."""
         return {a.name: a.type for a in self.attributes if a.type is not None}
 
     @classmethod
     def infer(cls, data: Any) -> Schema:
-        """Guess kinds and roles from names and types; domains stay empty, they must not come from the data.
+        """Guess kinds and roles from names and types; domains stay empty, since they must not come from the data.
 
-        Types are read off the records, those that a frame stores too: their source says so, until somebody has
-        checked them or declares a domain.
+        Types are inferred from the records, including those a frame stores: their source says so until somebody
+        has checked them or declares a domain.
 
         >>> import pyarrow as pa
         >>> schema = Schema.infer(pa.table({"person_id": [1, 2], "age": [30, 41], "town": ["A", "B"]}))
@@ -398,12 +398,12 @@ class Schema:
             raise OptionError("of-schema", path=path, reason=error) from None
 
     def save(self, path: str | Path) -> None:
-        """Write the schema as TOML that a person can edit."""
+        """Write the schema as TOML for a person to edit."""
         Path(path).write_text(draft_text(self), "utf-8")
 
     @classmethod
     def from_dict(cls, raw: Mapping[str, Any], folder: Path | None = None) -> Schema:
-        """A schema from plain values; files of taxonomies are looked for in `folder`."""
+        """A schema from plain values; relative paths of taxonomies refer to `folder`."""
         entries = raw.get("attribute")
         if not isinstance(entries, list) or not entries:
             raise OptionError("there-no-attribute-entry")
@@ -420,7 +420,7 @@ class Schema:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, empty fields left out: the content of the TOML file, which describes the table before steps."""
+        """Plain values without empty fields: the content of the TOML file, which describes the table before steps."""
         if self.before is not None:
             return self.before.to_dict()
         written, published = self.file.to_dict(), self.publication.to_dict()
@@ -440,24 +440,24 @@ class Schema:
         }
 
     def with_types(self, types: Mapping[str, str]) -> Schema:
-        """The schema with types declared; an unknown column is an error."""
+        """The schema with declared types; an unknown column is an error."""
         changed = {name: self[name].with_type(type) for name, type in types.items()}
         return replace(self, attributes=tuple(changed.get(a.name, a) for a in self.attributes))
 
     def with_domains(self, domains: Mapping[str, Any]) -> Schema:
-        """The schema with public domains set; an unknown column is an error."""
+        """The schema with public domains; an unknown column is an error."""
         changed = {name: self[name].with_domain(domain) for name, domain in domains.items()}
         return replace(self, attributes=tuple(changed.get(a.name, a) for a in self.attributes))
 
 
 def draft_text(schema: Schema) -> str:
-    """The schema as TOML, with a note on how to fill it in."""
+    """The schema as TOML, with instructions for filling it in."""
     return _HEADER + "\n" + dumps(schema.to_dict())
 
 
-# how a person reads an entry: what it is, then its facts, then how they are known
+# order of the keys of an entry: identity, facts, sources
 _FIRST = ("name", "kind", "role", "type", "decimals", "format")
-# `places` is the way in which lo and hi are written
+# `places` records how lo and hi are written
 _KEYS = tuple(f.name for f in fields(Attribute) if f.name != "places")
 _IN_ORDER = (*_FIRST, *(key for key in _KEYS if key not in (*_FIRST, "source")), "source")
 
@@ -473,13 +473,13 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         return f"{float(value):.{1 if attribute.places == ANY else attribute.places}f}"
     if isinstance(value, Taxonomy):
         pairs = [list(pair) for pair in value.to_pairs()]
-        # the root is known from its children, if it has any
+        # the root follows from its children, if it has any
         return pairs[1:] or pairs
     return list(value) if isinstance(value, tuple) else value
 
 
 def column_range(text: str) -> tuple[str, ...]:
-    """The columns that `Q001 to Q120` names; any other text names one.
+    """The columns that `Q001 to Q120` denotes; any other text is a single name.
 
     >>> column_range("Q8 to Q11"), column_range("age")
     (('Q8', 'Q9', 'Q10', 'Q11'), ('age',))
@@ -498,7 +498,7 @@ def column_range(text: str) -> tuple[str, ...]:
 
 
 def _each(entry: Any) -> list[Any]:
-    """An entry for one column, or one for each of those that `names` lists."""
+    """An entry for one column, or one for each column in `names`."""
     if not isinstance(entry, dict) or "names" not in entry:
         return [entry]
     named = entry["names"]
@@ -541,7 +541,7 @@ def _holds_days(kind: object) -> bool:
 
 
 def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:
-    """A taxonomy as a schema may write it: the path of a file, nested tables, or pairs of child and parent."""
+    """A taxonomy in any form allowed in a schema: the path of a file, nested tables, or pairs of child and parent."""
     try:
         if isinstance(given, str):
             path = _expanded(given)
@@ -554,7 +554,7 @@ def _taxonomy(name: str, given: Any, folder: Path | None) -> Taxonomy:
 
 
 def _expanded(text: str) -> str:
-    """A path with `~` and environment variables filled in."""
+    """A path with `~` and environment variables expanded."""
     for variable in re.findall(r"\$(?:(\w+)|\{(\w+)\})", text):
         wanted = variable[0] or variable[1]
         if wanted not in os.environ:
@@ -563,9 +563,9 @@ def _expanded(text: str) -> str:
 
 
 def unsettled(schema: Schema, table: Table | None = None) -> tuple[Message, ...]:
-    """One line for everything that stands between this schema and a promise that holds as it stands.
+    """One line for everything that keeps a release under this schema from having an unqualified claim.
 
-    Facts about the records occur in it: it is for the custodian and not for publication.
+    The lines contain facts about the records: they are for the custodian, not for publication.
 
     >>> print(*unsettled(Schema((Attribute("income", type="integer"),))))
     column 'income' has no public domain: declare lo and hi from knowledge other than these records.
@@ -609,7 +609,7 @@ def _about(attribute: Attribute, table: Table | None) -> list[Message]:
 
 
 def _about_cells(attribute: Attribute, table: Table) -> list[Message]:
-    """What the records have that the schema does not provide for."""
+    """Properties of the records that the schema does not cover."""
     name = attribute.name
     listed = not attribute.kind_facts.ranged
     if listed and attribute.tree is None and not attribute.ordered:
@@ -633,7 +633,7 @@ def _about_cells(attribute: Attribute, table: Table) -> list[Message]:
 
 
 def _about_range(attribute: Attribute, table: Table) -> list[Message]:
-    """Values that a release refuses unless it is told to clip them."""
+    """Values that a release refuses unless it clips them."""
     if attribute.lo is None or attribute.hi is None:
         return []
     values = numbers(table, attribute)
@@ -655,7 +655,7 @@ def _about_unit(attribute: Attribute) -> list[Message]:
 
 
 def _about_persons(schema: Schema, table: Table) -> list[Message]:
-    """An identifier that repeats: a promise would be about rows, and persons have several."""
+    """A repeated identifier: a claim would be about rows, and persons have several."""
     found = []
     for attribute in schema.attributes:
         if attribute.role == "identifier" and schema.unit is None and attribute.name in table.names:
@@ -668,7 +668,7 @@ def _about_persons(schema: Schema, table: Table) -> list[Message]:
 
 
 def weight_words(schema: Schema) -> Message | None:
-    """What a statement says about the weight; None without one.
+    """What a statement says about the weight; None if there is none.
 
     >>> from shoal import Attribute, Schema
     >>> print(weight_words(Schema((Attribute("age"), Attribute("w", role="weight")))))
@@ -689,7 +689,7 @@ def weight_words(schema: Schema) -> Message | None:
 
 
 def unit_words(column: str | None, rows: int | None = 1) -> str:
-    """One row, or all rows of a person, who is a value of a column; as many as there are where `rows` is None.
+    """The protected unit: one row, or all rows of a person, with no maximum if `rows` is None.
 
     >>> unit_words(None), unit_words("person", 3), unit_words("person", None)
     ('row', "value of 'person' (at most 3 rows)", "value of 'person'")

@@ -1,8 +1,8 @@
 """Steps before protection: recode, band or bound one column, record by record.
 
-A step is public: its parameters stand in the schema. What it does to a cell depends on that cell alone, so neighbouring
-tables stay neighbours and every claim about the records holds as before. Parameters that were taken from the records
-(source "these records") taint the statement, as ranges do, and are withheld from what is published.
+A step is public: its parameters are in the schema. Its effect on a cell depends on that cell alone, so neighbouring
+tables stay neighbours and every claim about the records still holds. Parameters taken from the records (source
+"these records") taint the statement, as ranges do, and are withheld from publication.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Spacing = Literal["equal", "log", "quantiles"]
 Verb = Literal["recode", "top", "bottom", "truncate", "drop"]
 VERBS: tuple[Verb, ...] = get_args(Verb)
 
-# which parameters each kind of step has, the needed one first
+# the parameters of each kind of step, the required one first
 _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "bands": ("breaks", "labels", "closed", "both_ends", "outside"),
     "level": ("level",),
@@ -52,23 +52,23 @@ _PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "drop": (),
 }
 _RECODES = ("breaks", "level", "mapping")
-# how many names of a recoding are told, and how much of each
+# how many names of a recoding are shown, and how much of each
 _MOST_NAMES, _LONGEST_NAME = 8, 40
 _SHOWN = 12
 
 
 def as_number(bound: Bound) -> float:
-    """A bound as a number; a date as days since 1970-01-01."""
+    """A bound as a number; dates as days since 1970-01-01."""
     return float(day_number(bound, Message("a-date"))) if isinstance(bound, str) else float(bound)
 
 
 def bound_text(bound: Any) -> str:
-    """A bound as people write it."""
+    """A bound in its usual notation."""
     return decimal_text(bound) if isinstance(bound, Fraction) else str(bound)
 
 
 def bound_of(value: object, what: Message) -> Bound:
-    """A bound as a schema has it; an error names the step and the key."""
+    """A bound from its form in a schema; an error names the step and the key."""
     if isinstance(value, date):
         value = value.isoformat()[:10]
     if isinstance(value, str) and ISO_DAY.match(value.strip()):
@@ -80,10 +80,10 @@ def bound_of(value: object, what: Message) -> Bound:
 
 
 def _settled(step: Step, before: Attribute, *facts: str, names_all: bool) -> dict[str, str]:
-    """The sources of an attribute after a step, which decides the given facts.
+    """The sources of an attribute's facts after a step that determines the given facts.
 
-    What was read off the records stays so, unless the step itself names every value that comes out of it
-    (`names_all`) and says where it is known from.
+    Facts taken from the records remain so, unless the step itself names every possible result (`names_all`) and its
+    source.
     """
     said = "" if step.from_records else step.source
     domain = before.source.get("domain", "")
@@ -106,7 +106,7 @@ def _bands_after_step(step: Step, before: Attribute) -> Attribute:
 
 
 def _without_range(before: Attribute) -> Attribute:
-    """A column of names, without what only numbers and dates have."""
+    """A nominal column, without properties that only numbers and dates have."""
     return replace(
         before, kind="nominal", type="text", lo=None, hi=None, step=None, decimals=None, format=None
     )
@@ -130,7 +130,7 @@ def _level(step: Step, before: Attribute) -> Attribute:
 
 
 def above(step: Step, before: Attribute) -> dict[str, str]:
-    """The concept at the level of the step above each value; a value that is not so deep stays."""
+    """The ancestor of each value at the step's level; a value above that level stays."""
     tree = replace(before, missing=None).tree
     assert tree is not None
     assert step.level is not None
@@ -176,7 +176,7 @@ def _coded_after_step(step: Step, before: Attribute) -> Attribute:
         return before
     is_top = step.do == "top"
     inside = (before.lo, min(before.hi, at)) if is_top else (max(before.lo, at), before.hi)
-    # nothing is replaced where the declared range ends before
+    # no value is replaced if the declared range ends before
     touched = before.hi > at if is_top else before.lo < at
     lo, hi = (min(inside[0], put), max(inside[1], put)) if touched else (before.lo, before.hi)
     if lo >= hi:
@@ -202,7 +202,7 @@ def _exact(bound: Any) -> Fraction:
 
 
 def withheld(step: Step, before: Attribute) -> Attribute:
-    """What can be said about a column whose step is not published: no range, and no names."""
+    """The attribute after a step whose parameters are not published: no range, and no names."""
     if step.do in ("recode", "truncate"):
         return _without_range(replace(before, ordered=(), values=(), taxonomy=None))
     return replace(before, lo=None, hi=None)
@@ -224,15 +224,15 @@ AFTER: Mapping[str, Callable[[Step, Attribute], Attribute | None]] = {
 
 
 def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tuple[Fraction, ...]:
-    """Breaks of bands, taken from the records: their source is "these records", and they taint a statement.
+    """Breaks of bands taken from the records: their source is "these records", and they taint a statement.
 
     Args:
-        values: of the column, missing ones as NaN.
-        classes: number of bands; with 1 the only band reaches from the least value minus 1 to the largest plus 1.
-        spacing: `equal` widths from the least value minus 1 to the largest plus 1, `log`: the same of logarithms,
-            both in whole numbers if these are different; `quantiles`: about as many records in each.
+        values: values of the column, NaN for missing ones.
+        classes: number of bands; a single band reaches from the minimum minus 1 to the maximum plus 1.
+        spacing: `equal`: equal widths from the minimum minus 1 to the maximum plus 1, `log`: the same for
+            logarithms, both rounded to integers if these are distinct; `quantiles`: about as many records in each.
 
-    Bands with these breaks include both ends (`both_ends`), unless there is one class only.
+    Bands with these breaks include both ends (`both_ends`), unless there is only one class.
 
     >>> [int(b) for b in breaks_of([17, 30, 90], 5)]
     [16, 31, 46, 61, 76, 91]
@@ -251,7 +251,7 @@ def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tu
     if classes == 1:
         ends = np.array([least - 1, largest + 1])
     elif spacing == "quantiles":
-        # equal quantiles are one break
+        # equal quantiles become one break
         ends = np.unique(np.quantile(found, np.linspace(0, 1, classes + 1)))
     else:
         if spacing == "log" and least <= 0:
@@ -267,10 +267,10 @@ def breaks_of(values: ArrayLike, classes: int, spacing: Spacing = "equal") -> tu
 def places_in(
     breaks: Sequence[float], values: NDArray[np.float64], *, right: bool = True, both_ends: bool = False
 ) -> NDArray[np.int64]:
-    """The band of each value; -1 for a missing one, -2 outside of all bands.
+    """The band of each value; -1 for a missing value, -2 for a value outside all bands.
 
     Args:
-        right: the upper bound belongs to a band, not the lower one.
+        right: bands include their upper bound, not their lower one.
         both_ends: the outermost bound on the open side belongs to its band too.
     """
     ends = np.array(breaks)
@@ -289,18 +289,18 @@ class Step:
 
     Attributes:
         do: `recode`, `top`, `bottom`, `truncate` or `drop`.
-        column: which column.
+        column: the column it changes.
         breaks: recode into bands: their bounds, ascending; -inf and inf are open ends.
-        labels: names of the bands, as "(0,25]" by default.
-        closed: which bound belongs to a band, `right` or `left`.
+        labels: names of the bands, by default such as "(0,25]".
+        closed: which bound a band includes, `right` or `left`.
         both_ends: the outermost bound on the open side belongs to its band too.
-        outside: what becomes of values outside of all bands: `error` or `missing`.
+        outside: treatment of values outside all bands: `error` or `missing`.
         level: recode to this level of the taxonomy; the root is level 0.
         mapping: recode names: pairs of old and new; other names stay.
         at: values above (top) or below (bottom) it are replaced; an equal value stays.
-        put: by what, `at` by default.
-        length: how many characters of a code are kept, from its beginning.
-        source: where the parameters are known from.
+        put: the replacement, `at` by default.
+        length: number of leading characters of a code to keep.
+        source: source of the parameters.
 
     >>> Step.recode("age", breaks=[0, 25, 65, math.inf]).words
     'column age is recoded into 3 bands: (0,25], (25,65], (65,inf)'
@@ -342,12 +342,12 @@ class Step:
 
     @classmethod
     def drop(cls, column: str, source: str = "") -> Step:
-        """The column takes no part in anything that follows."""
+        """The column is excluded from everything that follows."""
         return cls.from_dict({"drop": column, "source": source})
 
     @classmethod
     def from_dict(cls, raw: Any) -> Step:
-        """A step as a schema file writes it: `recode = "age"`, and its parameters.
+        """A step from its form in a schema file: `recode = "age"`, and its parameters.
 
         Raises:
             OptionError: one line that names the step and the parameter.
@@ -379,7 +379,7 @@ class Step:
         return cls(verb, raw[verb], **values)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, defaults left out: what `from_dict` reads."""
+        """Plain values without defaults, as `from_dict` reads them."""
         found: dict[str, Any] = {self.do: self.column}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -439,16 +439,16 @@ class Step:
 
     @property
     def where(self) -> Message:
-        """How an error names the step."""
+        """The name of the step in an error."""
         return Message.of("in-step", do=self.do, column=self.column)
 
     def refusal(self, code: str, **facts: Any) -> OptionError:
-        """The error that says what is wrong with the step."""
+        """An error about the step."""
         return OptionError(code, where=self.where, column=self.column, **facts)
 
     @property
     def withheld(self) -> bool:
-        """Whether the parameters were taken from the records, and left out of what is published."""
+        """Whether the parameters were taken from the records, and left out of the published form."""
         bare = not any(getattr(self, name) for name in (*_RECODES, "at", "length"))
         return self.source == RECORDS and self.do != "drop" and bare
 
@@ -458,7 +458,7 @@ class Step:
 
     @property
     def kind(self) -> str:
-        """Which kind of step it is: bands, level, mapping, top, bottom, truncate or drop."""
+        """The kind of step: bands, level, mapping, top, bottom, truncate or drop."""
         if self.do != "recode":
             return self.do
         given = [name for name in _RECODES if getattr(self, name) not in ((), None)]
@@ -488,17 +488,17 @@ class Step:
 
     @property
     def key(self) -> str:
-        """The whole step as one text: two steps are the same if it is."""
+        """The complete step as a text, equal for equal steps."""
         return json.dumps(self.to_dict(), default=bound_text, ensure_ascii=False)
 
     @property
     def words(self) -> str:
-        """What the step does, for statement and log; without parameters that were taken from the records."""
+        """Description for statement and log, without parameters that were taken from the records."""
         return str(self.message)
 
     @property
     def message(self) -> Message:
-        """What the step does."""
+        """Description of the step as a message."""
         if self.do == "drop":
             return Message.of("step-drop", column=self.column)
         if self.from_records:
@@ -507,20 +507,20 @@ class Step:
         return Message.of(code, column=self.column, **facts)
 
     def public(self) -> Step:
-        """The step as it may be published."""
+        """The published form of the step."""
         return Step(self.do, self.column, source=self.source) if self.from_records else self
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The band of each value; -1 for a missing one, -2 outside of all bands."""
+        """The band of each value; -1 for a missing value, -2 for a value outside all bands."""
         return places_in(self.ends, values, right=self.closed == "right", both_ends=self.both_ends)
 
     def attribute(self, before: Attribute) -> Attribute | None:
         """The public facts about the column after the step; None if it is dropped.
 
         Raises:
-            OptionError: the column is of a kind that has no such step, or its facts and the step do not fit.
+            OptionError: the column's kind does not support the step, or its facts contradict it.
         """
-        # codes for missing values were read before the first step
+        # codes for missing values are removed before the first step
         before = replace(before, na=())
         if self.withheld:
             return withheld(self, before)
@@ -583,7 +583,7 @@ def _coded(code: str) -> Callable[[Step], tuple[str, dict[str, Any]]]:
     )
 
 
-# what each kind of step does, as a code and its facts
+# the effect of each kind of step, as a code and its facts
 _SAID: Mapping[str, Callable[[Step], tuple[str, dict[str, Any]]]] = {
     "bands": _bands,
     "level": lambda step: ("step-level", {"level": step.level}),
@@ -598,9 +598,9 @@ _SAID: Mapping[str, Callable[[Step], tuple[str, dict[str, Any]]]] = {
 
 
 def preview(schema: Schema, table: Table) -> list[Message]:
-    """Each step with the number of cells that it changed, and the values of a recoded column with their counts.
+    """Each step with the number of cells it changed, and the values of a recoded column with their counts.
 
-    Facts about the records: for the custodian, and not for publication. Nothing is spent.
+    Facts about the records: for the custodian, not for publication. No privacy budget is used.
     """
     lines = []
     steps = schema.declared.steps

@@ -1,4 +1,4 @@
-"""The edge: a path or a frame comes in, arrays go on; arrays come back, the same kind of frame or file goes out."""
+"""Reading and writing: tables from paths or data frames as arrays, and arrays back as frames or files."""
 
 from shoal._door import door
 

@@ -1,8 +1,8 @@
-"""Files whose cells have types: Parquet, Feather, Excel and JSON lines.
+"""Read and write files with typed cells: Parquet, Feather, Excel and JSON lines.
 
-Batches of records know their row numbers: files in the order of their names, folders such as region=North below each
-other as columns. A file that changes while a release is made ends it, because noise would be drawn for other records.
-Tables whose log says which rows are still there (Delta, Iceberg, Hudi) are refused: their files hold deleted rows too.
+Batches of records carry row numbers; files are in the order of their names, and folders such as region=North add
+columns. A file that changes during a release stops it, because noise would be drawn for other records. Tables with a
+transaction log (Delta, Iceberg, Hudi) are refused: their files also hold deleted rows.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
     from pyarrow import parquet
 
 
-# beside the columns of a batch of records: their numbers in the table
+# added to the columns of a batch of records: their row numbers in the table
 ROW = "shoal row number"
-# what Hive, Spark and Arrow call the folder of the rows that have no value
+# name of the folder of missing values in Hive, Spark and Arrow
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-# how a folder is recognised whose files are not the table: a log beside them says which rows are
+# marks of a folder whose files alone are not the table: a transaction log lists the current rows
 _LOGGED = {"Delta": "_delta_log", "Iceberg": "metadata/*.metadata.json", "Hudi": ".hoodie"}
 _ERRORS = ("#N/A", "#NULL!", "#NAME?", "#REF!", "#DIV/0!", "#VALUE!", "#NUM!")
 _MOST_ROWS, _MOST_COLUMNS = 1_048_575, 16_384
-# the earliest moment that an archive can hold
+# the earliest time a zip archive can store
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of the table.
+    """One file of the table.
 
     Attributes:
-        first: number of its first row.
-        values: what the names of the folders above it say, by column; None for a missing value.
-        mark: size and time of the last change.
-        groups: rows of each of its row groups.
-        unpacked: bytes of its values.
+        first: number of its first row in the table.
+        values: partition values from the names of its folders, by column; None for a missing value.
+        mark: size and modification time.
+        groups: number of rows of each row group.
+        unpacked: size of its values in bytes.
     """
 
     path: Path
@@ -69,10 +69,10 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Row groups of a file that follow each other.
+    """Consecutive row groups of a file.
 
     Attributes:
-        groups: their numbers.
+        groups: their indices.
         first: number of their first row in the table.
     """
 
@@ -87,10 +87,10 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """Files that are one table.
+    """Files that together are one table.
 
     Attributes:
-        schema: names and types, those of folders last.
+        schema: names and types, partition columns last.
     """
 
     files: tuple[File, ...]
@@ -107,7 +107,7 @@ class Frozen:
         return sum(file.unpacked for file in self.files)
 
     def table(self, columns: Sequence[str]) -> pa.Table:
-        """Some columns as a whole."""
+        """The complete table, some columns only."""
         import pyarrow as pa
 
         schema = pa.schema([self.schema.field(name) for name in columns])
@@ -115,7 +115,7 @@ class Frozen:
         return pa.Table.from_batches(kept, schema)
 
     def fingerprint(self) -> str:
-        """A hash of all bytes, by which the same files are recognised; as private as the table."""
+        """A hash of all bytes that identifies the files; as private as the table."""
         digest = hashlib.sha256()
         for file in self.files:
             with file.path.open("rb") as opened:
@@ -124,13 +124,13 @@ class Frozen:
         return digest.hexdigest()
 
     def check_unchanged(self) -> None:
-        """An error if a file is not as it was."""
+        """Raise an error if a file has changed."""
         for file in self.files:
             if not file.path.exists() or _mark(file.path) != file.mark:
                 raise InputError("changed-while-release-made", path=file.path)
 
     def pieces(self, rows: int) -> tuple[Piece, ...]:
-        """The table in pieces of about so many rows: whole row groups of one file."""
+        """The table in pieces of about this many rows: whole row groups of one file."""
         found: list[Piece] = []
         for file in self.files:
             row = start = file.first
@@ -144,7 +144,7 @@ class Frozen:
         return tuple(found)
 
     def shares(self, rows: int) -> tuple[tuple[Piece, ...], ...]:
-        """The table in shares of about so many rows, of one file or of many small ones that follow each other."""
+        """The table in shares of about this many rows, of one file or of several consecutive small ones."""
         found: list[tuple[Piece, ...]] = []
         share: list[Piece] = []
         size = 0
@@ -157,7 +157,7 @@ class Frozen:
         return (*found, tuple(share)) if share else tuple(found)
 
     def batches(self, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """All records, with their numbers in `ROW`; batches never reach over the end of a row group."""
+        """All records, with their row numbers in `ROW`; batches never cross the end of a row group."""
         import pyarrow as pa
 
         for file in self.files:
@@ -165,7 +165,7 @@ class Frozen:
             pa.default_memory_pool().release_unused()
 
     def piece(self, piece: Piece, columns: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """The records of a piece, the same batches as of the whole table."""
+        """The records of a piece, in the same batches as for the whole table."""
         stored = [name for name in columns if name not in self.folders]
         file, row = piece.file, piece.first
         with _opened_parquet(file.path) as opened:
@@ -198,17 +198,17 @@ class Frozen:
 
 
 def frozen(path: str | Path, *, empty: bool = False) -> Frozen:
-    """The Parquet file, or all Parquet files of a folder and of the folders in it.
+    """The Parquet file, or all Parquet files of a folder and its subfolders.
 
-    Columns are those of the first file, found by name in the others, in a type that holds the values of all files:
-    whole numbers of 32 and of 64 bits are one column of 64 bits.
+    Columns are those of the first file, matched by name in the others, in a type that holds the values of all
+    files: 32-bit and 64-bit integers become one 64-bit column.
 
     Args:
-        empty: take files without rows.
+        empty: accept files without rows.
 
     Raises:
-        InputError: there is none, one cannot be read, they do not have the same columns, they hold no rows, or what
-            is there is a table with a log of its own.
+        InputError: there are no files, one cannot be read, their columns differ, they hold no rows, or the
+            folder is a table with a transaction log.
     """
     import pyarrow as pa
 
@@ -242,10 +242,10 @@ def frozen(path: str | Path, *, empty: bool = False) -> Frozen:
 
 
 def parquet_files(folder: Path) -> list[Path]:
-    """The Parquet files below a folder in the order of their names; hidden ones, and those of a commit, aside.
+    """The Parquet files below a folder in the order of their names, without hidden files and commit files.
 
     Raises:
-        InputError: it is, or holds, a table whose log says which of the rows are still there.
+        InputError: it is, or contains, a table with a transaction log.
     """
     refuse_logged(folder)
     found = [
@@ -260,10 +260,10 @@ def parquet_files(folder: Path) -> list[Path]:
 
 
 def refuse_logged(path: Path) -> None:
-    """Refuse a file or folder of a table whose log says which of the rows are still there."""
+    """Refuse a file or folder of a table with a transaction log."""
     place = path.absolute() if path.is_dir() else path.absolute().parent
     _refuse_log_in(place)
-    # a partition of such a table, or its data beside the log
+    # a partition of such a table, or its data folder beside the log
     while place.name == "data" or ("=" in place.name and not place.name.startswith(".")):
         place = place.parent
         _refuse_log_in(place)
@@ -274,21 +274,21 @@ def _refuse_log_in(folder: Path) -> None:
 
 
 def refuse_log(folder: str, there: Callable[[str], bool]) -> None:
-    """Refuse a folder in which `there` finds the log of a table format."""
+    """Refuse a folder in which `there` finds the transaction log of a table format."""
     for name, log in _LOGGED.items():
         if there(log):
             raise InputError("table-with-a-log", folder=folder, name=name, name_2=name.lower())
 
 
 def unpacked_sizes(facts: parquet.FileMetaData) -> Iterator[int]:
-    """The bytes of the values of each row group, as a file says."""
+    """The size in bytes of each row group's values, according to the file."""
     for number in range(facts.num_row_groups):
         yield facts.row_group(number).total_byte_size
 
 
 @contextmanager
 def _opened_parquet(path: Path) -> Iterator[parquet.ParquetFile]:
-    """A Parquet file; what cannot be read of it names the file."""
+    """A Parquet file; read errors name it."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -301,7 +301,7 @@ def _opened_parquet(path: Path) -> Iterator[parquet.ParquetFile]:
 
 
 def _next(batches: Iterator[pa.RecordBatch], path: Path) -> pa.RecordBatch | None:
-    """The next of the batches of a file, None after the last."""
+    """The next batch of a file, None after the last."""
     import pyarrow as pa
 
     try:
@@ -320,7 +320,7 @@ def _unreadable(path: Path, error: Exception) -> InputError:
 
 
 def _common(before: pa.Schema, own: pa.Schema, first: Path, path: Path) -> pa.Schema:
-    """The columns of the files before and of one more, by name, in types that hold both."""
+    """The columns of the previous files and one more, matched by name, in types that hold both."""
     import pyarrow as pa
 
     if own == before:
@@ -347,7 +347,7 @@ def _common(before: pa.Schema, own: pa.Schema, first: Path, path: Path) -> pa.Sc
 
 
 def _wider(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
-    """The type that holds every value of two without a loss; None where there is none.
+    """The type that holds every value of both types without loss, or None.
 
     >>> import pyarrow as pa
     >>> _wider(pa.int32(), pa.int64()), _wider(pa.uint32(), pa.int32()), _wider(pa.uint64(), pa.int8())
@@ -384,7 +384,7 @@ def _folder_values(path: Path, root: Path) -> tuple[tuple[str, str | None], ...]
 
 
 def _with_folders(files: Sequence[File], schema: pa.Schema, path: Path) -> Frozen:
-    """Columns that the names of folders are: whole numbers where all are, text otherwise."""
+    """The table with partition columns: integers where all values are, text otherwise."""
     import pyarrow as pa
 
     names = tuple(name for name, _ in files[0].values)
@@ -400,7 +400,7 @@ def _with_folders(files: Sequence[File], schema: pa.Schema, path: Path) -> Froze
 
 
 def _named_type(values: set[str]) -> pa.DataType:
-    """The type of what the names of folders say."""
+    """The type of partition values."""
     import pyarrow as pa
 
     whole = bool(values) and all(
@@ -416,17 +416,17 @@ def _mark(path: Path) -> tuple[int, int]:
 
 
 def library() -> Any:
-    """openpyxl, or one line that says how to get it."""
+    """openpyxl, or a one-line error that says how to install it."""
     with needs_extra("excel", "Excel files need"):
         import openpyxl
     return openpyxl
 
 
 def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, Message], Conventions]:
-    """Columns of the sheet, the first row or the one that was told holding their names; doubts about mixed columns.
+    """Columns of the sheet, named by the first row or the declared header row; doubts about mixed columns.
 
     Raises:
-        InputError: no workbook, several sheets and none named, an error or a formula without a value in a cell.
+        InputError: not a workbook, several sheets and none named, or a cell with an error or an uncalculated formula.
     """
     import pyarrow as pa
 
@@ -463,7 +463,7 @@ def read_excel(path: Path, told: Conventions) -> tuple[pa.Table, dict[str, Messa
 
 @contextmanager
 def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
-    """The workbook, with the values or with the formulas of its cells."""
+    """The workbook, with cell values or with formulas."""
     openpyxl = library()
     try:
         with warnings.catch_warnings():
@@ -471,7 +471,7 @@ def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
             book = openpyxl.load_workbook(path, read_only=True, data_only=values, keep_links=False)
     except InputError:
         raise
-    except Exception as error:  # a broken workbook breaks in the parsers of several libraries
+    except Exception as error:  # a broken workbook can fail in the parsers of several libraries
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise InputError("cannot-read-excel", path=path, reason=reason) from None
     try:
@@ -481,7 +481,7 @@ def _workbook(path: Path, *, values: bool) -> Iterator[Any]:
 
 
 def _rows(path: Path, wanted: str | None, cells: SheetRange, *, values: bool) -> tuple[str, list[list[Any]]]:
-    """The title of the sheet, and its rows inside the cells that hold the table."""
+    """The title of the sheet, and its rows within the range of the table."""
     with _workbook(path, values=values) as book:
         names = [sheet.title for sheet in book.worksheets]
         if wanted is None and len(names) > 1:
@@ -492,7 +492,7 @@ def _rows(path: Path, wanted: str | None, cells: SheetRange, *, values: bool) ->
             raise InputError("no-sheet-cells", path=path)
         sheet = book[wanted or names[0]]
         try:
-            # a file may say that it is smaller than it is
+            # the size recorded in a file may be too small
             sheet.reset_dimensions()
             rows = [list(row) for row in sheet.iter_rows(values_only=True)]
             last_row = None if cells.bottom is None else cells.bottom + 1
@@ -504,7 +504,7 @@ def _rows(path: Path, wanted: str | None, cells: SheetRange, *, values: bool) ->
 
 
 def _check_formulas(path: Path, sheet: str, rows: list[list[Any]], cells: SheetRange) -> None:
-    """Refuse cells that hold an error, and formulas of which the file keeps no value."""
+    """Refuse cells that hold an error, and formulas without a stored value."""
     for number, row in enumerate(rows):
         for place, cell in enumerate(row):
             if isinstance(cell, str) and cell in _ERRORS and cell != "#N/A":
@@ -539,14 +539,14 @@ def _cell(row: int, place: int) -> str:
 
 
 def check_size(names: Any) -> None:
-    """Refuse, before any work is done, what a sheet cannot hold."""
+    """Refuse, before any work is done, a table that a sheet cannot hold."""
     library()
     if len(names) > _MOST_COLUMNS:
         raise InputError("sheet-too-many-columns", most=_MOST_COLUMNS, found=len(names))
 
 
 def write_excel(table: pa.Table, path: Path, conventions: Conventions, formats: dict[str, str]) -> None:
-    """One sheet; texts are texts, whatever sign they begin with, and nobody can tell when it was written."""
+    """Write one sheet, without time stamps; texts stay texts, whatever character they start with."""
     from shoal.errors import OutputError
 
     if table.num_rows > _MOST_ROWS:
@@ -582,7 +582,7 @@ def _title(sheet: str | None) -> str:
 
 def _storable(value: Any) -> Any:
     if isinstance(value, str):
-        # control characters have no place in XML
+        # XML does not allow control characters
         return re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f]", "\ufffd", value)
     if isinstance(value, float) and value != value:
         return None
@@ -592,7 +592,7 @@ def _storable(value: Any) -> Any:
 
 
 def _without_clock(path: Path) -> None:
-    """The archive again, without the moments at which its parts were written."""
+    """Rewrite the archive without the modification times of its parts."""
     aside = path.with_name(path.name + ".part")
     with zipfile.ZipFile(path) as before, zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as after:
         for part in before.infolist():
@@ -607,12 +607,12 @@ def _without_clock(path: Path) -> None:
 
 
 def read_json_lines(path: Path, packing: str = "") -> tuple[pa.Table, dict[str, Message]]:
-    """Columns in the order in which their names first occur, and doubts about those that mix kinds of values.
+    """Columns in the order in which their names first occur, and doubts about columns of mixed types.
 
-    A name that a line does not have is a missing value there.
+    A name missing from a line is a missing value.
 
     Raises:
-        InputError: a line is no flat object; names the row.
+        InputError: a line is not a flat object; names the row.
     """
     import pyarrow as pa
 
@@ -700,7 +700,7 @@ def read_parquet(path: Path, columns: list[str] | None = None) -> pa.Table:
         if sum(unpacked_sizes(meta)) > MOST_BYTES * 16:
             raise too_much(path, MOST_BYTES * 16)
         table = file.read(columns)
-    # pages without a checksum may hold texts that are none
+    # pages without a checksum may hold invalid text
     table.validate(full=True)
     return table
 
@@ -720,7 +720,7 @@ def write_parquet(table: pa.Table, path: Path) -> None:
 
 
 def read_feather(path: Path) -> pa.Table:
-    """A Feather file, piece by piece up to the limit."""
+    """A Feather file, read in pieces up to the size limit."""
     import pyarrow as pa
 
     most = most_unpacked(path.stat().st_size)
@@ -732,7 +732,7 @@ def read_feather(path: Path) -> pa.Table:
         batches, size = [], 0
         for number in range(reader.num_record_batches):
             batches.append(reader.get_batch(number))
-            # a damaged file may name lengths and hold texts that are none
+            # a damaged file may have wrong lengths and invalid text
             batches[-1].validate(full=True)
             size += batches[-1].nbytes
             if size > most:
@@ -747,7 +747,7 @@ def write_feather(table: pa.Table, path: Path) -> None:
 
 
 def bare(table: pa.Table) -> pa.Table:
-    """Only names, types and values: frame libraries hide index and origin in the metadata of files and fields."""
+    """The table without metadata: frame libraries store index and origin in the metadata of files and fields."""
     import pyarrow as pa
 
     return pa.table(table.columns, schema=pa.schema([pa.field(f.name, f.type) for f in table.schema]))

@@ -1,10 +1,10 @@
-"""Types of columns: declared types, and cells of text or of mixed types read as values.
+"""Column types: declared types, and conversion of text or mixed cells to values.
 
-What can be read in one way only is read so. Where cells can be read in two ways, or hardly in any, the column has a
-doubt: one line that names both ways and how to say which is meant.
+Cells with only one reading are read that way. Where cells are ambiguous or nearly fit a type, the column has a doubt:
+one line that names both readings and how to declare the right one.
 
-What a file's cells look like is a fact about the records. A declared type is not: it decides how a column is read, and
-in what form it is released, whoever is in the table.
+The look of a file's cells is a fact about the records. A declared type is not: it decides how a column is read and in
+what form it is released, independently of the records.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# cells that stand for nothing, in any column but one of texts
+# cells that mean "missing", except in columns of text
 EMPTY = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "N/A", "NA"),
     *("NULL", "NaN", "n/a", "nan", "null"),
@@ -35,7 +35,7 @@ EMPTY = (
 _TRUTH = {"true": True, "false": False}
 _MOST_DIGITS = 18
 _FEW = 1000
-# from this share of numbers or dates on, a column of texts is taken for one with something wrong in it
+# from this share of numbers or dates on, a column of texts is assumed to contain mistakes
 _NUMBERS_MIXED, _DATES_MIXED = 0.1, 0.5
 _LEADING_ZERO = r"^[+-]?0\d"
 _ISO_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -46,7 +46,7 @@ _ALSO: Mapping[str, ColumnType] = {"time stamp": "timestamp", "truth value": "bo
 DAY_TYPES: tuple[ColumnType, ...] = ("date", "timestamp")
 _DECLARED_TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 _EXACT_WHOLE = 2.0**53
-# how names of Arrow's types begin
+# prefixes of Arrow's type names
 _NUMBERS = ("int", "uint", "float", "double", "halffloat", "decimal", "bool")
 _DAYS = ("date", "timestamp")
 _KINDS = {
@@ -63,7 +63,7 @@ _EXACT_INTEGER = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Signs:
-    """How numbers are written: the decimal sign, and the one between thousands, if any.
+    """Number format: the decimal sign, and the thousands separator, if any.
 
     >>> Signs(",", ".").plain("1.234,5"), Signs(",", ".").plain("1234.5")
     ('1234.5', None)
@@ -74,7 +74,7 @@ class Signs:
 
     @property
     def pattern(self) -> str:
-        """What a number looks like."""
+        """Regular expression of a number."""
         whole = r"\d+"
         if self.thousands:
             between = (
@@ -86,11 +86,11 @@ class Signs:
             )
             whole = rf"(?:\d+|\d{{1,3}}(?:{between}\d{{3}})+)"
         number = rf"(?:{whole}(?:\{self.decimal}\d*)?|\{self.decimal}\d+)(?:[eE][+-]?\d+)?"
-        # an infinite number is none that could be released, and is complained about with its row
+        # infinite numbers cannot be released and are reported with their row
         return f"[+-]?(?:{number}|[iI]nf|[iI]nfinity)"
 
     def plain(self, text: str) -> str | None:
-        """The number with a decimal point and nothing else, None for what is no number."""
+        """The number as plain digits with a decimal point, None if it is not a number."""
         if re.fullmatch(self.pattern, text) is None:
             return None
         for sign in self.marks:
@@ -99,12 +99,12 @@ class Signs:
 
     @property
     def marks(self) -> str:
-        """What can stand between thousands."""
+        """Characters accepted as thousands separators."""
         return BLANKS if self.thousands == " " else "'’" if self.thousands == "'" else self.thousands
 
     @property
     def words(self) -> Message:
-        """The options that say so."""
+        """The options that declare this format."""
         if not self.thousands:
             return Message.of("decimal-sign", decimal=self.decimal)
         code = "thousands-sign" if self.decimal == "." else "decimal-and-thousands-sign"
@@ -122,7 +122,7 @@ def signs_of(conventions: Conventions) -> Signs:
 
 
 def plain_numbers(values: Any, signs: Signs) -> Any:
-    """Texts of numbers with a decimal point and no other sign; what is no number becomes a text that is none.
+    """Texts of numbers normalised to a decimal point only; a text that is not a number stays invalid.
 
     >>> import pyarrow as pa
     >>> plain_numbers(pa.array(["1.234,5", "7", "x"]), Signs(",", ".")).to_pylist()
@@ -143,7 +143,7 @@ def plain_numbers(values: Any, signs: Signs) -> Any:
 
 
 def text_array(texts: Sequence[str]) -> Any:
-    """An Arrow array of texts; made of Python's own list it would load pandas, which takes a while."""
+    """An Arrow array of texts; building it from a plain Python list would load pandas, which is slow."""
     import pyarrow as pa
 
     spelled = [text.encode() for text in texts]
@@ -154,7 +154,7 @@ def text_array(texts: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TypedColumn:
-    """A column of cells as values, and what is doubtful about that, if anything."""
+    """The converted values of a column, and a doubt about the conversion, if any."""
 
     values: Any
     doubt: Message | None = None
@@ -163,11 +163,11 @@ class TypedColumn:
 def settled(
     values: Any, name: str, conventions: Conventions, na: Sequence[str] = (), date_format: str | None = None
 ) -> TypedColumn:
-    """The values of a column whose type nobody declared.
+    """The values of a column without a declared type.
 
     Args:
         values: an Arrow array of texts.
-        date_format: how its dates are written, if it holds dates.
+        date_format: the format of its dates, if any.
 
     >>> import pyarrow as pa
     >>> settled(pa.array(["7", "", "8"]), "age", Conventions()).values.to_pylist()
@@ -200,7 +200,7 @@ class _CellColumn:
     distinct: Any
 
     def matches(self, pattern: str) -> Any:
-        """Which of the different values match."""
+        """Which of the distinct values match."""
         from pyarrow import compute
 
         return compute.match_substring_regex(self.distinct, f"^(?:{pattern})$")
@@ -216,7 +216,7 @@ class _CellColumn:
         )
 
     def any_match(self, pattern: str) -> str | None:
-        """The first value that holds the pattern."""
+        """The first value that contains the pattern."""
         from pyarrow import compute
 
         found = compute.drop_null(self.distinct.filter(compute.match_substring_regex(self.distinct, pattern)))
@@ -224,7 +224,7 @@ class _CellColumn:
 
     @property
     def signs(self) -> list[str]:
-        """The signs that occur in numbers of any convention."""
+        """The decimal and thousands signs that occur in numbers of any convention."""
         return [sign for sign in (".", ",", *BLANKS, "'", "’") if self.any_match(re.escape(sign)) is not None]
 
     def row_of(self, text: str) -> int:
@@ -233,11 +233,11 @@ class _CellColumn:
         return int(compute.index(self.cells, text).as_py()) + 1
 
     def doubt(self, code: str, text: str, **facts: Any) -> Message:
-        """What is doubtful about a value, with the first row that holds it."""
+        """A doubt about a value, with the first row that holds it."""
         return Message.of(code, column=self.name, row=self.row_of(text), found=text, **facts)
 
     def share(self, which: Any) -> float:
-        """Share of the cells whose value is among some of the different ones."""
+        """Share of cells with one of the chosen distinct values."""
         from pyarrow import compute
 
         chosen = compute.is_in(self.cells, value_set=self.distinct.filter(which))
@@ -246,14 +246,14 @@ class _CellColumn:
         return float(count / max(present, 1))
 
     def first(self, which: Any, *, wanted: bool) -> str:
-        """The first of the different values that is among the chosen ones, or not."""
+        """The first distinct value that is (or is not) among the chosen ones."""
         from pyarrow import compute
 
         chosen = self.distinct.filter(which if wanted else compute.invert(which))
         return str(chosen[0].as_py())
 
     def converted(self, convert: Callable[[str], Any], type: Any) -> Any:
-        """Every cell by its value's own conversion."""
+        """All cells, each converted by the conversion of its value."""
         import pyarrow as pa
 
         encoded = self.cells.dictionary_encode()
@@ -262,7 +262,7 @@ class _CellColumn:
 
 
 def thousands_doubt(values: Any, name: str) -> Message | None:
-    """The doubt about texts such as 35.000, where nobody said what the point means."""
+    """The doubt about texts such as 35.000, where the sign's meaning is undeclared."""
     from pyarrow import compute
 
     column = _CellColumn(name, values, compute.unique(compute.drop_null(values)))
@@ -270,7 +270,7 @@ def thousands_doubt(values: Any, name: str) -> Message | None:
 
 
 def _two_readings(column: _CellColumn, mine: Signs) -> Message | None:
-    """The doubt about numbers that other signs would make other numbers."""
+    """The doubt about numbers that would have another value with other signs."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -278,7 +278,7 @@ def _two_readings(column: _CellColumn, mine: Signs) -> Message | None:
         return None
     signs = "".join(column.signs)
     for other in USUAL_SIGNS:
-        # without its sign between thousands, a number is the same as with no such sign at all
+        # a number without a thousands separator is the same under either convention
         telling = {*other.marks, *(other.decimal if other.decimal != mine.decimal else "")}
         if other == mine or telling.isdisjoint(signs) or not column.all_match(other.pattern):
             continue
@@ -333,7 +333,7 @@ def _as_truth(column: _CellColumn, conventions: Conventions) -> TypedColumn | No
 
 def _as_dates_in(date_format: str | None) -> Callable[[_CellColumn, Conventions], TypedColumn | None]:
     def attempt(column: _CellColumn, conventions: Conventions) -> TypedColumn | None:
-        """Dates of the format that was told; if most cells are such dates, the others are mistakes."""
+        """Dates of the declared format; if most cells are such dates, the others are mistakes."""
         import pyarrow as pa
 
         told = date_format or conventions.date_format
@@ -351,7 +351,7 @@ def _as_dates_in(date_format: str | None) -> Callable[[_CellColumn, Conventions]
 
 
 def _as_dates(column: _CellColumn, conventions: Conventions) -> TypedColumn | None:
-    """Dates as 1984-05-31, with or without a time behind them."""
+    """Dates such as 1984-05-31, with or without a time."""
     import pyarrow as pa
 
     texts = column.distinct.to_pylist()
@@ -393,7 +393,7 @@ def _half_dates(column: _CellColumn, which: Any, form: str) -> Message:
 
 
 def _doubt_about_text(column: _CellColumn, conventions: Conventions) -> Message | None:
-    """What makes a column of texts look like one of something else."""
+    """Why a column of texts looks like another type."""
     return (
         _other_signs(column, conventions)
         or _other_dates(column)
@@ -421,7 +421,7 @@ def _other_dates(column: _CellColumn) -> Message | None:
     import pyarrow as pa
 
     texts = column.distinct.to_pylist()
-    # a few tell that a column of texts holds no dates at all
+    # a sample suffices to exclude dates
     forms = [form for form in map(DateFormat.of, USUAL) if any(form.reads(text) for text in texts[:20])]
     fitting = [form for form in forms if all(form.reads(text) for text in texts)]
     if not fitting:
@@ -459,7 +459,7 @@ def _short_text(text: str) -> str:
 
 
 def known_type(word: object, column: str) -> ColumnType:
-    """The word of a column's type, or an error that lists them.
+    """A type by its name, or an error that lists the types.
 
     >>> known_type("truth value", "member")
     'boolean'
@@ -475,7 +475,7 @@ def known_type(word: object, column: str) -> ColumnType:
 
 
 def type_of(dtype: nw.dtypes.DType) -> ColumnType | None:
-    """The type that a frame's own type stands for; None for one that holds anything."""
+    """The type that corresponds to a frame's dtype; None for object types."""
     import narwhals as nw
 
     if isinstance(dtype, nw.Boolean):
@@ -490,7 +490,7 @@ def type_of(dtype: nw.dtypes.DType) -> ColumnType | None:
 
 
 def arrow_type(type: ColumnType) -> pa.DataType:
-    """How a file's column of a type is stored."""
+    """The storage type of a column in a file."""
     import pyarrow as pa
 
     return {
@@ -511,16 +511,16 @@ def converted(
     conventions: Conventions | None = None,
     date_format: str | None = None,
 ) -> Any:
-    """A column of Arrow values as values of a type.
+    """A column of Arrow values converted to a type.
 
     Args:
-        values: an Arrow array of any type; texts are read as a person writes them.
-        na: further texts that stand for a missing value.
+        values: an Arrow array of any type; texts are read in the usual human notations.
+        na: additional texts for missing values.
         conventions: the decimal and thousands signs of texts.
-        date_format: how texts write dates, such as DD.MM.YYYY; 1984-05-31 otherwise.
+        date_format: the format of dates in texts, such as DD.MM.YYYY; 1984-05-31 otherwise.
 
     Raises:
-        InputError: a value is none of that type; names the column, the row and the way out.
+        InputError: a value is not of that type; names the column, the row and the solution.
 
     >>> import pyarrow as pa
     >>> converted(pa.array(["7", "8.0", ""]), "integer", "age").to_pylist()
@@ -544,7 +544,7 @@ def converted(
             if doubt is not None:
                 raise InputError.saying(doubt)
     elif pa.types.is_floating(values.type):
-        # Arrow computes nothing with floats of 16 bits
+        # Arrow does no arithmetic with 16-bit floats
         values = values.cast(pa.float32()) if pa.types.is_float16(values.type) else values
         values = compute.if_else(compute.is_nan(values), None, values)
     convert = (_FROM_TEXT if textual else _FROM_VALUES)[type]
@@ -569,7 +569,7 @@ def converted(
 
 
 def _looks_like(type: ColumnType, found: str, textual: bool, date_format: str | None) -> Message | str:
-    """What a text that does not fit its type looks like."""
+    """What a text that does not fit its type looks like instead."""
     if not textual:
         return ""
     if type in ("integer", "decimal"):
@@ -586,7 +586,7 @@ def _looks_like(type: ColumnType, found: str, textual: bool, date_format: str | 
 
 
 def _in_format(date_format: str, type: ColumnType) -> Callable[[Any], Any]:
-    """Dates of one format and no other; a time in it does not count where dates are declared."""
+    """Conversion of dates in exactly one format; a time is ignored where dates are declared."""
     form = DateFormat.of(date_format)
 
     def read(text: str | None) -> Any:
@@ -614,7 +614,7 @@ def _first_wrong(values: Any, convert: Callable[[Any], Any]) -> int:
 
 
 def _each(values: Any, type: ColumnType, convert: Callable[[Any], Any]) -> Any:
-    """Every different value by itself: columns repeat theirs."""
+    """Convert every distinct value once, since columns repeat values."""
     import pyarrow as pa
 
     encoded = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
@@ -624,14 +624,14 @@ def _each(values: Any, type: ColumnType, convert: Callable[[Any], Any]) -> Any:
 
 
 def _whole(values: Any) -> Any:
-    """Numbers as integers, or an error where one has a fraction."""
+    """Numbers as integers; an error if one has a fractional part."""
     import pyarrow as pa
     from pyarrow import compute
 
     if not str(values.type).startswith(_NUMBERS):
         raise ValueError("no number")
     if pa.types.is_floating(values.type):
-        # beyond this, neighbouring floats stand for several whole numbers
+        # beyond this, several integers round to the same float
         large = compute.greater_equal(compute.abs(values), _EXACT_WHOLE)
         if compute.any(large).as_py():
             raise ValueError("too large")
@@ -648,14 +648,14 @@ def _whole_text(values: Any) -> Any:
 
 
 def _plain_text(value: Any) -> str:
-    """A value as text: whole numbers have no decimals, whatever the library stores them as."""
+    """A value as text: integers without decimals, however the library stores them."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _day_of_text(value: str) -> Any:
     from datetime import date, datetime
 
-    # a time behind the day does not count: the column holds dates
+    # a time after the day is ignored: the column holds dates
     return date.fromisoformat(value) if len(value) == 10 else datetime.fromisoformat(value).date()
 
 
@@ -669,7 +669,7 @@ def _moment_of_text(value: str) -> Any:
 
 
 def _iso(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
-    """Days as 1984-05-31 only: other forms that Python reads, such as 19840531 or 1984-W22, are no dates here."""
+    """Days in the form 1984-05-31 only; other forms that Python accepts, such as 19840531 or 1984-W22, are refused."""
 
     def strictly(value: str | None) -> Any:
         if value is None:
@@ -682,7 +682,7 @@ def _iso(convert: Callable[[str], Any]) -> Callable[[Any], Any]:
 
 
 def _cast(type: ColumnType, *, of: tuple[str, ...]) -> Callable[[Any], Any]:
-    """A conversion that Arrow does, from types whose name begins so."""
+    """A conversion by Arrow, from types whose name has one of these prefixes."""
 
     def convert(values: Any) -> Any:
         if not str(values.type).startswith(of):
@@ -720,7 +720,7 @@ _FROM_VALUES: Mapping[ColumnType, Callable[[Any], Any]] = {
 
 
 def type_words(type: ColumnType | None, decimals: int | None = None) -> str:
-    """A type in a statement.
+    """The name of a type in a statement.
 
     >>> type_words("decimal", 2), type_words("timestamp")
     ('decimal, 2 decimals', 'time stamp')
@@ -732,7 +732,7 @@ def type_words(type: ColumnType | None, decimals: int | None = None) -> str:
 
 
 def column_of(name: str, cells: Sequence[Any]) -> tuple[Any, Message | None]:
-    """An Arrow array, and a doubt where cells of several kinds stand in it; then all of them are text.
+    """An Arrow array, and a doubt if cells have several types; then all of them become text.
 
     >>> column_of("age", [34, None, 2.5])[0].to_pylist()
     [34.0, None, 2.5]
@@ -791,7 +791,7 @@ def _numbers(name: str, cells: Sequence[Any]) -> tuple[Any, Message | None]:
 
 
 def plain_text(value: Any) -> str:
-    """A cell as text: whole numbers have no decimals."""
+    """A cell as text: integers without decimals."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, datetime) and value.time() == time():

@@ -1,7 +1,7 @@
-"""What several file formats share: limits on unpacking, date formats, TOML, private files.
+"""Shared parts of several file formats: limits on unpacking, date formats, TOML, private files.
 
-A small file can hold a table that fills the memory: what a file says of itself is looked at first, then it is read
-piece by piece and only its size is kept.
+A small file can unpack to a table that fills the memory: its declared size is checked first, then it is unpacked piece
+by piece, keeping only the size.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from shoal.taxonomy import check_xml
 from shoal.text import Message
 
 MOST_BYTES = 8 * 2**30
-# tables of text shrink to a tenth or a twentieth; what grows more than this is made to grow
+# text tables compress to a tenth or a twentieth; a higher ratio indicates a decompression bomb
 _MOST_GROWTH = 200
 _ALWAYS_FINE = 64 * 2**20
 _PIECE_ROWS = 1024
-# one or two digits where a letter stands alone, otherwise as many as there are letters
+# one or two digits for a single letter, otherwise as many digits as letters
 _TOKENS = {
     "YYYY": (r"(?P<year>\d{4})", "{0.year:04d}"),
     "MM": (r"(?P<month>\d{2})", "{0.month:02d}"),
@@ -43,7 +43,7 @@ _TOKENS = {
     "D": (r"(?P<day>\d{1,2})", "{0.day}"),
 }
 _TOKEN = re.compile("|".join(_TOKENS) + r"|[A-Za-z]+|.", re.DOTALL)
-# what a column of such texts could be, tried in this order
+# types tried for a column of such texts, in this order
 USUAL = (
     "DD.MM.YYYY",
     "D.M.YYYY",
@@ -76,16 +76,16 @@ def _zip(path: Path) -> Any:
     import zipfile
 
     archive = zipfile.ZipFile(path)
-    # the opened part keeps the archive open
+    # the open part keeps the archive open
     return archive.open(zipped_table(path))
 
 
-# by ending: how such a file is unpacked
+# how to unpack a file, by its ending
 PACKINGS: Mapping[str, Callable[[Path], Any]] = {".gz": _gzip, ".zst": _zstd, ".zip": _zip}
 
 
 def zipped_table(path: Path) -> str:
-    """The name of the one file in an archive; what systems add of their own does not count.
+    """The name of the single file in an archive, ignoring files added by operating systems.
 
     Raises:
         InputError: not an archive, encrypted, empty, or with several files.
@@ -110,7 +110,7 @@ def zipped_table(path: Path) -> str:
 
 
 def most_unpacked(packed: int) -> int:
-    """How large the content of a file of so many bytes may be.
+    """The maximum size of the content of a compressed file of this size, in bytes.
 
     >>> most_unpacked(1000), most_unpacked(10**6)
     (67108864, 200000000)
@@ -119,7 +119,7 @@ def most_unpacked(packed: int) -> int:
 
 
 class Unpacked(io.RawIOBase):
-    """The content of a compressed file, up to the limit; broken or too large ones are errors that name the file."""
+    """The content of a compressed file, up to the limit; errors about corrupt or too large files name them."""
 
     def __init__(self, path: Path, packing: str, most: int | None = None) -> None:
         self._path, self._done = path, 0
@@ -155,20 +155,20 @@ def too_much(path: Path, most: int) -> InputError:
 
 
 def unpacked_sizes(path: Path) -> Iterator[tuple[int, int]]:
-    """Rows and bytes of a Parquet file so far: first what it says of itself, then what unpacking it shows."""
+    """Rows and bytes of a Parquet file so far: first as declared by the file, then as unpacked."""
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         yield file.metadata.num_rows, 0
         rows = size = 0
-        # a value that is stored once can be meant a million times: only unpacking tells
+        # a value stored once can be repeated a million times: only unpacking shows it
         for piece in file.iter_batches(batch_size=_PIECE_ROWS):
             rows, size = rows + piece.num_rows, size + piece.nbytes
             yield rows, size
 
 
 def check_zip(path: Path) -> None:
-    """Refuse an archive whose parts together are too large, or hold what an XML document of a table never does."""
+    """Refuse an archive that is too large when unpacked, or that holds what no table's XML contains."""
     import zipfile
 
     most = most_unpacked(path.stat().st_size)
@@ -189,7 +189,7 @@ def check_zip(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DateFormat:
-    """A way to write dates.
+    """A date format.
 
     >>> DateFormat.of("DD.MM.YYYY").read("31.05.1984").isoformat()
     '1984-05-31T00:00:00'
@@ -204,7 +204,7 @@ class DateFormat:
     @staticmethod
     @lru_cache(maxsize=64)
     def of(text: str) -> DateFormat:
-        """The format, or an error that says what one is made of."""
+        """The format of a pattern such as DD.MM.YYYY, or an error that explains patterns."""
         pattern, template, found = "", "", []
         for token in _TOKEN.findall(text):
             if token in _TOKENS:
@@ -226,10 +226,10 @@ class DateFormat:
         return "HH" in self.text
 
     def read(self, text: str) -> datetime:
-        """The moment that a text stands for.
+        """The moment a text denotes.
 
         Raises:
-            ValueError: it is no date of this format, or none of the calendar.
+            ValueError: not a date of this format, or not in the calendar.
         """
         found = self.pattern.fullmatch(text) if text.isascii() else None
         if found is None:
@@ -254,7 +254,7 @@ class DateFormat:
 
 
 def load(path: Path, purpose: Purpose) -> dict[str, Any]:
-    """The content of a TOML file, decimals exact; errors name its purpose."""
+    """The content of a TOML file with exact decimals; errors name its purpose."""
     what = Message(purpose)
     try:
         return tomllib.loads(path.read_text("utf-8"), parse_float=Decimal)
@@ -267,7 +267,7 @@ def load(path: Path, purpose: Purpose) -> dict[str, Any]:
 
 
 def dumps(document: Mapping[str, Any]) -> str:
-    """TOML text; `tomllib` reads it back to the same values.
+    """TOML text that `tomllib` reads back as the same values.
 
     >>> print(dumps({"k": 5, "columns": ["a b"], "attribute": [{"name": "a b"}]}), end="")
     k = 5
@@ -314,10 +314,10 @@ def _value(value: Any) -> str:
 
 
 def private_file(path: str | Path, *, new: bool = False) -> Path:
-    """Make a file that only its owner can read, and tighten one that exists; whoever writes to it then keeps that.
+    """Create a file that only its owner can read, or restrict an existing one; later writes keep the permissions.
 
     Args:
-        new: refuse a file that exists.
+        new: refuse an existing file.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -327,18 +327,18 @@ def private_file(path: str | Path, *, new: bool = False) -> Path:
     """
     path = Path(path)
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY | (os.O_EXCL if new else 0), _FILE))
-    # the mode of a file that was there, and what the umask took away
+    # restrict an existing file, and ignore the umask
     path.chmod(_FILE)
     return path
 
 
 def private_text(path: str | Path, text: str) -> None:
-    """Write a text that only its owner can read."""
+    """Write text to a file that only its owner can read."""
     private_file(path).write_text(text, "utf-8")
 
 
 def private_folder(path: str | Path) -> Path:
-    """Make a folder, and those above it that are missing, for their owner only; folders that exist stay as they are."""
+    """Create a folder and its missing parents, for their owner only; existing folders are unchanged."""
     path = Path(path)
     missing = [folder for folder in (path, *path.absolute().parents) if not folder.exists()]
     for folder in reversed(missing):

@@ -28,7 +28,7 @@ from shoal.io.table import Table, check_doubts, with_types, without_codes, witho
 from shoal.io.text_files import Conventions
 from shoal.text import Message
 
-# a name that is longer is most likely a row of something else
+# a longer name is most likely data
 _LONGEST_NAME = 1000
 
 
@@ -43,22 +43,23 @@ def read(
     strict: bool = True,
     empty: bool = False,
 ) -> Table:
-    """A table from a path (see `shoal.io.FORMATS`), a folder of Parquet files too, or from a frame.
+    """A table from a path (see `shoal.io.FORMATS`), a folder of Parquet files, or a frame.
 
     Args:
-        na: texts that stand for a missing value, such as "?"; blanks around them do not count.
-        types: declared types by column. Those of other columns are read off the cells of a file that has no types, and
-            the types that a frame, a Parquet and a Feather file store are kept; `inferred` of the table names them all.
-        conventions: what is known about a text file: encoding, separator, decimal sign and so on.
-        dates: how dates are written, by column, such as DD.MM.YYYY.
-        codes: what stands for a missing value in single columns, such as 99.
-        strict: refuse a column without a declared type whose cells can be read in two ways. Otherwise the table keeps
-            its doubts, for those who use the column.
-        empty: take a file that has a header and no rows: how many there are is then private.
+        na: texts that stand for a missing value, such as "?"; surrounding blanks are ignored.
+        types: declared types by column. Other columns of files without types are inferred from the cells; the
+            types stored in a frame, Parquet or Feather file are kept. `inferred` of the table lists all undeclared
+            ones.
+        conventions: known conventions of a text file: encoding, separator, decimal sign and so on.
+        dates: date formats by column, such as DD.MM.YYYY.
+        codes: codes for missing values in single columns, such as 99.
+        strict: refuse an ambiguous column without a declared type. Otherwise the table keeps its doubts, for
+            code that uses the column.
+        empty: accept a file with a header and no rows: the number of rows is then private.
 
     Raises:
-        InputError: the file is missing, empty, not a table, has two columns of one name, can be read in two ways, or
-            holds a value that is none of its column's declared type.
+        InputError: the file is missing, empty or not a table, has a repeated column name, is ambiguous, or
+            holds a value that does not fit its column's declared type.
     """
     declared = types or {}
     told = Conventions.of(conventions)
@@ -99,7 +100,7 @@ def _read(
         raise InputError("table-no-columns")
     if not all(isinstance(name, str) for name in eager.columns):
         raise InputError("column-names-text")
-    # one record can turn whole numbers into fractions, or text: what a frame stores is a fact about the records
+    # one record can turn integers into floats or text: a frame's storage type is a fact about the records
     return Table(eager, conventions=told, dates=dict(dates), inferred=frozenset(eager.columns))
 
 
@@ -113,9 +114,9 @@ def write(
     """Write a frame of any supported library in the format of the path's ending.
 
     Args:
-        codebook: codes, labels and formats for a Stata or SPSS file; other formats have no place for them.
-        conventions: how a text file is written; by default UTF-8 with commas and points.
-        dates: date format by column, for files of text.
+        codebook: codes, labels and formats for a Stata or SPSS file; other formats ignore it.
+        conventions: conventions of a text file; by default UTF-8 with commas and points.
+        dates: date format by column, for text files.
     """
     path = Path(path)
     table = nw.from_native(frame, eager_only=True).to_arrow()
@@ -130,7 +131,7 @@ def check_writable(names: Sequence[str], format: str | Format) -> None:
 
 
 def read_columnwise(path: Path) -> Table:
-    """A Parquet file, or a folder of them, as a table that stays on disk: only one column at a time is in memory."""
+    """A Parquet file, or a folder of them, as a table on disk: only one column at a time is in memory."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -149,10 +150,10 @@ def read_columnwise(path: Path) -> Table:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a path names a Parquet file, or a folder of them.
+    """Whether a path is a Parquet file, or a folder of them.
 
     Raises:
-        InputError: it is a folder that only the log of a table format can read.
+        InputError: it is a folder of a table format with a transaction log.
     """
     if path.is_dir():
         return bool(parquet_files(path))
@@ -180,7 +181,7 @@ def _read_path(
     kind = _check_file(path)
     try:
         found = kind.read(path, ReadOptions(types, told))
-        # names of a damaged file may be no text
+        # names in a damaged file may be invalid text
         names = found.table.column_names
     except ShoalError:
         raise
@@ -210,7 +211,7 @@ def _settled(
     dates: Mapping[str, str],
     codes: Mapping[str, Sequence[str]],
 ) -> Content:
-    """Columns of texts as what they stand for; a declared one is taken as it is written, its type settles the rest."""
+    """Columns of texts converted to values; a declared column is taken as written and converted by its type."""
     import pyarrow as pa
 
     columns: list[Any] = []
@@ -228,7 +229,7 @@ def _settled(
 
 
 def _check_file(path: Path) -> Format:
-    """The format of a file that is there and not empty."""
+    """The format of an existing, non-empty file."""
     if path.is_dir():
         if is_parquet(path):
             return FORMATS["parquet"]
@@ -246,7 +247,7 @@ def _check_file(path: Path) -> Format:
 
 
 def _unreadable(path: Path, kind: Format, error: Exception) -> InputError:
-    # Arrow raises some of its complaints about content as plain OSError, without an error number
+    # Arrow reports some content errors as plain OSError, without an error number
     if isinstance(error, OSError) and error.strerror:
         return InputError("cannot-be-read", path=path, reason=error.strerror)
     first_line = (str(error).strip().splitlines() or [type(error).__name__])[0][:160]

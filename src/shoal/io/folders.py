@@ -1,4 +1,4 @@
-"""Folders and files that appear whole or not at all, and what is removed when a process is told to end."""
+"""Write folders and files completely or not at all, and clean up when the process is terminated."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     pass
 
 
-# how the path begins that is made of an address such as s3a://bucket/folder
+# pattern of a path made from an address such as s3a://bucket/folder
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
-# what is being written right now, by any thread; a process that is told to end removes it first
+# paths being written by any thread; removed first when the process is terminated
 _UNFINISHED: set[Path] = set()
 
-# ways to end what others are doing for this process, such as a cluster
+# callbacks that stop work done for this process elsewhere, such as on a cluster
 _STOPPING: list[Callable[[], None]] = []
 
-# folders that were made above it
+# parent folders that were created for them
 _NEW_PARENTS: set[Path] = set()
 
 
 def place(out: str | Path) -> Path | str:
-    """Where a bundle goes: a folder of this machine, or the address of one on another file system, as text.
+    """The target of a bundle: a local folder, or, as text, the address of one on another file system.
 
     >>> place("release"), place("file:///srv/release"), place("s3a://bucket/release")
     (PosixPath('release'), PosixPath('/srv/release'), 's3a://bucket/release')
@@ -42,7 +42,7 @@ def place(out: str | Path) -> Path | str:
         return Path(out)
     scheme, _, rest = text.partition(":")
     if scheme.lower() != "file":
-        # a path has lost one of two slashes
+        # a path has lost one of the two slashes
         return text if isinstance(out, str) else f"{scheme}:/{rest}"
     if rest.startswith("//") and not rest.startswith("///"):
         raise OutputError("names-another-machine", text=text)
@@ -50,14 +50,14 @@ def place(out: str | Path) -> Path | str:
 
 
 def not_an_address(out: Path | str) -> Path:
-    """Refuse an address where only a folder of this machine will do."""
+    """Refuse an address where only a local folder works."""
     if isinstance(out, str):
         raise OutputError("address-only-engine-spark-writes", out=out)
     return out
 
 
 def check_output(folder: Path, internal: Path | None = None) -> None:
-    """Refuse, before any work is done, what could not be written at the end."""
+    """Refuse, before any work is done, a target that could not be written at the end."""
     if _ADDRESS.match(str(folder)):
         not_an_address(str(folder).replace(":/", "://", 1))
     if folder.exists() and not folder.is_dir():
@@ -73,7 +73,7 @@ def check_output(folder: Path, internal: Path | None = None) -> None:
 
 
 def check_internal(internal: Path) -> None:
-    """Refuse a place that an internal report could not be written to at the end."""
+    """Refuse a target for the internal report that could not be written at the end."""
     if _ADDRESS.match(str(internal)):
         raise OutputError("internal-report-holds-private-facts-stays", internal=internal)
     if internal.is_dir():
@@ -85,7 +85,7 @@ def check_internal(internal: Path) -> None:
 
 @contextlib.contextmanager
 def staged(folder: Path, rights: int = 0o755) -> Iterator[Path]:
-    """A folder to write into that becomes `folder` on success and vanishes on any failure or interruption."""
+    """A folder to write into that is renamed to `folder` on success, and removed on failure or interruption."""
     try:
         with new_parents(folder):
             aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.partial-", dir=folder.parent))
@@ -105,7 +105,7 @@ def staged(folder: Path, rights: int = 0o755) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def new_parents(path: Path, *, private: bool = False) -> Iterator[None]:
-    """Make the folders above a path; those that were made vanish again on failure."""
+    """Create the parent folders of a path; on failure, those created are removed again."""
     above = path.absolute().parent
     missing = [folder for folder in (above, *above.parents) if not folder.exists()]
     _NEW_PARENTS.update(missing)
@@ -126,7 +126,7 @@ def _remove_empty(folders: Iterable[Path]) -> None:
 
 
 def unless_done(path: Path) -> Callable[..., None]:
-    """An exit callback that removes a file when an error or an interruption passes by."""
+    """An exit callback that removes a file after an error or an interruption."""
 
     _UNFINISHED.add(path)
 
@@ -140,7 +140,7 @@ def unless_done(path: Path) -> Callable[..., None]:
 
 @contextlib.contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for private values, gone afterwards, and when the process is told to end."""
+    """A folder for private values, removed afterwards or when the process is terminated."""
     folder = Path(tempfile.mkdtemp(prefix="shoal-"))
     _UNFINISHED.add(folder)
     try:
@@ -151,18 +151,18 @@ def scratch() -> Iterator[Path]:
 
 
 def unfinished(path: Path) -> None:
-    """Have a path removed when the process is told to end before it is `finished`."""
+    """Have a path removed if the process is terminated before it is `finished`."""
     _UNFINISHED.add(path)
 
 
 def finished(path: Path) -> None:
-    """What is at a path stays, or is gone already."""
+    """Keep the path from now on (or it is gone already)."""
     _UNFINISHED.discard(path)
 
 
 @contextlib.contextmanager
 def stoppable(stop: Callable[[], None]) -> Iterator[None]:
-    """Work that others do for this process: it is stopped before what it writes is removed."""
+    """Register work done for this process elsewhere: it is stopped before its output is removed."""
     _STOPPING.append(stop)
     try:
         yield
@@ -171,7 +171,7 @@ def stoppable(stop: Callable[[], None]) -> Iterator[None]:
 
 
 def remove_unfinished() -> None:
-    """Remove what is being written at this moment, because the process is about to end."""
+    """Remove everything being written, because the process is about to end."""
     for stop in _STOPPING:
         with contextlib.suppress(Exception):
             stop()
@@ -184,7 +184,7 @@ def remove_unfinished() -> None:
 
 
 def _check_writable(path: Path) -> None:
-    """The nearest existing folder above a path must take new files."""
+    """Check that the nearest existing parent folder of a path is writable."""
     parent = path.absolute().parent
     while not parent.exists():
         parent = parent.parent

@@ -1,7 +1,7 @@
-"""File formats by name: extensions, readers, writers, and what each keeps of a table.
+"""File formats by name: extensions, readers, writers, and what each preserves of a table.
 
-A new format is one more record; `register_format` takes one from outside the package. Reading, writing, help texts,
-error messages and `--format` follow from the table.
+A new format is one record; `register_format` adds third-party formats. Reading, writing, help texts, error messages and
+`--format` follow from the table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a reader is told about a file: declared types by column, and how it is written."""
+    """Options for a reader: declared types by column, and the conventions of the file."""
 
     types: Mapping[str, ColumnType] = field(default_factory=dict)
     conventions: Conventions = field(default_factory=Conventions)
@@ -35,14 +35,14 @@ class ReadOptions:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Content:
-    """What a reader found.
+    """The result of a reader.
 
     Attributes:
-        table: its columns; all of them texts where `cells` says so.
-        conventions: how the file is written.
+        table: its columns; all texts if `cells` is set.
+        conventions: the conventions of the file.
         codebook: codes and labels, where the format has them.
-        doubts: by column, one line about what can be read in two ways.
-        cells: the columns are texts as they were written, whatever they stand for.
+        doubts: by column, one line about an ambiguity.
+        cells: the columns are uninterpreted texts.
     """
 
     table: pa.Table
@@ -54,7 +54,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a table is to be written: conventions, codes and labels, and the date format of each column that has one."""
+    """Options for a writer: conventions, codes and labels, and the date format of each column that has one."""
 
     conventions: Conventions = field(default_factory=Conventions)
     codebook: Codebook | None = None
@@ -66,16 +66,16 @@ class Format:
     """A file format.
 
     Attributes:
-        name: what `--format` calls it.
-        title: what a person calls it.
-        suffixes: endings of such files; the first is what a new file gets.
-        read: a path and what is asked come in, the content leaves.
-        write: a table of Arrow, a path and the manner come in, the file is written.
+        name: its name for `--format`.
+        title: its name in prose.
+        suffixes: file extensions; the first is used for new files.
+        read: function from a path and options to the content.
+        write: function that writes an Arrow table to a path in a given manner.
         keeps: what it preserves of a table besides values.
-        typed: its columns are stored with types.
-        text: it is written by conventions such as separator and decimal sign.
-        extra: the part of the installation that it needs.
-        check: refuses, before any work is done, columns that it cannot hold.
+        typed: its columns have types.
+        text: it follows conventions such as separator and decimal sign.
+        extra: the optional dependency group that it needs.
+        check: refuses, before any work is done, columns that it cannot store.
     """
 
     name: str
@@ -264,10 +264,10 @@ FORMATS: dict[str, Format] = {
 
 
 def register_format(format: Format) -> Format:
-    """Add a format from outside the package; its name and endings must be new.
+    """Add a third-party format; its name and extensions must be new.
 
     Raises:
-        OptionError: the name or an ending is taken.
+        OptionError: the name or an extension is taken.
     """
     taken = {suffix: known.name for known in FORMATS.values() for suffix in known.suffixes}
     if format.name in FORMATS:
@@ -280,12 +280,12 @@ def register_format(format: Format) -> Format:
 
 
 def suffixes() -> tuple[str, ...]:
-    """Every ending that is known."""
+    """All known extensions."""
     return tuple(suffix for known in FORMATS.values() for suffix in known.suffixes)
 
 
 def find_format(path: Path) -> Format | None:
-    """The format by the name's ending, the longest that fits; None for any other file.
+    """The format with the longest matching extension, or None.
 
     >>> find_format(Path("people.csv.GZ")).name
     'csv.gz'
@@ -301,7 +301,7 @@ def find_format(path: Path) -> Format | None:
 
 
 def _zipped(path: Path) -> Format:
-    """The format of the one text file in a zip archive."""
+    """The format of the single text file in a zip archive."""
     from shoal.io.common import zipped_table
 
     inner = find_format(Path(zipped_table(path)))
@@ -312,7 +312,7 @@ def _zipped(path: Path) -> Format:
 
 
 def format_of(path: Path) -> Format:
-    """The file format by the name's ending; that of a zip archive by the one file in it."""
+    """The file format by extension; for a zip archive, that of the single file in it."""
     if path.suffix.lower() == ".zip" and path.is_file():
         return _zipped(path)
     found = find_format(path)
@@ -323,7 +323,7 @@ def format_of(path: Path) -> Format:
 
 
 def table_name(path: Path) -> str | None:
-    """The name of a table's file without its ending, None for any other file.
+    """The file name of a table without its extension, None for other files.
 
     >>> table_name(Path("out/data.csv.gz")), table_name(Path("out/report.html"))
     ('data', None)
@@ -340,7 +340,7 @@ def table_name(path: Path) -> str | None:
 
 
 def known_format(word: Any) -> Format:
-    """The format of a name, or an error that lists them."""
+    """A format by its name, or an error that lists the formats."""
     if isinstance(word, Format):
         return word
     if word not in FORMATS:
@@ -355,7 +355,7 @@ def known_format(word: Any) -> Format:
 
 
 def titles() -> tuple[str, ...]:
-    """What kinds of files there are.
+    """The names of all formats, for prose.
 
     >>> titles()
     ('CSV', 'TSV', 'JSON lines', 'Parquet', 'Feather', 'Excel', 'Stata', 'SPSS')

@@ -1,4 +1,4 @@
-"""Stata and SPSS files: tables with their codebook, read and written with the same codes, labels and formats."""
+"""Stata and SPSS files: read and write tables with their codebook, preserving codes, labels and formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SPSS_DAYS = 141428
 _DAY_SECONDS = 86_400
 _SPSS_DAY_WORDS = {"DATE", "ADATE", "EDATE", "JDATE", "SDATE", "QYR", "MOYR", "WKYR"}
 _SPSS_INSTANT_WORDS = {"DATETIME", "YMDHMS"}
-# the two that show a whole date whatever the column held before
+# the display formats that show a whole date, whatever the original format
 DEFAULT_DATE_FORMATS: dict[tuple[str, DateFamily], str] = {
     ("stata", "day"): "%td",
     ("stata", "instant"): "%tc",
@@ -49,7 +49,7 @@ _RULES = {"stata": Message("names-of-stata"), "spss": Message("names-of-spss")}
 # formats that show no decimals: %8.0f and %12.0fc, F8.0, F8 and COMMA6
 _WHOLE = re.compile(r"%-?0?\d+\.0fc?$|(F|N|COMMA|DOT|DOLLAR)\d+(\.0)?$")
 _EXACT_WHOLE = 2.0**53
-# Stata 14 and later read it; the newest version is for tables of more than 32,767 columns
+# readable by Stata 14 and later; the newest version is for tables of more than 32,767 columns
 _STATA_VERSION = 14
 # larger numbers of a Stata `long` stand for missing values
 _LARGEST_LONG = 2_147_483_620
@@ -57,12 +57,12 @@ _EXACT_INTEGER = 2**53
 _STATA_LABEL_CHARACTERS = 80
 _SPSS_LABEL_BYTES = 255
 _SPSS_VALUE_LABEL_BYTES = 120
-# where the header of an SPSS file says when it was written: nine bytes of a date, eight of a time
+# where the header of an SPSS file stores the time of writing: nine bytes of a date, eight of a time
 _SPSS_MOMENT = 92
 
 
 def date_family(format: str | None, source: str) -> DateFamily | None:
-    """Whether numbers shown in a format are days, instants, or neither (periods and durations stay numbers).
+    """Whether numbers in a display format are days or instants; None for others (periods and durations stay numbers).
 
     >>> date_family("%tdDD/NN/CCYY", "stata"), date_family("EDATE10", "spss")
     ('day', 'day')
@@ -83,7 +83,7 @@ def date_family(format: str | None, source: str) -> DateFamily | None:
 
 
 def dates_from_numbers(values: NDArray[np.float64], family: DateFamily, source: str) -> pa.Array:
-    """Dates (date32) or instants (timestamp in milliseconds) from a package's numbers; NaN is missing."""
+    """Dates (date32) or instants (timestamp in milliseconds) from a statistics package's numbers; NaN is missing."""
     import pyarrow as pa
 
     absent = ~np.isfinite(values)
@@ -103,7 +103,7 @@ def dates_from_numbers(values: NDArray[np.float64], family: DateFamily, source: 
 
 
 def dates_to_numbers(values: Any, family: DateFamily, target: str) -> NDArray[np.float64]:
-    """A package's numbers from Arrow dates or timestamps; missing is NaN."""
+    """A statistics package's numbers from Arrow dates or timestamps; missing is NaN."""
     import pyarrow as pa
 
     absent = np.asarray(values.is_null().to_numpy(zero_copy_only=False), dtype=bool)
@@ -111,7 +111,7 @@ def dates_to_numbers(values: Any, family: DateFamily, target: str) -> NDArray[np
         days = _date_numbers(values.cast(pa.date32()).cast(pa.int32()))
         numbers = days + _STATA_DAYS if target == "stata" else (days + _SPSS_DAYS) * _DAY_SECONDS
     else:
-        # anything finer than a millisecond is cut off: neither package shows it
+        # fractions of a millisecond are cut off: neither package shows them
         milliseconds = _date_numbers(values.cast(pa.timestamp("ms"), safe=False).cast(pa.int64()))
         numbers = milliseconds + _STATA_DAYS * _DAY_SECONDS * 1000.0
         if target == "spss":
@@ -126,19 +126,19 @@ def _date_numbers(values: Any) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """What a statistics package keeps about one column beside its values.
+    """The codebook entry of one column in a statistics package.
 
     Attributes:
-        label: the variable's own label, such as the question that was asked.
-        format: display format in the package's own words.
-        measure: nominal, ordinal or scale, where the package knows it.
-        labels: value labels by code, those of missing values included.
-        texts: what the table shows for each labelled code; empty if it shows the codes themselves.
-        missing: ranges (lo, hi) of codes that stand for missing values.
+        label: the variable label, such as the question asked.
+        format: display format in the package's notation.
+        measure: nominal, ordinal or scale, if recorded.
+        labels: value labels by code, including those of missing values.
+        texts: the text shown for each labelled code; empty if the codes themselves are shown.
+        missing: ranges (lo, hi) of codes for missing values.
         tags: labels of Stata's missing values .a to .z.
         width: display width.
-        reserved: codes that are taken though their labels are not told.
-        declared: texts that the schema lists: each has its code, whether or not it occurs.
+        reserved: codes in use whose labels are not published.
+        declared: texts that the schema lists: each has a code, whether or not it occurs.
     """
 
     label: str | None = None
@@ -154,11 +154,11 @@ class Variable:
 
     @property
     def shows_labels(self) -> bool:
-        """Whether the table shows texts for the codes."""
+        """Whether the table shows texts instead of the codes."""
         return bool(self.texts or self.reserved)
 
     def is_missing(self, code: Code) -> bool:
-        """Whether a code stands for a missing value."""
+        """Whether a code means "missing"."""
         return any(
             isinstance(code, str) == isinstance(lo, str) and lo <= code <= hi  # type: ignore[operator]
             for lo, hi in self.missing
@@ -170,9 +170,9 @@ class Variable:
         return tuple(self.texts[code] for code in sorted(self.texts, key=_order))
 
     def showing_labels(self) -> Variable:
-        """The variable with a text for every labelled code; none comes from the records.
+        """The variable with a text for every labelled code, independent of the records.
 
-        Two codes with one label, and a label that reads like another code, keep their codes in the text.
+        Codes that share a label, and codes whose label reads like another code, keep their code in the text.
 
         >>> Variable(labels={1: "yes", 2: "other", 3: "other", 4: "7"}).showing_labels().texts
         {1: 'yes', 2: 'other (2)', 3: 'other (3)', 4: '7 (4)'}
@@ -188,14 +188,14 @@ class Variable:
         return replace(self, texts=texts)
 
     def text_of(self, code: Code | None) -> str | None:
-        """What the table shows for a code: one without a label is its own text."""
+        """The text shown for a code; without a label, the code as text."""
         return None if code is None else self.texts.get(code, str(code))
 
     def codes_of(self, texts: Iterable[str]) -> dict[str, Code]:
-        """A code for each text: that of its label, the number that it is, or a fresh one.
+        """A code for each text: that of its label, the number it spells, or a new one.
 
-        Only labels and the texts themselves count, so they must be those of the schema: codes that follow what occurs
-        in the records would tell it.
+        Codes depend on labels and these texts only, so the texts must be those of the schema: codes that depend
+        on the values in the records would reveal them.
 
         >>> Variable(texts={1: "cat", 2: "dog"}, missing=((3, 3),)).codes_of(["dog", "animal", "7"])
         {'dog': 2, '7': 7, 'animal': 8}
@@ -214,7 +214,7 @@ class Variable:
         return codes
 
     def _own_code(self, text: str) -> Code | None:
-        """The code that a text without a label is, in a column of such codes."""
+        """The code spelled by a text without a label, in a column of such codes."""
         known = {*self.labels, *self.texts, *self.reserved}
         own: Code | None = text if any(isinstance(code, str) for code in known) else _number(text)
         return None if own is None or self.is_missing(own) else own
@@ -243,7 +243,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Codebook:
-    """The variables of a file, by column name; `source` says whose formats they are in."""
+    """The variables of a file, by column name; `source` is the package whose formats they use."""
 
     source: str
     variables: Mapping[str, Variable]
@@ -252,11 +252,11 @@ class Codebook:
         return self.variables.get(name, Variable())
 
     def public(self, data: Any, declared: Mapping[str, Collection[str]]) -> Codebook:
-        """What may be published with a released table: its own columns, and labels that it or the schema holds.
+        """The part that may be published with a released table: its columns, and labels released or in the schema.
 
         A set of labels can list every value of the original data (Stata's `encode` makes such sets), so a label
-        that is neither released nor declared stays in the house, but its code is not given to another. Labels of
-        missing values are kept.
+        that is neither released nor declared is withheld, but its code is not reused. Labels of missing values are
+        kept.
         """
         frame = nw.from_native(data, eager_only=True)
         kept: dict[str, Variable] = {}
@@ -282,7 +282,7 @@ class Codebook:
 
 
 def _number(text: str) -> int | float | None:
-    """The number that a text is, None for other texts."""
+    """The number a text spells, None for other texts."""
     try:
         found = float(text)
     except ValueError:
@@ -305,7 +305,7 @@ def _repeated(texts: Iterable[str]) -> set[str]:
 
 
 def check_column_names(names: Sequence[str], format: str) -> None:
-    """Refuse, before any work is done, names that a file of the format cannot hold.
+    """Refuse, before any work is done, column names that a file of the format cannot hold.
 
     >>> check_column_names(["net_income"], "stata")
     """
@@ -344,7 +344,7 @@ def _spss_name(name: str) -> bool:
 
 
 def library() -> Any:
-    """pyreadstat, or one line that says how to get it."""
+    """pyreadstat, or a one-line error that says how to install it."""
     with needs_extra("files", "Stata and SPSS files need"):
         import pyreadstat
     return pyreadstat
@@ -353,14 +353,14 @@ def library() -> Any:
 def read_package(
     path: Path, source: str, types: Mapping[str, ColumnType] | None = None
 ) -> tuple[pa.Table, Codebook]:
-    """Columns whose values have labels become text; values declared as missing become missing.
+    """Columns; labelled values become text, and values declared as missing become missing.
 
     Args:
-        types: declared types by column: text shows labels, a number shows codes. Without one that depends on the
-            values that occur.
+        types: declared types by column: text shows labels, a number shows codes. Without one the choice depends
+            on the values that occur.
 
     Raises:
-        InputError: the file is not what its ending says.
+        InputError: the content of the file does not match its extension.
         MissingExtraError: pyreadstat is not installed.
     """
     import pyarrow as pa
@@ -368,7 +368,7 @@ def read_package(
     known = library()
     reader = known.read_dta if source == "stata" else known.read_sav
     try:
-        # the ranges of missing values are told only to those who ask for the values themselves
+        # ranges of missing values are only returned together with the raw values
         _, described = reader(path, metadataonly=True, user_missing=True, output_format="dict")
         columns, meta = reader(path, output_format="dict", disable_datetime_conversion=True)
     except (known.ReadstatError, known.PyreadstatError, UnicodeDecodeError) as error:
@@ -380,7 +380,7 @@ def read_package(
     for name in meta.column_names:
         stored = meta.readstat_variable_types[name]
         variable = _variable(name, meta, described.missing_ranges.get(name, ()))
-        # older versions of the library say NaN where there is no value
+        # older versions of the library return NaN for missing values
         values = pa.array(list(columns[name]), from_pandas=True)
         arrays[name], variables[name] = _column_read(
             values, stored, variable, source, (types or {}).get(name)
@@ -412,14 +412,14 @@ def _variable(name: str, meta: Any, missing: Any) -> Variable:
 def _column_read(
     values: Any, stored: str, variable: Variable, source: str, declared: ColumnType | None
 ) -> tuple[Any, Variable]:
-    """One column as the table shows it; what is declared decides, or else what occurs."""
+    """One column as shown in the table, decided by the declared type, otherwise by the values."""
     import pyarrow as pa
     from pyarrow import compute
 
     if pa.types.is_null(values.type):
         values = values.cast(pa.string() if stored in ("string", "string_ref") else pa.float64())
     if pa.types.is_string(values.type):
-        # an empty text is how both packages store that there is none
+        # both packages store a missing text as an empty one
         values = compute.if_else(compute.equal(values, ""), None, values)
     else:
         family = date_family(variable.format, source)
@@ -440,7 +440,7 @@ def _column_read(
 
 
 def _numbers(values: Any, stored: str, format: str | None) -> Any:
-    """Integers where the format shows no decimals and there are none; missing values stay missing."""
+    """Integers if neither the format nor the values have decimals; missing values stay missing."""
     import pyarrow as pa
 
     numbers = values.to_numpy(zero_copy_only=False)
@@ -453,7 +453,7 @@ def _numbers(values: Any, stored: str, format: str | None) -> Any:
 
 
 def _categorical(variable: Variable, codes: list[Code]) -> bool:
-    """Whether a labelled column holds names rather than numbers of which a few have a label."""
+    """Whether a labelled column is categorical rather than numeric with a few labelled values."""
     labelled = {code for code in variable.labels if not variable.is_missing(code)}
     if not labelled:
         return False
@@ -461,7 +461,7 @@ def _categorical(variable: Variable, codes: list[Code]) -> bool:
 
 
 def _code(value: Any) -> Code:
-    """A value as the codebook holds it: whole numbers as int."""
+    """A value in the form of the codebook: integral numbers as int."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     code: Code = value
@@ -475,8 +475,8 @@ class _WrittenColumn:
     Attributes:
         values: a numpy array, or a pandas one for integers with missing values.
         labels: value labels by code.
-        format: display format, None for the library's own choice.
-        missing: ranges of codes that stand for missing values (SPSS).
+        format: display format, None for the library's default.
+        missing: ranges of codes for missing values (SPSS).
     """
 
     values: Any
@@ -486,7 +486,7 @@ class _WrittenColumn:
 
 
 def check_package(names: Any, target: str) -> None:
-    """Refuse, before any work is done, what could not be written at the end."""
+    """Refuse, before any work is done, a table that could not be written at the end."""
     library()
     with needs_extra("files", f"writing {TITLES[target]} files needs"):
         import pandas  # type: ignore[import-untyped]  # noqa: F401
@@ -494,9 +494,9 @@ def check_package(names: Any, target: str) -> None:
 
 
 def write_package(table: pa.Table, path: Path, target: str, codebook: Codebook | None = None) -> None:
-    """Texts that have a code are written as the code with its label; other texts as they are.
+    """Write texts that have a code as that code with its label, and other texts unchanged.
 
-    A text without a code in a labelled column (an inner concept of a taxonomy) gets a fresh code.
+    A text without a code in a labelled column (an inner concept of a taxonomy) gets a new code.
 
     Raises:
         InputError: a column has a name or a type that the format cannot hold.
@@ -536,7 +536,7 @@ def write_package(table: pa.Table, path: Path, target: str, codebook: Codebook |
             },
             "variable_measure": {name: v.measure for name, v in variables.items() if same and v.measure},
             "variable_display_width": {
-                # how wide texts are shown follows the longest of them
+                # the display width follows the longest text
                 name: v.width
                 for name, v in variables.items()
                 if same and v.width and columns[name].values.dtype != object
@@ -552,13 +552,13 @@ def write_package(table: pa.Table, path: Path, target: str, codebook: Codebook |
 
 
 def _without_clock(path: Path, target: str) -> None:
-    """Both formats note when the file was written, which nobody needs to know: the place holds a fixed moment."""
+    """Replace the time of writing, which both formats store, by a constant."""
     with path.open("r+b") as file:
         head = file.read(4096)
         start, length = _SPSS_MOMENT, 17
         if target == "stata":
             mark = b"<timestamp>"
-            # a byte says how long the moment is
+            # preceded by a length byte
             start = head.index(mark) + len(mark) + 1
             length = head[start - 1]
         moment = b"01 Jan 1970 00:00" if target == "stata" else b"01 Jan 7000:00:00"
@@ -588,7 +588,7 @@ def _column_to_write(name: str, values: Any, variable: Variable, source: str, ta
 
 
 def _abroad(variable: Variable) -> Variable:
-    """What another package can take over: codes with labels, but neither formats nor ways to say what is missing."""
+    """The part another package can use: codes with labels, without formats and missing-value definitions."""
     labels = {code: label for code, label in variable.labels.items() if not variable.is_missing(code)}
     taken = variable.reserved.union(variable.labels) if variable.shows_labels else variable.reserved
     return Variable(
@@ -600,24 +600,24 @@ def _abroad(variable: Variable) -> Variable:
 
 
 def _text(values: Any, variable: Variable) -> _WrittenColumn:
-    # an empty text is how both packages store that there is none
+    # both packages store a missing text as an empty one
     texts = np.array(values.fill_null("").to_pylist(), dtype=object)
     spans = tuple((lo, hi) for lo, hi in variable.missing if isinstance(lo, str) and not (texts == lo).any())
     return _WrittenColumn(texts, missing=spans)
 
 
 def _coded(values: Any, variable: Variable, target: str) -> _WrittenColumn:
-    """Texts back to their codes."""
+    """Texts converted back to their codes."""
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     codes = variable.codes_of(texts)
     every = [*codes.values(), *variable.labels]
     words = any(isinstance(code, str) for code in every)
     if target == "stata" and not all(isinstance(code, int) and abs(code) <= _LARGEST_LONG for code in every):
-        # Stata labels whole numbers only: the texts themselves are what is left
+        # Stata labels integers only: keep the texts themselves
         return _text(values, Variable())
     labels = dict(variable.labels)
-    # a number without a label is its own text, but a text without one is not known to be a code
+    # a number without a label stands for itself, but a text without one may not be a code
     unlabelled = {text: code for text, code in codes.items() if code not in variable.texts}
     labels |= {code: text for text, code in unlabelled.items() if isinstance(code, str) or text != str(code)}
     place = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
@@ -679,7 +679,7 @@ def _dates(values: Any, variable: Variable, target: str) -> _WrittenColumn:
 
 
 def _untouched(variable: Variable, numbers: NDArray[np.float64]) -> tuple[tuple[Code, Code], ...]:
-    """The declared missing values, unless a released number would be taken for one of them."""
+    """The declared missing values, without those that a released number would be mistaken for."""
     for lo, hi in variable.missing:
         if isinstance(lo, str) or isinstance(hi, str) or ((numbers >= lo) & (numbers <= hi)).any():
             return ()
@@ -703,14 +703,14 @@ def _integers(numbers: NDArray[np.float64]) -> Any:
 
 
 def _finite(bound: Code) -> Code:
-    """Open ends of a range are the largest number there is, in the file."""
+    """Open ends of a range are stored as the largest possible number."""
     if isinstance(bound, float) and math.isinf(bound):
         return math.copysign(sys.float_info.max, bound)
     return bound
 
 
 def _cut(label: str | None, target: str, *, value: bool = False) -> str | None:
-    """A label no longer than the format allows, whole characters only."""
+    """A label cut to the length the format allows, in whole characters."""
     if label is None:
         return None
     if target == "stata":

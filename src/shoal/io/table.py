@@ -1,4 +1,4 @@
-"""Tables: columns of any data frame as arrays and back, and the hashes that identify a table."""
+"""Tables: columns of any data frame as arrays and back, and hashes that identify a table."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 Words = NDArray[np.uint64]
 
-# odd constants of splitmix64, and one each for what is mixed with them
+# odd constants of splitmix64, and one for each kind of value mixed with them
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _NUMBER, _TEXT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _SUMS = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
-# public weights of the bytes of a text, by place; the places of longer texts are told apart by their round
+# public weights of the bytes of a text, by position; positions in longer texts are told apart by their round
 _PLACES = 1 << 12
 _WEIGHTS = np.random.default_rng(0).integers(1, 1 << 63, _PLACES, dtype=np.uint64) * np.uint64(2) + np.uint64(
     1
 )
-# different texts, and rows of a batch, that are hashed together
+# number of distinct texts, and of rows of a batch, hashed at once
 _TEXTS, _ROWS = 1 << 17, 1 << 18
 _DECIMAL = r"^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$"
 _DAY = r"^\d{4}-\d{2}-\d{2}([ t]\d{2}:\d{2}[\d:.]*)?$"
@@ -45,20 +45,20 @@ _DAY = r"^\d{4}-\d{2}-\d{2}([ t]\d{2}:\d{2}[\d:.]*)?$"
 @internal(".frame")
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table at the edge: the caller's frame behind one surface, columns handed out as arrays.
+    """A table: the caller's frame behind a common interface, with columns as arrays.
 
     Attributes:
         frame: the caller's frame; without rows if the table stays on disk.
-        path: the Parquet file of a table whose columns are read one at a time, when asked for.
-        codebook: what a statistics package keeps beside the values, for tables that come from its files.
-        inferred: columns whose type nobody declared: what a file's cells look like, or what a frame stores them as.
-        conventions: how the file is written that the table comes from.
-        dates: date format by column, where one is declared.
-        doubts: by column, one line about cells that can be read in two ways.
-        records: who answers for the rows of a table whose records are elsewhere (`shoal.columns.description`).
-        steps: what was done to its columns since it was read, each with the number of cells that it changed.
-        guessed: columns that were recoded from cells whose type nobody declared.
-        content: digest of the records as they were read, where steps changed them since.
+        path: the Parquet file of a table whose columns are read on demand, one at a time.
+        codebook: codebook of a table from a Stata or SPSS file.
+        inferred: columns without a declared type, inferred from cells or stored in a frame.
+        conventions: conventions of the source file.
+        dates: declared date formats by column.
+        doubts: by column, one line about ambiguous cells.
+        records: answers for the rows of a table whose records are elsewhere (`shoal.columns.description`).
+        steps: steps applied since it was read, each with the number of cells it changed.
+        guessed: columns recoded from cells without a declared type.
+        content: digest of the records as read, if steps have changed them since.
     """
 
     frame: nw.DataFrame[Any]
@@ -76,7 +76,7 @@ class Table:
     dtypes: Mapping[str, nw.dtypes.DType] = field(init=False)
 
     def __post_init__(self) -> None:
-        # asked for often, and slow to compute in some frame libraries
+        # frequently used, and slow to compute in some frame libraries
         object.__setattr__(self, "dtypes", dict(self.frame.schema))
 
     @property
@@ -85,17 +85,17 @@ class Table:
 
     @property
     def reads_cells(self) -> bool:
-        """Whether the table comes from a kind of file whose cells have no types of their own."""
+        """Whether the source file has cells without types."""
         return not FORMATS[self.format].typed
 
     def holds_objects(self, name: str) -> bool:
-        """Whether a frame's column is of a type that holds anything."""
+        """Whether a frame's column has an object type."""
         if self.frame.implementation.is_pandas_like():
             return str(self.frame.to_native().dtypes[name]) == "object"
         return isinstance(self.dtype(name), nw.Object)
 
     def lists_categories(self, name: str) -> bool:
-        """Whether a frame's column is of a type that lists what it can hold; Arrow's is one of storage only."""
+        """Whether a frame's column has a type that lists its values; Arrow's dictionary type is only an encoding."""
         return not self.frame.implementation.is_pyarrow() and isinstance(
             self.dtype(name), nw.Categorical | nw.Enum
         )
@@ -107,7 +107,7 @@ class Table:
         return len(self.frame) if self.path is None else parquet_rows(self.path)
 
     def series(self, name: str) -> nw.Series[Any]:
-        """A column as it is stored."""
+        """A column as stored."""
         self.known(name)
         frame = (
             self.frame
@@ -127,7 +127,7 @@ class Table:
         return bool(self.dtype(name).is_integer())
 
     def integer_limits(self, name: str) -> tuple[int, int]:
-        """Smallest and largest number the column's integer type can hold (at most 64 bits, signed)."""
+        """Smallest and largest value of the column's integer type (at most 64 bits, signed)."""
         text = str(self.dtype(name))
         bits = min(int(text.lstrip("UInt")), 64)
         if text.startswith("U"):
@@ -135,30 +135,30 @@ class Table:
         return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def float_type(self, name: str) -> type[np.floating[Any]]:
-        """The binary floating-point type that stores the column (float64 for anything else)."""
+        """The column's floating-point type (float64 for any other column)."""
         narrow: dict[str, type[np.floating[Any]]] = {"Float16": np.float16, "Float32": np.float32}
         return narrow.get(str(self.dtype(name)), np.float64)
 
     def known(self, name: str) -> str:
-        """The name itself, or an error with a hint when the table has no such column."""
+        """The name itself, or an error with a suggestion if the table has no such column."""
         if name not in self.dtypes:
             raise InputError("unknown-column", column=name, hint=closest(name, self.names))
         return name
 
     def numeric(self, name: str) -> NDArray[np.float64]:
-        """A column as float64, missing values as NaN; text is an error that names the row."""
+        """A column as float64, missing values as NaN; text raises an error that names the row."""
         series = self.series(name)
         if not self.is_numeric(name):
             raise InputError.saying(_not_numeric(name, series))
         if self.is_integer(name) and "128" not in str(series.dtype):
-            # Arrow refuses to round: numbers beyond 2^53 are cast here
+            # Arrow refuses to round: integers beyond 2^53 are cast here
             missing = series.is_null().to_numpy()
             values = np.asarray(series.fill_null(0).to_numpy()).astype(np.float64)
             values[missing] = np.nan
         else:
             values = np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
         if self.path is not None:
-            # Arrow keeps freed memory for itself; the next column of a large file needs it
+            # Arrow keeps freed memory, which the next column of a large file needs
             import pyarrow as pa
 
             del series
@@ -166,14 +166,14 @@ class Table:
         return values
 
     def rows(self, keep: NDArray[np.int64]) -> Table:
-        """The same table with only the rows of the given numbers."""
+        """The table with only the given rows, by number."""
         return replace(self, frame=self.frame[keep, :])
 
     def without_rows(self) -> Table:
-        """The same columns and types, and no value."""
+        """The same columns and types, without rows."""
         if not self.frame.implementation.is_pyarrow():
             return self.rows(np.empty(0, dtype=np.int64))
-        # an empty part of an arrow table would hold on to the memory of the whole one
+        # an empty slice of an Arrow table would keep the whole table in memory
         empty = self.frame.to_native().schema.empty_table()
         return replace(self, frame=nw.from_native(empty, eager_only=True))
 
@@ -185,14 +185,14 @@ class Table:
         categories: Mapping[str, Sequence[Any]] | None = None,
         nullable: Collection[str] = (),
     ) -> Any:
-        """A frame of the caller's own library from arrays, in the types of this table's columns if asked for.
+        """A frame of the caller's library from arrays, optionally with this table's column types.
 
         Args:
-            categories: what a categorical type of a column may list; elsewhere it lists what the column now holds.
-                The caller's own list can name values that nobody may know of.
-            nullable: columns that need room for a missing value, whether or not they hold one.
+            categories: values that a categorical column type may list; otherwise it lists the values
+                present. The caller's own list can contain private values.
+            nullable: columns whose type allows missing values, whether or not there are any.
         """
-        # pandas keeps Python values as they are in an array, the others take an array of them for something opaque
+        # pandas keeps Python values in arrays as they are, other libraries treat such arrays as opaque objects
         whole = self.frame.implementation.is_pandas_like()
         plain = {
             name: values if whole or values.dtype != object else values.tolist()
@@ -200,7 +200,7 @@ class Table:
         }
         built = nw.from_dict(plain, backend=self.frame.implementation)
         if keep_dtypes and self.frame.implementation.is_pandas_like():
-            # narwhals' dtypes do not tell nullable and Arrow-backed pandas columns from plain ones
+            # narwhals dtypes do not distinguish nullable and Arrow-backed pandas columns from plain ones
             dtypes = self.frame.to_native().dtypes
             listed = categories or {}
             return built.to_native().astype(
@@ -218,7 +218,7 @@ class Table:
         if keep_dtypes:
             try:
                 if self.frame.implementation.is_pyarrow():
-                    # narwhals knows one categorical type, Arrow many
+                    # narwhals has one categorical type, Arrow many
                     return self._as_arrow_types(built.to_native())
                 built = built.with_columns(
                     nw.col(name).cast(
@@ -227,7 +227,7 @@ class Table:
                     for name in columns
                 )
             except Exception as error:
-                # each library has its own error for a decimal type without room for the domain
+                # each library raises its own error if a decimal type is too small for the domain
                 decimals = [name for name in columns if isinstance(self.dtype(name), nw.Decimal)]
                 if not decimals:
                     raise
@@ -238,11 +238,11 @@ class Table:
         import pyarrow as pa
 
         kept = self.frame.to_native().schema
-        # names and types only: a field can carry notes of its own
+        # names and types only: fields can carry metadata
         return built.cast(pa.schema([pa.field(name, kept.field(name).type) for name in built.column_names]))
 
     def retyped(self, name: str, values: pa.ChunkedArray) -> Table:
-        """The table with a column of other values, of a type that is declared."""
+        """The table with new values of a declared type for one column."""
         if self.frame.implementation.is_pandas_like():
             column = _pandas_series(values, self.frame.to_native().index)
         elif self.frame.implementation.is_polars():
@@ -260,10 +260,10 @@ class Table:
 
 
 def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] = ()) -> Table:
-    """The table with its columns in their declared types; columns that have them already stay as they are.
+    """The table with its columns converted to their declared types, where they differ.
 
     Raises:
-        InputError: a value is none of its column's declared type.
+        InputError: a value does not fit its column's declared type.
     """
     for name, type in types.items():
         if name not in table.names:
@@ -283,7 +283,7 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
 
         series = table.series(name)
         try:
-            # Arrow has no whole numbers of 128 bits
+            # Arrow has no 128-bit integers
             stored = (series.cast(nw.Int64()) if "128" in str(series.dtype) else series).to_arrow()
         except pa.ArrowException:
             raise InputError("column-declared-but-holds-values-several", column=name, type=type) from None
@@ -298,9 +298,9 @@ def with_types(table: Table, types: Mapping[str, ColumnType], na: Sequence[str] 
 
 
 def is_plain(table: Table, name: str, type: ColumnType) -> bool:
-    """Whether a column is stored as every column of a declared type is, in the library of its frame."""
+    """Whether a column is stored in the standard form of its declared type in its frame library."""
     if table.path is not None:
-        # such a table is looked at, and not released
+        # such a table is only inspected, not released
         return type_of(table.dtype(name)) == type
     native = table.frame.to_native()
     if table.frame.implementation.is_pyarrow():
@@ -310,7 +310,7 @@ def is_plain(table: Table, name: str, type: ColumnType) -> bool:
     return type_of(table.dtype(name)) == type and str(table.dtype(name)) in _PLAIN
 
 
-# which of two types is released, with room for a gap or without, follows from what is declared
+# whether the released type is nullable follows from the declarations
 _PANDAS_TYPES: Mapping[ColumnType, tuple[str, ...]] = {
     "integer": ("int64", "Int64"),
     "decimal": ("float64",),
@@ -327,7 +327,7 @@ def _without(doubts: Mapping[str, Message], name: str) -> dict[str, Message]:
 
 
 def check_doubts(table: Table, names: Sequence[str]) -> None:
-    """Refuse columns whose cells can be read in two ways, as long as nobody said how.
+    """Refuse ambiguous columns without a declared type or convention.
 
     Raises:
         InputError: with both readings.
@@ -338,15 +338,15 @@ def check_doubts(table: Table, names: Sequence[str]) -> None:
 
 
 def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
-    """A pandas column whose type does not depend on whether a value is missing."""
+    """A pandas column whose type does not depend on whether values are missing."""
     import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
 
     if pa.types.is_date(values.type):
-        # pandas has no dates but instants
+        # pandas has no dates, only instants
         values = values.cast(pa.timestamp("s"))
     nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
-    # a mapper that knows nothing of texts would make another type of no text than of one
+    # a type mapper without a rule for text would give empty columns another type
     mapper = nullable.get if values.type in nullable else None
     series = values.to_pandas(types_mapper=mapper)
     series.index = index
@@ -356,16 +356,16 @@ def _pandas_series(values: pa.ChunkedArray, index: Any) -> Any:
 def _pandas_dtype(
     dtype: Any, values: NDArray[Any], listed: Sequence[Any] | None, *, nullable: bool, declared: bool
 ) -> Any:
-    """The dtype of a released pandas column: that of the table, without what it may tell of the records."""
+    """The dtype of a released pandas column: that of the table, without information about the records."""
     import pandas as pd
 
     if isinstance(dtype, pd.CategoricalDtype):
-        # a column of text that is no list of names, such as dates, has no categories to list
+        # a text column that is not categorical, such as dates, has no categories
         known = listed if listed is not None else sorted({str(v) for v in values if v is not None})
         kept = dtype.categories.dtype if listed is not None and not declared else None
         return pd.CategoricalDtype(pd.Index(known, dtype=kept), ordered=dtype.ordered)
     if nullable and isinstance(dtype, np.dtype) and dtype.kind in "iub":
-        # the one type that has room for "nothing" beside whole numbers or truth values
+        # the only nullable type for integers and booleans
         return "boolean" if dtype.kind == "b" else dtype.name.replace("int", "Int").replace("uI", "UI")
     if declared and not nullable:
         return {"Int64": "int64", "boolean": "bool"}.get(str(dtype), dtype)
@@ -375,7 +375,7 @@ def _pandas_dtype(
 def _enumerated(
     dtype: nw.dtypes.DType, values: NDArray[Any], listed: Sequence[Any] | None
 ) -> nw.dtypes.DType:
-    """A type that lists all its values lists those of the schema."""
+    """A type that lists all its values, with the values of the schema."""
     if not isinstance(dtype, nw.Enum):
         return dtype
     known = listed if listed is not None else sorted({str(v) for v in values if v is not None})
@@ -383,7 +383,7 @@ def _enumerated(
 
 
 def without_texts(table: Table, na: Sequence[str]) -> Table:
-    """The table with these texts taken for missing values.
+    """The table with these texts replaced by missing values.
 
     >>> without_texts(Table(nw.from_dict({"job": ["clerk", " ?"]}, backend="pyarrow")), ["?"]).series("job").to_list()
     ['clerk', None]
@@ -401,7 +401,7 @@ def without_texts(table: Table, na: Sequence[str]) -> Table:
 
 
 def without_codes(table: Table, codes: Mapping[str, Sequence[str]]) -> Table:
-    """The table with the codes of each column taken for missing values: numbers by value, texts by spelling.
+    """The table with each column's codes replaced by missing values: numbers by value, texts by spelling.
 
     >>> table = Table(nw.from_dict({"hours": [40, 99, 12]}, backend="pyarrow"))
     >>> without_codes(table, {"hours": ["99"]}).series("hours").to_list()
@@ -433,12 +433,12 @@ def _is_number(text: str) -> bool:
 
 
 def is_spark_frame(data: Any) -> bool:
-    """Whether something is a DataFrame of Spark, told without loading Spark."""
+    """Whether an object is a Spark DataFrame, without importing Spark."""
     return type(data).__module__.partition(".")[0] == "pyspark" and type(data).__name__ == "DataFrame"
 
 
 def first_row(where: NDArray[np.bool_]) -> int:
-    """One-based number of the first row that is marked, counted without the header."""
+    """One-based number of the first marked row, not counting the header."""
     return int(np.argmax(where)) + 1
 
 
@@ -477,7 +477,7 @@ def fingerprint(source: Path | Table) -> str:
 def _hash_table(table: Table, digest: hashlib._Hash) -> None:
     import pyarrow as pa
 
-    # one piece per column: in how many it lies in memory is no property of the table
+    # one piece per column: how it is chunked in memory is not a property of the table
     whole = table.frame.to_arrow().combine_chunks().replace_schema_metadata(None)
     for batch in whole.to_batches() or [pa.record_batch([], names=[])]:
         digest.update(batch.serialize())
@@ -485,13 +485,12 @@ def _hash_table(table: Table, digest: hashlib._Hash) -> None:
 
 
 def content_digest(source: Table | Frozen) -> str:
-    """A hash of the records of a table: the same in any order of rows and columns, in any format, with blank lines.
+    """A hash of a table's records, independent of row and column order, file format and blank lines.
 
-    Columns are not told apart by name, numbers are compared to about seven digits and times by their day, because
-    formats and declared types differ in all of these.
-    A table that went through steps keeps the digest of the table that was read.
+    Column names are ignored, numbers are compared to about seven digits and times by their day, because formats and
+    declared types differ in all of these. After steps, a table keeps the digest of the table as read.
 
-    Cost: some 20 ns for a number, 100 ns for a different text, and eight bytes for each row.
+    Cost: about 20 ns per number, 100 ns per distinct text, and eight bytes per row.
 
     >>> import pyarrow as pa
     >>> from shoal.io import read
@@ -522,7 +521,7 @@ def _in_batches(files: Frozen) -> Iterator[Words]:
 
 
 def _rows(n: int, columns: Iterable[Any]) -> Words:
-    """A number for each row, which is 0 where every cell is missing."""
+    """A number for each row, 0 if every cell is missing."""
     rows = np.zeros(n, dtype=np.uint64)
     for column in columns:
         rows += _cells(column)
@@ -542,7 +541,7 @@ def _arrow(table: Table, name: str) -> pa.Array:
 
 
 def _cells(column: pa.Array) -> Words:
-    """A number for each cell, which is 0 where it is missing."""
+    """A number for each cell, 0 if it is missing."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -554,7 +553,7 @@ def _cells(column: pa.Array) -> Words:
     if pa.types.is_date(kind):
         return _numbers(column.cast(pa.date32()).cast(pa.int32()))
     if pa.types.is_timestamp(kind):
-        # a declared type may drop the time of day
+        # a declared date type drops the time of day
         return _numbers(compute.floor(compute.divide(_seconds(column), 86_400.0)))
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return _numbers(column)
@@ -589,7 +588,7 @@ def _numbers(column: pa.Array) -> Words:
 
     values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     with np.errstate(over="ignore"):
-        # adding 0 leaves one zero of two
+        # adding 0 turns -0.0 into 0.0
         narrow = values.astype(np.float32) + np.float32(0)
     found = _mixed(narrow.view(np.uint32).astype(np.uint64) + _NUMBER)
     found[np.isnan(narrow)] = 0
@@ -597,7 +596,7 @@ def _numbers(column: pa.Array) -> Words:
 
 
 def _texts(texts: pa.Array) -> Words:
-    """Numbers and days that are written as texts count as what they are."""
+    """Hashes of texts; numbers and days written as text hash like their values."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -618,10 +617,10 @@ def _texts(texts: pa.Array) -> Words:
 
 
 def _spelled(texts: pa.Array) -> Words:
-    """A sum of bytes, weighted by their places, for each text."""
+    """A sum of bytes for each text, weighted by position."""
     import pyarrow as pa
 
-    texts = pa.concat_arrays([texts])  # a slice of a larger array has the buffers of the whole
+    texts = pa.concat_arrays([texts])  # the buffers of a slice are those of the whole array
     _, where, held = texts.buffers()
     ends = np.frombuffer(where, dtype=np.int64)[texts.offset : texts.offset + len(texts) + 1]
     data = np.frombuffer(held or b"", dtype=np.uint8)[ends[0] : ends[-1]].astype(np.uint64)

@@ -1,10 +1,9 @@
-"""Delimited text files (CSV, TSV): read and written by declared conventions.
+"""Delimited text files (CSV, TSV): read and write by declared conventions.
 
-Nothing is guessed from the records: the encoding is UTF-8 unless it is told, the separator stands in the header, and
-a file that could be read in two ways is refused with both.
+Conventions are never guessed from the records: they are declared (an option, or the `[file]` table of a schema), stand
+in the header, or have the usual default, such as UTF-8.
 
-None of them is read off the records: they are told (an option, the `[file]` table of a schema), stand in the header, or
-are what most files do. Released files are written as the input was.
+A file that could be read in two ways is refused with both. Released files use the conventions of the input.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ _SEPARATOR_WORDS = {
     "blank": " ",
 }
 _THOUSANDS_WORDS = {"space": " ", "blank": " ", "none": "", "\u00a0": " ", "\u202f": " ", "’": "'"}
-# what stands for a blank between thousands
+# characters accepted as blank thousands separators
 BLANKS = " \u00a0\u202f"
 _DECIMALS = (".", ",")
 _THOUSANDS = ("", ".", ",", " ", "'")
 NO_QUOTE = ""
 _FORMULA = re.compile(r"^[=+\-@\t\r]")
-# what `harmless` writes
+# prefixes that `harmless` escapes
 MARKED = r"^'([=+\-@\t\r])"
 _NUMBER = re.compile(r"[+-]?[\d.,'\s]*\d[\d.,'\s]*([eE][+-]?\d+)?%?")
 _USUAL_SEPARATORS = ",;\t|"
@@ -56,7 +55,7 @@ _WORDS = {
     sign: Message(code)
     for sign, code in ((",", "commas"), (";", "semicolons"), ("\t", "tabs"), ("|", "bars"), (" ", "blanks"))
 }
-# as much of a file as holds its header
+# number of bytes within which the header must end
 _OPENING = 1 << 20
 _LOOKED_AT = 100
 _PIECE = 1 << 20
@@ -65,21 +64,21 @@ _LONGEST_FIELD = 1 << 17
 
 @dataclass(frozen=True, slots=True)
 class Conventions:
-    """What is told about a file; None where nothing is.
+    """Declared conventions of a file; None where undeclared.
 
     Attributes:
-        encoding: of a text file, by one of Python's names for it.
-        separator: the character between two fields.
-        decimal: the sign before decimals, a point or a comma.
-        thousands: the sign between thousands; empty for none.
-        quote: the character around a field that holds separators; empty where quotes are part of the text.
+        encoding: of a text file, as Python names it.
+        separator: the character between fields.
+        decimal: the decimal sign, a point or a comma.
+        thousands: the thousands separator; empty for none.
+        quote: the character around a field that contains separators; empty if quotes are ordinary text.
         na: texts that stand for a missing value.
-        date_format: how dates are written, such as DD.MM.YYYY, in columns that name no format of their own.
+        date_format: the format of dates, such as DD.MM.YYYY, for columns without a format of their own.
         sheet: of a spreadsheet.
-        header_row: number of the row that holds the column names, counted from 1; rows above it are not read.
-        range: the cells of a sheet that hold the table, such as B4:F200, names included.
-        newline: how lines end.
-        spreadsheet_safe: texts that a spreadsheet would run as a formula are written with an apostrophe in front.
+        header_row: number of the row with the column names, counted from 1; rows above it are not read.
+        range: the cell range of the table in a sheet, such as B4:F200, header included.
+        newline: the line ending.
+        spreadsheet_safe: prefix texts that a spreadsheet would run as a formula with an apostrophe.
 
     >>> Conventions(separator="tab", decimal=",").separator
     '\\t'
@@ -185,13 +184,13 @@ class Conventions:
         )
 
     def with_told(self, told: Conventions | Mapping[str, Any] | None) -> Conventions:
-        """The same, with what is told on top; texts for missing values add up."""
+        """The same, with further conventions on top; texts for missing values are combined."""
         more = Conventions.of(told)
         changes = {key: value for key, value in more.to_dict().items() if key != "na"}
         return replace(self, **changes, na=tuple(dict.fromkeys((*self.na, *more.na))))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, without what nobody told."""
+        """Plain values, without undeclared conventions."""
         found = {field.name: getattr(self, field.name) for field in fields(self)}
         return {
             key: list(value) if key == "na" else value
@@ -200,12 +199,12 @@ class Conventions:
         }
 
     def of_release(self) -> Conventions:
-        """The same for a release that is written like this file: its names stand in the first row."""
+        """The conventions of a release in the format of this file: its header is the first row."""
         return replace(self, header_row=None, range=None)
 
     @property
     def signs_told(self) -> bool:
-        """Whether somebody said how numbers are written."""
+        """Whether the number format is declared."""
         return self.decimal is not None or self.thousands is not None
 
     @property
@@ -219,7 +218,7 @@ class Conventions:
 
 @dataclass(frozen=True, slots=True)
 class SheetRange:
-    """A rectangle of a sheet: first and last row and column, counted from 0; None where it is open."""
+    """A rectangle of a sheet: first and last row and column, counted from 0; None for an open end."""
 
     top: int
     left: int
@@ -229,7 +228,7 @@ class SheetRange:
 
 
 def cells_of(text: str) -> SheetRange:
-    """The cells that a range such as B4:F200, or B4: for all from B4 on, names.
+    """The rectangle of a range such as B4:F200, or B4: for everything from B4 on.
 
     >>> cells_of("b4:F200")
     SheetRange(top=3, left=1, bottom=199, right=5, text='B4:F200')
@@ -254,7 +253,7 @@ def _column_number(letters: str) -> int:
 
 
 def python_codec(encoding: str | None) -> str:
-    """The codec that reads and writes an encoding."""
+    """The codec for an encoding."""
     return encoding or "utf-8"
 
 
@@ -271,7 +270,7 @@ def _known_encoding(name: str) -> str:
         ) from None
     if not getattr(codec, "_is_text_encoding", True):
         raise OptionError("encoding-not-encoding-text", option="encoding", found=name)
-    # the custodian's own word for it, where it has several
+    # the name the custodian used, where it has several
     return codec.name if codec.name.startswith("utf-8") else name.strip().lower()
 
 
@@ -281,7 +280,7 @@ def _one_character(name: str, value: str) -> None:
 
 
 def runs_as_formula(text: str) -> bool:
-    """Whether a spreadsheet that opens a file of text would run this.
+    """Whether a spreadsheet that opens a text file would run this as a formula.
 
     >>> runs_as_formula("=cmd|' /C calc'!A0"), runs_as_formula("-5"), runs_as_formula("clerk")
     (True, False, False)
@@ -290,7 +289,7 @@ def runs_as_formula(text: str) -> bool:
 
 
 def harmless(text: str) -> str:
-    """The text with an apostrophe in front, which spreadsheets take for "this is text".
+    """The text with an apostrophe in front, which spreadsheets read as "this is text".
 
     >>> harmless("=1+1"), harmless("clerk")
     ("'=1+1", 'clerk')
@@ -299,7 +298,7 @@ def harmless(text: str) -> str:
 
 
 def first_formula(texts: Iterable[str | None]) -> str | None:
-    """The first text that a spreadsheet would run."""
+    """The first text that a spreadsheet would run as a formula."""
     return next((text for text in texts if text is not None and runs_as_formula(text)), None)
 
 
@@ -313,15 +312,15 @@ class _Header:
 def read_delimited(
     path: Path, told: Conventions, packing: str = "", usual: str | None = None
 ) -> tuple[pa.Table, Conventions]:
-    """Columns of texts, and the conventions that the file was read with.
+    """Columns of texts, and the conventions used to read the file.
 
     Args:
-        told: what is known about the file.
-        packing: ending of a compressed file.
-        usual: the separator that the file's ending stands for.
+        told: declared conventions of the file.
+        packing: extension of a compressed file.
+        usual: the separator that the file's extension stands for.
 
     Raises:
-        InputError: not text, not of that encoding, ragged, or readable in two ways.
+        InputError: not text, not of that encoding, ragged, or ambiguous.
     """
     import pyarrow as pa
     from pyarrow import compute
@@ -360,7 +359,7 @@ def read_delimited(
             return pa.table([pa.array([], pa.string()) for _ in names], names=list(names)), found
         raise _unreadable(path, packing, found, quote, len(names), error) from None
     if told.spreadsheet_safe:
-        # the apostrophe that was put in front of what looks like a formula is no part of the text
+        # the apostrophe that escapes a formula is not part of the text
         columns = [compute.replace_substring_regex(column, MARKED, r"\1") for column in table.columns]
         return pa.table(columns, names=[re.sub(MARKED, r"\1", name) for name in names]), found
     return table.rename_columns(list(names)), found
@@ -375,7 +374,7 @@ def _is_utf8(encoding: str | None) -> bool:
 
 
 def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _Header:
-    """Names, separator and encoding: by what is told and by the header line."""
+    """Names, separator and encoding, from declared conventions and the header line."""
     with closing(_opened(path, packing)) as file:
         opening = file.read(_OPENING)
     if not opening:
@@ -398,7 +397,7 @@ def _header(path: Path, told: Conventions, packing: str, usual: str | None) -> _
         told, encoding=encoding, newline=told.newline or (newline.group() if newline else None)
     )
     skipped = 0
-    # what spreadsheets write above the header to say which separator they used
+    # a line that spreadsheets write above the header to declare the separator
     stated = re.match(r'"?sep=(.)"?(\r\n|\n|\r)', text)
     if stated is not None and told.separator in (None, stated.group(1)):
         conventions = replace(conventions, separator=stated.group(1))
@@ -432,15 +431,15 @@ def _dialect(separator: str, quote: str) -> dict[str, Any]:
 
 
 def _separator(path: Path, text: str, told: Conventions) -> str:
-    """The usual separator that stands in the header; two of them could each be it."""
+    """The usual separator that occurs in the header; an error if two are possible."""
     line = text.lstrip("\r\n")
     quote = '"' if told.quote is None else told.quote
-    # a separator inside a quoted column name does not count
+    # a separator inside a quoted column name is ignored
     bare = re.sub(f"{re.escape(quote)}[^{re.escape(quote)}]*{re.escape(quote)}", "", line) if quote else line
     first = re.split(r"\r\n|\n|\r", bare, maxsplit=1)[0]
     there = [sign for sign in _USUAL_SEPARATORS if sign in first]
     if len(there) > 1:
-        # a sign that leaves the rows ragged cannot be it
+        # a character that makes the rows ragged is not the separator
         there = [sign for sign in there if _parts_alike(text, sign, quote)] or there
     if len(there) > 1:
         ways = (
@@ -471,7 +470,7 @@ def _written(sign: str) -> str:
 
 
 def _check_one_column(path: Path, text: str, name: str) -> None:
-    """Refuse a header of one name whose signs part every line alike: they may be separators."""
+    """Refuse a one-column header whose signs split every line alike: they may be separators."""
     lines = [line for line in re.split(r"\r\n|\n|\r", text)[: _LOOKED_AT + 1] if line]
     for sign in dict.fromkeys(re.sub(r"[\w\"'.+-]", "", lines[0])):
         count = lines[0].count(sign)
@@ -487,7 +486,7 @@ def _check_one_column(path: Path, text: str, name: str) -> None:
 
 
 def _texts(path: Path, packing: str, encoding: str | None) -> Iterator[str]:
-    """The file as text, piece by piece."""
+    """The content of the file as text, piece by piece."""
     decoder = codecs.getincrementaldecoder(python_codec(encoding))()
     with closing(_opened(path, packing)) as file:
         while piece := file.read(_PIECE):
@@ -496,7 +495,7 @@ def _texts(path: Path, packing: str, encoding: str | None) -> Iterator[str]:
 
 
 def _check_content(path: Path, packing: str, found: Conventions, quote: str, fields: int) -> None:
-    """Refuse bytes that are no text of the encoding, and quotes that are not closed."""
+    """Refuse invalid bytes for the encoding, and unclosed quotes."""
     quoted = False
     try:
         for piece in _texts(path, packing, found.encoding):
@@ -508,13 +507,13 @@ def _check_content(path: Path, packing: str, found: Conventions, quote: str, fie
 
 
 def _check_rows(path: Path, packing: str, found: Conventions, quote: str, fields: int) -> None:
-    """Go through all rows strictly; an error names the row."""
+    """Parse all rows strictly; an error names the row."""
     with closing(_opened(path, packing)) as file:
         lines = io.TextIOWrapper(file, python_codec(found.encoding), newline="")
         for _ in range((found.header_row or 1) - 1):
             lines.readline()
         if (first := lines.readline()).removeprefix("\ufeff")[:5].strip('"')[:4] != "sep=":
-            # the mark at the beginning belongs to no field
+            # a byte order mark belongs to no field
             rows = csv.reader(
                 chain([first.removeprefix("\ufeff")], lines), **_dialect(str(found.separator), quote)
             )
@@ -537,7 +536,7 @@ def _check_rows(path: Path, packing: str, found: Conventions, quote: str, fields
 
 
 def _in_row(row: int) -> dict[str, Any]:
-    """Where something is, as facts of an error; the header is row 0."""
+    """A position, as facts of an error; the header is row 0."""
     return (
         {"row": row, "where": Message.of("row-number", row=row)} if row else {"where": Message("the-header")}
     )
@@ -566,7 +565,7 @@ def _unreadable(
 
 
 def _bad_text(path: Path, packing: str, encoding: str | None) -> InputError:
-    """The first byte that is no text of the encoding, by its row."""
+    """An error for the first invalid byte for the encoding, with its row."""
     decoder = codecs.getincrementaldecoder(python_codec(encoding))()
     lines, byte = 0, None
     with closing(_opened(path, packing)) as file:
@@ -587,12 +586,12 @@ def _bad_text(path: Path, packing: str, encoding: str | None) -> InputError:
 
 
 def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packing: str = "") -> None:
-    """Write columns as the conventions say; a missing value is the first text that stands for one, or empty."""
+    """Write columns by the conventions; a missing value is written as the first text for missing values, or empty."""
     import pyarrow as pa
 
     quote = '"' if conventions.quote is None else conventions.quote
     separator, newline = conventions.separator or ",", conventions.newline or "\n"
-    # the fast way puts quotes around every text, as files of Shoal always had them
+    # the fast path quotes every text, as files of Shoal always have
     gap = conventions.na[0] if conventions.na else ""
     usual = conventions.encoding in (None, "utf-8") and not gap
     plain = quote == '"' and newline == "\n" and separator == "," and usual
@@ -620,7 +619,7 @@ def write_delimited(table: pa.Table, path: Path, conventions: Conventions, packi
 
 
 def check_unquoted(table: pa.Table, separator: str) -> None:
-    """Refuse texts that need quotes where the file has none."""
+    """Refuse texts that need quotes if the file has none."""
     texts = [*table.column_names]
     for name in table.column_names:
         column = table.column(name)
@@ -634,7 +633,7 @@ def check_unquoted(table: pa.Table, separator: str) -> None:
 
 
 def _spelled(column: Any, gap: str) -> Sequence[str]:
-    """Cells as Arrow spells them, so that both ways of writing agree."""
+    """Cells in Arrow's spelling, so that both writers agree."""
     import pyarrow as pa
 
     texts = column.cast(pa.string()).to_pylist()
@@ -642,7 +641,7 @@ def _spelled(column: Any, gap: str) -> Sequence[str]:
 
 
 def _target(path: Path, packing: str) -> Any:
-    """The file to write to, compressed without a moment or a name."""
+    """The file to write to, compressed without time stamp or name."""
     import contextlib
 
     if packing == ".gz":
@@ -662,7 +661,7 @@ def _target(path: Path, packing: str) -> Any:
 
 
 def spelled(table: pa.Table, manner: Manner) -> pa.Table:
-    """Numbers with the decimal and thousands signs, dates in their format, formulas made harmless if asked."""
+    """Numbers with the decimal and thousands signs, dates in their format, formulas escaped if asked."""
     import pyarrow as pa
 
     conventions = manner.conventions
@@ -688,7 +687,7 @@ def spelled(table: pa.Table, manner: Manner) -> pa.Table:
 
 
 def dates_spelled(table: pa.Table, manner: Manner) -> pa.Table:
-    """The table with its dates as texts of their formats."""
+    """The table with its dates as texts in their formats."""
     import pyarrow as pa
 
     for place, name in enumerate(table.column_names):
@@ -704,7 +703,7 @@ def dates_spelled(table: pa.Table, manner: Manner) -> pa.Table:
 
 
 def number_text(text: str, conventions: Conventions) -> str:
-    """A number as Arrow spells it with the signs of the conventions.
+    """A number in Arrow's spelling, rewritten with the signs of the conventions.
 
     >>> number_text("-1234567.5", Conventions(decimal=",", thousands="."))
     '-1.234.567,5'
@@ -718,7 +717,7 @@ def number_text(text: str, conventions: Conventions) -> str:
 
 
 def _each(column: Any, convert: Callable[[Any], str], *, as_text: bool = True) -> Any:
-    """Every different value by itself, missing ones as they are."""
+    """Convert every distinct value once; missing ones stay missing."""
     import pyarrow as pa
 
     if as_text:

@@ -1,4 +1,4 @@
-"""The look of every page of Shoal: one stylesheet, light and dark."""
+"""The visual style of every page of Shoal: one stylesheet, light and dark."""
 
 from shoal._door import door
 

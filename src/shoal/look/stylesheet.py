@@ -1,4 +1,4 @@
-"""The stylesheet of every page of Shoal: custom properties for colours, shapes, spaces and type, light and dark."""
+"""The stylesheet of every page of Shoal: custom properties for colours, shapes, spacing and type, light and dark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.resources import files
 
 @lru_cache(maxsize=1)
 def tokens() -> str:
-    """The stylesheet as a text: custom properties of the root element and nothing else, for the head of a page.
+    """The stylesheet as text: custom properties of the root element only, for the head of a page.
 
     >>> "--published" in tokens()
     True

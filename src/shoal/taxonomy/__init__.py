@@ -1,4 +1,4 @@
-"""Taxonomies of nominal values: trees of concepts, distances between them, what is central and what marginal."""
+"""Taxonomies of nominal values: trees of concepts, semantic distances, centroids and marginality."""
 
 from shoal._door import door
 

@@ -1,8 +1,8 @@
 """Distances in a taxonomy: depths, common ancestors, marginality, and the most central concept.
 
 The distance of a concept c and a value x depends on three depths only: theirs and that of their lowest common
-ancestor. So values are counted by the ancestor under which they part from c and by their depth, and no table of pairs
-is needed.
+ancestor. So values are counted by their depth and by the ancestor at which they diverge from c, without a table of
+pairs.
 
 In preorder the subtree of a concept is the run of codes from it to `ends`, and the depth of the lowest common
 ancestor of a < b is one less than the smallest depth among a+1 .. b. Nothing here is quadratic in the size.
@@ -24,7 +24,7 @@ from shoal.numbers import Integers
 
 Table = TypeVar("Table", NDArray[np.float64], NDArray[np.int64])
 
-# Counts held at a time, clusters · concepts · levels.
+# Maximum number of counts in memory, clusters · concepts · levels.
 BLOCK = 1 << 22
 
 
@@ -85,7 +85,7 @@ class TreeShape:
 
     @cached_property
     def _minima(self) -> NDArray[np.int16]:
-        """Entry (p, i): the smallest depth among the 2^p codes from i on, where there are so many."""
+        """Entry (p, i): the smallest depth among the 2^p codes from i on, where that many exist."""
         minima = np.tile(self.depths.astype(np.int16), (self.size.bit_length(), 1))
         for p in range(1, minima.shape[0]):
             half = 1 << (p - 1)
@@ -112,7 +112,7 @@ class TreeShape:
 
     @cached_property
     def distance_of_counts(self) -> NDArray[np.float64]:
-        """Entry (i, u): the distance of two concepts with i common ancestors and u ancestors together.
+        """Entry (i, u): the distance of two concepts with i common ancestors and u ancestors in the union.
 
         One entry at a time: equal ratios i/u must give equal numbers, so that ties are ties.
         """
@@ -151,7 +151,7 @@ def counts_below(shape: TreeShape, histograms: NDArray[np.int64]) -> NDArray[np.
 
 
 def parting(shape: TreeShape, table: Table, ancestor: int) -> Table:
-    """Entry (d, D): the distance of a value of depth d and a concept of depth D that part at depth `ancestor`."""
+    """Entry (d, D): the distance of a value of depth d and a concept of depth D that diverge at depth `ancestor`."""
     depths = np.arange(shape.levels)
     union = depths[:, np.newaxis] + depths + 1 - ancestor
     # depths above the ancestor's own do not occur: any entry will do
@@ -164,8 +164,8 @@ def marginality_sums(
 ) -> NDArray[np.int64]:
     """Entry (cluster, c): the sum of the distances of c to the cluster's values, in the table's units, exactly.
 
-    A concept with the ancestors a_0 (the root), a_1, ... a_D (itself) parts at a_j from what lies below a_j but not
-    below a_{j+1}. Summed by parts, a_j contributes its counts times the difference of the tables of j and j - 1.
+    A concept with the ancestors a_0 (the root), a_1, ... a_D (itself) diverges at a_j from the values below a_j but
+    not below a_{j+1}. Summed by parts, a_j contributes its counts times the difference of the tables of j and j - 1.
 
     Cost:
         Time clusters · concepts · levels², memory in blocks.
@@ -200,7 +200,7 @@ def _add_marginalities(
 
 
 def nearest_and_farthest(shape: TreeShape, domain: Integers, table: Table) -> tuple[Table, Table]:
-    """For every concept the smallest and the largest entry of the table that a value of the domain gives it.
+    """For every concept the smallest and the largest table entry over the values of the domain.
 
     Cost:
         Time concepts · levels².
@@ -229,9 +229,9 @@ def nearest_and_farthest(shape: TreeShape, domain: Integers, table: Table) -> tu
 def histogram_blocks(
     shape: TreeShape, labels: Integers, codes: Integers, clusters: int, counts: Integers | None = None
 ) -> Iterator[tuple[slice, NDArray[np.int64]]]:
-    """Counts per concept of one run of clusters after the other: which clusters, and entry (cluster, concept).
+    """Counts per concept, for one run of clusters after the other: the clusters, and entry (cluster, concept).
 
-    With `counts` every label and code stands for so many records.
+    With `counts`, every label and code stands for that many records.
 
     Cost:
         One sort of the records; memory for a bounded number of counts at a time.

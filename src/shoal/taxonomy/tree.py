@@ -1,4 +1,4 @@
-"""Taxonomies: the public tree of concepts of a nominal attribute, built from links and read from files."""
+"""Taxonomies: the public tree of concepts of a nominal attribute, built from links or read from files."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from shoal.taxonomy.marginality import (
 )
 from shoal.text import Message
 
-# Tables of distances grow with the square of the number of levels; no published taxonomy comes near.
+# Distance tables grow with the square of the number of levels; published taxonomies stay far below this limit.
 MOST_LEVELS = 256
 _JOINTS = re.compile(r"[-_\s]+")
 
 
 def parents_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str | None]:
-    """Parent of every name; a pair with an empty parent declares a root. The same pair may come twice.
+    """Parent of every name; a pair with an empty parent declares a root. Pairs may be repeated.
 
     >>> parents_of_pairs([("x", "a"), ("a", None), ("x", "a")])
     {'x': 'a', 'a': None}
@@ -70,7 +70,7 @@ def parents_of_pairs(pairs: Iterable[tuple[Any, Any]]) -> dict[str, str | None]:
 
 
 def parents_of_nested(nested: Mapping[Any, Any]) -> dict[str, str | None]:
-    """Parent of every name of nested dicts and lists, where every name may stand once.
+    """Parent of every name of nested dicts and lists, where each name must occur once.
 
     >>> parents_of_nested({"*": {"a": ["x", "y"], "b": {}}})
     {'*': None, 'a': '*', 'x': 'a', 'y': 'a', 'b': '*'}
@@ -110,7 +110,7 @@ def canonical(parent_of: Mapping[str, str | None]) -> tuple[tuple[str, ...], tup
     """Labels and parent codes, parents before children, the children of a concept by label; the root's parent is -1.
 
     Raises:
-        InputError: nothing there, a cycle, no root or several, or too many levels.
+        InputError: no concepts, a cycle, no root or several, or too many levels.
 
     >>> canonical({"y": "a", "a": "*", "x": "a", "*": None})
     (('*', 'a', 'x', 'y'), (-1, 0, 1, 1))
@@ -140,7 +140,7 @@ def canonical(parent_of: Mapping[str, str | None]) -> tuple[tuple[str, ...], tup
 
 
 def label(value: Any) -> str:
-    """A value as the text that names its concept: 3 and 3.0 are one value, blanks around do not count.
+    """A value as the label of its concept: 3 and 3.0 are the same, surrounding blanks are ignored.
 
     >>> label(" a "), label(3.0), label(True)
     ('a', '3', 'True')
@@ -174,7 +174,7 @@ def _too_deep() -> InputError:
 
 
 def loose(name: str) -> str:
-    """What is left of a name when case, accents' encoding, hyphens, underscores and blanks do not count.
+    """A name without case, Unicode encoding of accents, hyphens, underscores and blanks, for loose comparison.
 
     >>> loose("United-States") == loose("united_states ") == loose("United  States")
     True
@@ -185,7 +185,7 @@ def loose(name: str) -> str:
 @internal()
 @dataclass(frozen=True, slots=True)
 class LabelCodes:
-    """Codes by exact label, and by loose spelling where exactly the label is not there."""
+    """Codes by exact label, or by loose spelling where there is no exact match."""
 
     exact: Mapping[str, int]
     similar: Mapping[str, tuple[int, ...]]
@@ -200,10 +200,10 @@ class LabelCodes:
         return cls({name: code for code, name in enumerate(labels)}, similar, labels)
 
     def find(self, value: Any, place: Mapping[str, Any], *, listed_values: bool = False) -> int:
-        """The code of a label, spelled exactly or nearly so; `listed_values` says that nobody declared a taxonomy.
+        """The code of a label by exact or loose spelling; `listed_values`: no taxonomy was declared.
 
         Args:
-            place: where the label stands, as facts of an error.
+            place: where the label occurs, as facts of an error.
 
         Raises:
             InputError: there is no such concept, or the spelling fits several.
@@ -225,7 +225,7 @@ class LabelCodes:
         raise InputError("not-taxonomy-correct-value-add-taxonomy", **place, found=name, hint=hint)
 
     def find_all(self, values: Iterable[Any], what: str | Message) -> dict[int, str]:
-        """Codes of different values, each with its spelling; two spellings of one concept are an error."""
+        """Codes of distinct values, each with its spelling; two spellings of one concept are an error."""
         place = place_of(what)
         found: dict[int, str] = {}
         for value in values:
@@ -246,7 +246,7 @@ class LabelCodes:
         *,
         listed_values: bool = False,
     ) -> NDArray[np.int64]:
-        """Codes of a column, of the allowed concepts only; the first row in the way is named."""
+        """Codes of a column, allowed concepts only; an error names the first row at fault."""
         found, which = distinct(values)
         codes = np.empty(len(found) + 1, dtype=np.int64)
         codes[-1] = -1 if missing is None else missing
@@ -265,7 +265,7 @@ class LabelCodes:
 
 
 def place_of(what: str | Message, row: int | None = None) -> dict[str, Any]:
-    """Where a label stands, as facts of an error: what it belongs to, with the column's name if that is known.
+    """Where a label occurs, as facts of an error: what it belongs to, with the column's name if known.
 
     >>> print(place_of(Message.of("column-named", column="job"), 3)["what"])
     column 'job', row 3
@@ -277,7 +277,7 @@ def place_of(what: str | Message, row: int | None = None) -> dict[str, Any]:
 
 
 def distinct(values: Iterable[Any]) -> tuple[list[Any], NDArray[np.int64]]:
-    """The different values of a column, and for each row which of them it holds (-1 where it is missing).
+    """The distinct values of a column, and the index of each row's value (-1 where it is missing).
 
     >>> found, which = distinct(["b", "a", None, "b"])
     >>> found, which.tolist()
@@ -293,13 +293,13 @@ def distinct(values: Iterable[Any]) -> tuple[list[Any], NDArray[np.int64]]:
             native if isinstance(native, pa.ChunkedArray | pa.Array) else pa.array(native, from_pandas=True)
         )
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError):
-        # text and numbers side by side: only their text can be compared
+        # text and numbers in one column can only be compared as text
         texts = [None if value is None or value != value else label(value) for value in values]
         column = pa.array(texts, pa.string())
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_null(column.type):
-        # nothing but gaps has no type either, and no value
+        # a column of missing values only has no type and no values
         return [], np.full(len(column), -1, dtype=np.int64)
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
@@ -307,11 +307,11 @@ def distinct(values: Iterable[Any]) -> tuple[list[Any], NDArray[np.int64]]:
     return column.dictionary.to_pylist(), which
 
 
-# A table of all pairs beyond this many concepts would take more memory than it saves time.
+# Beyond this many concepts, a table of all pairs would cost more memory than it saves time.
 LARGEST_TABLE = 2_000
 # Sums of distances in whole units of 2^-bits: exact ties stay ties, and the sums stay below 2^62.
 _FINEST_BITS, _SUM_BITS = 45, 62
-# what errors call values of which nobody says where they stand
+# default name in errors for values whose place is unknown
 _COLUMN, _DOMAIN = Message("the-column"), Message("domain-of-taxonomy")
 
 
@@ -320,13 +320,13 @@ _COLUMN, _DOMAIN = Message("the-column"), Message("domain-of-taxonomy")
 class Taxonomy:
     """A tree of concepts, each with a code: parents before children, the children of a concept by label.
 
-    Codes do not depend on the order in which the tree was written down, so equal trees are equal values.
+    Codes do not depend on the order in which the tree was written, so equal trees are equal values.
 
     Attributes:
         labels: name of each concept.
         parents: code of each concept's parent; -1 for the root, which is concept 0.
-        domain: codes of the concepts that are values of the attribute, its public domain, ascending: the leaves, unless
-            `minimal` has been told otherwise. The other concepts are groups of values.
+        domain: codes of the concepts that are values of the attribute, its public domain, ascending: the
+            leaves, unless restricted by `minimal`. The other concepts are groups of values.
 
     >>> sports = Taxonomy.from_dict({"sport": {"water": ["sailing", "swimming"], "field": ["soccer"]}})
     >>> sports.labels
@@ -350,22 +350,22 @@ class Taxonomy:
 
     @classmethod
     def from_dict(cls, nested: Mapping[Any, Any]) -> Taxonomy:
-        """A tree from nested dicts, with lists or empty dicts at the ends."""
+        """A tree from nested dicts, with lists or empty dicts at the leaves."""
         if not isinstance(nested, Mapping):
             raise InputError("nested-taxonomy-dict", found=type(nested).__name__)
         return cls._of(parents_of_nested(nested))
 
     @classmethod
     def flat(cls, values: Iterable[Any], root: str = "*") -> Taxonomy:
-        """The taxonomy of values about which nothing else is known: all of them below one root."""
+        """The taxonomy of values without further structure: all of them below one root."""
         return cls._of(parents_of_nested({root: list(values)}))
 
     @classmethod
     def load(cls, path: str | Path) -> Taxonomy:
-        """A tree from a file: OWL or other RDF, SKOS, CSV (pairs, or one row per leaf with its ancestors), JSON.
+        """A tree from a file: OWL or other RDF, SKOS, CSV (pairs, or one row per leaf with its ancestors), or JSON.
 
         Raises:
-            InputError: the file cannot be read, or what it holds is not a tree.
+            InputError: the file cannot be read, or its content is not a tree.
             MissingExtraError: it is OWL, SKOS or other RDF, and the extra 'rdf' is not installed.
         """
 
@@ -429,7 +429,7 @@ class Taxonomy:
 
     @cached_property
     def shape(self) -> TreeShape:
-        """The tree without names, for array work."""
+        """The tree without names, for array operations."""
         return TreeShape(np.array(self.parents, dtype=np.int64))
 
     @property
@@ -455,7 +455,7 @@ class Taxonomy:
         return LabelCodes.of(self.labels)
 
     def code(self, name: Any) -> int:
-        """The code of a concept; case, hyphens, underscores and blanks may differ where that is unambiguous.
+        """The code of a concept; case, hyphens, underscores and blanks may differ if unambiguous.
 
         >>> Taxonomy.flat(["United_States"]).code("united-states")
         1
@@ -470,7 +470,7 @@ class Taxonomy:
         return tuple(line)
 
     def minimal(self, values: Iterable[Any], what: str | Message = _DOMAIN) -> Taxonomy:
-        """The values of a public domain and their ancestors, nothing else; values are spelled as given.
+        """The values of a public domain and their ancestors only; values keep the given spelling.
 
         Raises:
             InputError: a value is not in the taxonomy, or two values are the same concept.
@@ -499,17 +499,17 @@ class Taxonomy:
         missing: int | None = None,
         listed_values: bool = False,
     ) -> Integers:
-        """Codes of a column of labels; only its different values are looked up one by one.
+        """Codes of a column of labels; each distinct value is looked up once.
 
         Args:
             values: labels in an array, a list, or a column of any dataframe library.
             what: how an error names the column.
-            concepts: accept groups of values too, as generalised tables hold them.
-            missing: the code of missing values, -1 usually; without one they are an error.
-            listed_values: the tree is a mere list of values, and errors call it so.
+            concepts: also accept groups of values, which generalised tables contain.
+            missing: the code for missing values, usually -1; if None, they are an error.
+            listed_values: the tree is only a list of values, and errors say so.
 
         Raises:
-            InputError: a value is not in the domain, or missing; names the row.
+            InputError: a value is missing or not in the domain; names the row.
 
         >>> Taxonomy.flat(["a", "b"]).encode(["b", "a", "B"]).tolist()
         [2, 1, 2]
@@ -518,7 +518,7 @@ class Taxonomy:
         return self.names.encode(values, what, allowed, missing, listed_values=listed_values)
 
     def check(self, values: Iterable[Any], what: str | Message = _COLUMN) -> None:
-        """Nothing if every value is in the domain (missing ones aside), otherwise the error of `encode`."""
+        """Raise the error of `encode` unless every value is in the domain or missing."""
         self.encode(values, what, missing=-1)
 
     def decode(self, codes: ArrayLike) -> NDArray[np.object_]:
@@ -535,7 +535,7 @@ class Taxonomy:
         return found
 
     def distance(self, a: int, b: int) -> float:
-        """The semantic distance δ of two concepts: 0 for the same, below 1 always.
+        """The semantic distance δ of two concepts: 0 for the same, always below 1.
 
         δ(a, b) = log2(1 + (|A ∪ B| - |A ∩ B|) / |A ∪ B|), A and B being the ancestors of a and b, themselves included.
 
@@ -553,7 +553,7 @@ class Taxonomy:
         return self.shape.distances(np.arange(self.size), code)
 
     def distance_table(self) -> NDArray[np.float64]:
-        """δ of all pairs of concepts, for kernels that look distances up.
+        """δ of all pairs of concepts, for kernels that use a lookup table.
 
         Raises:
             OptionError: more than 2,000 concepts.
@@ -565,7 +565,7 @@ class Taxonomy:
 
     @cached_property
     def diameter(self) -> float:
-        """The largest δ of two values of the domain: how far one record can move a marginality."""
+        """The largest δ of two values of the domain: the maximum effect of one record on a marginality."""
         _, farthest = nearest_and_farthest(self.shape, self._domain, self.shape.distance_of_counts)
         return float(farthest[self._domain].max())
 
@@ -573,7 +573,7 @@ class Taxonomy:
     def boundaries(self) -> tuple[int, int]:
         """The most marginal value of the domain, each value counted once, and the one farthest from it.
 
-        Ties go to the lowest code. The records play no part.
+        Ties go to the lowest code. Independent of the records.
 
         Reference:
             The thesis, Equations 6.2 and 6.3.
@@ -589,14 +589,14 @@ class Taxonomy:
 
     @cached_property
     def width(self) -> float:
-        """δ of the two boundaries: what a distance is divided by when it is added to those of other attributes."""
+        """δ of the two boundaries: the divisor that makes distances of several attributes comparable."""
         return self.distance(*self.boundaries)
 
     def marginalities(self, histograms: ArrayLike) -> NDArray[np.float64]:
-        """The marginality of every concept towards a sample: the sum of its distances to the values of the sample.
+        """The marginality of every concept in a sample: the sum of its distances to the sample's values.
 
         Args:
-            histograms: how often each concept occurs in the sample, shape (size,), or (samples, size) for many.
+            histograms: count of each concept in the sample, shape (size,), or (samples, size) for many.
 
         Cost:
             Time samples · concepts · levels².
@@ -615,13 +615,13 @@ class Taxonomy:
     def centroids(
         self, labels: ArrayLike, codes: ArrayLike, clusters: int, *, generalise: bool = True
     ) -> Integers:
-        """The least marginal concept of each cluster. No privacy by itself: see `categorical_centroids`.
+        """The least marginal concept of each cluster. Not private by itself: see `categorical_centroids`.
 
         Args:
             labels: cluster of each record, 0 .. clusters - 1.
             codes: value of each record.
             clusters: number of clusters.
-            generalise: groups of values can be centroids too, not only values.
+            generalise: allow groups of values as centroids, not only values.
 
         Reference:
             The thesis, Equation 6.4.
@@ -646,7 +646,7 @@ class Taxonomy:
         return int(self.centroids(np.zeros(values.size, np.int64), values, 1, generalise=generalise)[0])
 
     def candidates(self, *, generalise: bool) -> Integers:
-        """Codes that can stand for a cluster: all concepts, or the values only."""
+        """Codes that can represent a cluster: all concepts, or the values only."""
         return np.arange(self.size) if generalise else self._domain
 
     @cached_property
@@ -658,24 +658,9 @@ class Taxonomy:
         return min(_FINEST_BITS, _SUM_BITS - largest.bit_length())
 
 
-def as_taxonomy(given: Taxonomy | Mapping[Any, Any] | Sequence[Any] | str | Path) -> Taxonomy:
-    """A taxonomy from whatever a user may write: one already made, a nested dict, a list of values, a path.
-
-    >>> as_taxonomy(["a", "b"]).labels
-    ('*', 'a', 'b')
-    """
-    if isinstance(given, Taxonomy):
-        return given
-    if isinstance(given, str | Path):
-        return Taxonomy.load(given)
-    if isinstance(given, Mapping):
-        return Taxonomy.from_dict(given)
-    return Taxonomy.flat(given)
-
-
 Pairs = list[tuple[str, str]]
 
-# As much of a file as it takes to tell its form.
+# Length of the beginning of a file from which its format is detected.
 _OPENING = 4096
 _HEADER_WORDS = {"child", "concept", "leaf", "value", "narrower"}
 _DELIMITERS = (";", "\t", ",", "|")
@@ -692,10 +677,10 @@ _TURTLE = re.compile(r"\s*(#[^\n]*\n\s*)*(@prefix|@base|PREFIX\s|BASE\s|<[a-z]+:
 
 
 def read_pairs(path: Path) -> Pairs:
-    """The links of a taxonomy file of any form.
+    """The links of a taxonomy file of any format.
 
     Raises:
-        InputError: the file is missing, unreadable or holds no taxonomy.
+        InputError: the file is missing, unreadable or not a taxonomy.
         MissingExtraError: it is RDF, and rdflib is not installed.
     """
     try:
@@ -720,7 +705,7 @@ def read_pairs(path: Path) -> Pairs:
 
 
 def rdf_format(path: Path, text: str) -> str | None:
-    """rdflib's name of the syntax, or None for other files.
+    """rdflib's name of the syntax, or None for other formats.
 
     >>> rdf_format(Path("a.owl"), "@prefix : <x#> ."), rdf_format(Path("a.csv"), "a,b")
     ('turtle', None)
@@ -746,10 +731,10 @@ def json_pairs(text: str) -> Pairs:
 
 
 def csv_pairs(text: str) -> Pairs:
-    """Links of a CSV: rows child,parent, or rows of a leaf, its parent, and so on up to the root.
+    """Links of a CSV: rows of child,parent, or rows of a leaf and its ancestors up to the root.
 
-    Two cells in a row mean the same in both forms. A first row that has no cell in common with the others is a header.
-    In the long form a name repeated along its row is one concept, and empty cells at the end are ignored.
+    Two cells in a row mean the same in both forms. A first row that shares no cell with the others is a header.
+    In the long form a name repeated along its row is one concept, and trailing empty cells are ignored.
 
     >>> csv_pairs("child,parent\\nx,a\\na,\\n")
     [('x', 'a'), ('a', '')]
@@ -773,7 +758,7 @@ def csv_pairs(text: str) -> Pairs:
 
 
 def _cells(text: str) -> list[list[str]]:
-    """Cells without blanks around them, split at the first delimiter that parts every row or nearly so."""
+    """Cells without surrounding blanks, split at the first delimiter that splits every row, or nearly every row."""
     best: list[list[str]] = []
     most = 0
     for delimiter in _DELIMITERS:
@@ -791,7 +776,7 @@ def _cells(text: str) -> list[list[str]]:
 
 
 def write_pairs(path: Path, pairs: Pairs) -> None:
-    """A CSV with the header child,parent, written aside and renamed."""
+    """Write a CSV with the header child,parent, through a temporary file that is then renamed."""
     aside = path.with_name(path.name + ".part")
     try:
         with aside.open("w", encoding="utf-8", newline="") as file:

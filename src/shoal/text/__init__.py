@@ -1,4 +1,4 @@
-"""Words come last: code decides by codes and facts, and this room renders them as English."""
+"""Rendering of messages: code branches on codes and facts, and this package turns them into English."""
 
 from shoal._door import door
 

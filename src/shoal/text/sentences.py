@@ -1,17 +1,17 @@
-"""Sentences from codes and facts, spelled for the library or for the command line.
+"""Sentences from codes and facts, rendered for the library or for the command line.
 
-A template is a sentence with its facts in braces, as in `str.format`, and these besides:
+A template is a sentence with its facts in braces, as in `str.format`, plus these formats:
 
-- `{names:list}` is a list, `{names:or quoted 5}` one of at most five names in quotes with "or" before the last,
-  `{reasons:clauses}` has semicolons between and `{problems:lines}` a line for each,
-  `{count:s}` an "s" unless the count is 1, `{word:guess}` a guess at what was meant, `{share:percent}` a percentage,
-  `{share:roughly}` one as it is said;
-- `«outside="clip"»` is an option of the library, which the command line spells as its flag, `--outside clip`; so is an
-  option by itself, `«epsilon»`.
+- `{names:list}` is a list, `{names:or quoted 5}` at most five names in quotes with "or" before the last,
+  `{reasons:clauses}` separates with semicolons and `{problems:lines}` gives each its own line,
+  `{count:s}` is an "s" unless the count is 1, `{word:guess}` suggests what was meant, `{share:percent}` is a
+  percentage, `{share:roughly}` a rounded one;
+- `«outside="clip"»` marks an option of the library, which the command line shows as its flag, `--outside clip`;
+  an option without a value is marked the same way, `«epsilon»`.
 
-A fact `added` is one more sentence, which something on the way of an error had to say.
+A fact `added` is one more sentence, appended by code that handled the error.
 
-A template of two parts says what is wrong, and the way out after a colon.
+A template of two parts says what is wrong and, after a colon, what to do.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 
 from shoal.text.words import list_of, percent, roughly
 
-# the edition of the sentences: a higher one when those of statements are worded anew, so that others still load
+# the edition of the sentences: raised when those of statements are reworded, so that older ones still load
 EDITION = 2
 
 # the flag of an option of the library, None where the command line has none
@@ -43,15 +43,15 @@ _SPECS: Mapping[str, Callable[[Any], str]] = {
     "percent": percent,
     "roughly": roughly,
 }
-# what follows a column's name in the flags that are about one
+# what follows a column's name in flags that concern one column
 _FORMS = {"domains": "lo:hi", "types": "integer"}
-# flags that take the column and what is said about it
+# flags that take the column and a value
 _OF_COLUMNS = ("types", "date_format")
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something to say: a code that programs branch on, and the facts of its sentence.
+    """A message: a code that programs branch on, and the facts for its sentence.
 
     >>> message = Message.of("infinite", column="age", row=3)
     >>> message.code, str(message)
@@ -59,7 +59,7 @@ class Message:
     """
 
     code: str
-    # not shown where a message is looked at: facts may be long, or private; and lists among them have no hash
+    # not in the repr, since facts may be long or private; not hashed, since facts may contain lists
     facts: Mapping[str, Any] = field(default_factory=dict, repr=False, hash=False)
 
     @classmethod
@@ -67,7 +67,7 @@ class Message:
         return cls(code, facts)
 
     def rendered(self, flag: Flag | None = None) -> str:
-        """The sentence, with the flags of the command line if they are given."""
+        """The sentence, with command-line flags if `flag` is given."""
         return render(self.code, self.facts, flag)
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ class Message:
 
 @cache
 def catalogue() -> Mapping[str, tuple[str, ...]]:
-    """Every code with its template, in one part or two; a file for each room."""
+    """Every code with its template, in one part or two, from one file for each package."""
     rooms = sorted((Path(__file__).parent / "en").glob("*.json"))
     return {
         code: (text,) if isinstance(text, str) else tuple(text)
@@ -86,10 +86,10 @@ def catalogue() -> Mapping[str, tuple[str, ...]]:
 
 
 def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str:
-    """The sentence of a code; what no catalogue knows, as of an extension, is a sentence itself.
+    """The sentence of a code; a code without a template, as in an extension, is itself the sentence.
 
     Args:
-        flag: gives the flags of options; without it, they are spelled as those of the library.
+        flag: returns the flags of options; without it, options appear as in the library.
 
     >>> facts = {"option": "k", "found": 0}
     >>> render("k-least-1", facts), render("k-least-1", facts, "--{}".format)
@@ -103,7 +103,7 @@ def render(code: str, facts: Mapping[str, Any], flag: Flag | None = None) -> str
 
 
 def filled(template: str, facts: Mapping[str, Any]) -> str:
-    """A template that stands elsewhere, as that of a sentence in a file, with its facts.
+    """A template from outside the catalogue, such as a sentence stored in a file, with its facts.
 
     >>> filled("{column} has {count} row{count:s}", {"column": "age", "count": 2})
     'age has 2 rows'
@@ -112,7 +112,7 @@ def filled(template: str, facts: Mapping[str, Any]) -> str:
 
 
 def way_out(code: str, facts: Mapping[str, Any]) -> str:
-    """What the sentence of a code says to do: a guess at what was meant, or what follows its colon; or nothing."""
+    """What the sentence of a code says to do: a suggestion, or what follows its colon; or ""."""
     parts, writer = catalogue().get(code, ()), _Writer(facts, None)
     guess = next((found for part in parts if (found := writer.guess(part))), "")
     return guess or (writer.written(parts[1]) if len(parts) > 1 else "")
@@ -120,7 +120,7 @@ def way_out(code: str, facts: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Within:
-    """Flags for what is said in the midst of another sentence: `k=` is one there, a `k` that it begins with is not."""
+    """Flags inside another sentence: `k=` is an option there, an initial `k` is not."""
 
     flag: Flag
 
@@ -129,12 +129,12 @@ class _Within:
 
 
 class _Writer(string.Formatter):
-    """Fills templates with facts, and remembers which options were named."""
+    """Fills templates with facts, and records which options were named."""
 
     def __init__(self, facts: Mapping[str, Any], flag: Flag | None) -> None:
         self._facts, self._flag = facts, flag
         self._named: set[str] = set()
-        # whether nothing is written yet, and whether that was so before the fact that is being written
+        # whether the output is still empty, now and before the fact being written
         self._empty = self._first = True
 
     def written(self, template: str) -> str:
@@ -147,17 +147,17 @@ class _Writer(string.Formatter):
         )
 
     def guess(self, template: str) -> str:
-        """The guess of a template, empty where it has none or there is none to make."""
+        """The suggestion of a template, or ""."""
         names = (name for _, name, spec, _ in self.parse(template) if spec == "guess" and name)
         return next((self.vformat(f"{{{name}:guess}}", (), self._facts).strip() for name in names), "")
 
     def added(self) -> str:
-        """A further sentence."""
+        """The additional sentence."""
         self._first = False
         return f" {self._text(self._facts['added'])}" if "added" in self._facts else ""
 
     def own_flag(self) -> str:
-        """The flag that a sentence of the command line is about, unless it has named it."""
+        """The flag that a sentence of the command line is about, unless it is named already."""
         option = self._facts.get("option")
         if option is None or option in self._named or isinstance(self._flag, _Within):
             return ""
@@ -182,14 +182,14 @@ class _Writer(string.Formatter):
         return self._text(value) if not spec else str(format(value, spec))
 
     def _text(self, value: Any) -> str:
-        """A fact in a sentence; one that says something by itself is spelled the same way."""
+        """A fact in a sentence; a nested message is rendered the same way."""
         rendered = getattr(value, "rendered", None)
         if rendered is None:
             return str(value)
         return str(rendered(self._flag and (self._spelled if self._first else _Within(self._spelled))))
 
     def _spelled(self, option: str) -> str | None:
-        """The flag of an option that is named here, also by a fact that says something by itself."""
+        """The flag of an option named here, also within a nested message."""
         own = None if self._flag is None else self._flag(option)
         if own is not None:
             self._named.add(option)
@@ -211,6 +211,6 @@ class _Writer(string.Formatter):
         if value and column is not None and name in _OF_COLUMNS:
             return f"{own} '{column}={value}'"
         if found["quoted"] and (name == "na" or re.fullmatch(r"\w[\w-]*", value) is None):
-            # as a shell takes it
+            # quoted for a shell
             value = f'"{value}"' if "'" in value else f"'{value}'"
         return f"{own} {value}".rstrip()

@@ -1,18 +1,18 @@
-"""Lists, counts, percentages and numbers as sentences have them."""
+"""Lists, counts, percentages and numbers, formatted for sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-# what stands between the parts of a list that is not one of names
+# separators of lists other than lists of names
 _BETWEEN = {"clauses": "; ", "lines": "\n"}
 
 
 def listed(names: Iterable[object], last: str = "", *, quoted: bool = False, most: int | None = None) -> str:
-    """Names in a sentence; many of them are cut short.
+    """Names in a sentence; long lists are cut short.
 
     Args:
-        last: the word before the last of them, "and" or "or"; a comma without one.
+        last: the word before the last name, "and" or "or"; a comma if empty.
 
     >>> listed("abc"), listed("abc", "or"), listed("abcde", quoted=True, most=3)
     ('a, b, c', 'a, b or c', "'a', 'b', 'c' and 2 more")
@@ -26,7 +26,7 @@ def listed(names: Iterable[object], last: str = "", *, quoted: bool = False, mos
 
 
 def counted(count: int, what: str, several: str | None = None) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> counted(1, "release"), counted(2000, "release"), counted(2, "person", "people")
     ('1 release', '2,000 releases', '2 people')
@@ -44,7 +44,7 @@ def percent(share: float) -> str:
 
 
 def roughly(share: float) -> str:
-    """A share in percent as one says it.
+    """A share as an approximate percentage.
 
     >>> roughly(0.0312), roughly(0.004), roughly(0.00001), roughly(4.2)
     ('3%', '0.4%', 'less than 0.1%', '420%')
@@ -55,7 +55,7 @@ def roughly(share: float) -> str:
 
 
 def capital(sentence: str) -> str:
-    """A sentence with a capital at its beginning.
+    """A sentence with its first letter in upper case.
 
     >>> capital("no column is left.")
     'No column is left.'
@@ -64,7 +64,7 @@ def capital(sentence: str) -> str:
 
 
 def list_of(value: Sequence[object], spec: str) -> str:
-    """A list as the format of a template asks for: `list`, `and`, `or`, with `quoted` and a number of most names; or
+    """A list in the format of a template: `list`, `and`, `or`, with `quoted` and a maximum number of names, or
     its parts as `clauses` or `lines`.
 
     >>> list_of(["a", "b"], "or quoted"), list_of("abcd", "list 2")
