@@ -1,4 +1,4 @@
-"""Reading and writing: tables from paths or data frames as arrays, and arrays back as the same kind of frame or file."""
+"""Reading and writing: tables from paths or data frames to arrays, and arrays back to frames or files of that kind."""
 
 from shoal._door import door
 
