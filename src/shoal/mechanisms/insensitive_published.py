@@ -1,4 +1,4 @@
-"""Noise of the insensitive method as it was published: one draw for each record, and no guarantee."""
+"""Noise of the insensitive method as published: one draw for each record, without a guarantee."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shoal.noise import Source, discrete_laplace, exponential_places, round_up_s
 from shoal.partition import Partition
 from shoal.taxonomy import Taxonomy, histogram_blocks, marginality_sums
 
-# rows drawn together
+# number of rows drawn at once
 _ROWS = 1 << 15
 
 
@@ -20,7 +20,7 @@ def noisy_rows(
 ) -> NDArray[np.float64]:
     """Every record's cluster mean plus Laplace noise of scale steps/(k·ε), one draw for each record.
 
-    Drawn on the cluster sum, of which a step is the |C|-th part of a lattice step.
+    Drawn on the cluster sum, whose step is the |C|-th part of a lattice step.
 
     Reference:
         thesis, Algorithm 6.2 with section 6.3.1.

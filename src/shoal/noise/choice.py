@@ -143,6 +143,7 @@ def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, adjacen
     spread of table(c, .) over the domain; the difference of two scores changes by at most twice that. Add-remove: all
     scores change in the same direction, that of c by table(c, x) >= 0, and a difference of two by at most the largest
     entry.
+
     >>> scoring = score_by(Taxonomy.flat(["a", "b"]), Fraction(1), generalise=True, adjacency="replace-one")
     >>> scoring.sensitivity / 2**31 == round(Taxonomy.flat(["a", "b"]).diameter * 2**30) / 2**30
     True
