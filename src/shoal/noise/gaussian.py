@@ -45,7 +45,7 @@ def discrete_gaussian(
     """Integer noise with P(x) proportional to exp(-x² / (2 · variance)), exactly.
 
     Args:
-        variance: σ² in squared lattice steps; a whole number, a Fraction, or a list of them, each 0 or from 2^-80 to
+        variance: σ² in squared lattice steps; an integer, a Fraction, or a list of them, each 0 or from 2^-80 to
             2^80.
             σ² is the parameter of the law, which its variance approaches from below. Variance 0 always draws 0.
         size: shape of the result, broadcast with `variance`; one draw per variance when absent.

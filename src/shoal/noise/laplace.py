@@ -24,7 +24,7 @@ def discrete_laplace(
     """Integer noise with P(x) proportional to exp(-|x| / scale), exactly.
 
     Args:
-        scale: in lattice steps; a whole number, a Fraction, or an array or list of them. At most 2^52, numerators at
+        scale: in lattice steps; an integer, a Fraction, or an array or list of them. At most 2^52, numerators at
             most 2^52 and denominators at most 2^20 (`round_up_scale` gives such a fraction). Scale 0 always draws 0.
         size: shape of the result, broadcast with `scale`; one draw per scale when absent.
         source: source of the bits; the operating system's entropy when absent.

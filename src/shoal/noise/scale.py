@@ -70,7 +70,7 @@ def shown(value: object) -> str:
 def round_up_scale(exact: Fraction | int) -> Fraction:
     """The smallest fraction of at least `exact` that the sampler supports.
 
-    Below 2^20 that is the smallest fraction with a denominator of at most 2^20, above it the next whole number.
+    Below 2^20 that is the smallest fraction with a denominator of at most 2^20, above it the next integer.
     Integers and fractions with a small denominator are unchanged, and rounding is monotone. The relative increase
     is at most 2^-19 for scales of at least 2^-20.
 

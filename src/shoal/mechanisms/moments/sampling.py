@@ -138,7 +138,7 @@ def _diagonal(values: Floats, vectors: Floats) -> Floats:
 
 
 def _newton_step(values: Floats, vectors: Floats, residual: Floats) -> Floats:
-    """Solve with the generalised Jacobian of the diagonal of the positive part, formed explicitly (matrices are small)."""
+    """Solve with the generalised Jacobian of the diagonal of the positive part, formed explicitly."""
     positive = np.maximum(values, 0.0)
     size = values.shape[1]
     # the sum over all pairs of eigenvectors is symmetric: every pair once, two different ones count twice

@@ -61,7 +61,8 @@ def measure_values(
     Returns:
         The intervals, and for every record the number of its interval (private).
 
-    A replaced record changes two counts by one, an added one one: noise of scale 2/share (1/share when adding)
+    Guarantee:
+        A replaced record changes two counts by one, an added one one: noise of scale 2/share (1/share when adding)
         costs the share. Counts and edges are functions of the noisy counts.
 
     Cost:
