@@ -1,8 +1,8 @@
 """Exact integer noise for vectors of blocks that all change with one record: block and elliptope noise.
 
 One record changes every block a little, and all of them at once: an indicator that changes one entry of each block. The
-scale of the noise depends on the largest L1 norm of a block, not on the sum, so it does not grow with the number of
-blocks.
+density of the noise falls with the largest L1 norm of a block, not with their sum, so the cost does not grow with the
+number of blocks.
 
 A record with signs s adds the matrix s·sᵀ to the sums of products. All such matrices are correlation matrices (the
 elliptope), a set far smaller than the cube they are corners of, and the noise is shaped to it.

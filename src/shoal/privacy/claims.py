@@ -34,7 +34,7 @@ class ModelFacts:
     Attributes:
         not_promised: codes of what the claim does not include, although a reader might expect it.
         budgeted: the claim is about neighbouring tables and has an ε.
-        of_records: the claim is about the original records, without conditions: it composes with other such claims.
+        of_records: the claim is about the original records, whatever they are, and composes with other such claims.
         given_partition: the clusters are treated as fixed and known.
         guarantee: the model has a guarantee; without one a release is for experiments only.
         of_the_table: the claim is about the released table itself, so data-dependent choices do not void it,

@@ -49,7 +49,7 @@ class MeasurementShape:
 
 @dataclass(frozen=True, slots=True)
 class PureEpsilon:
-    """Measurements paid in ε of pure differential privacy.
+    """Measurements charged in ε of pure differential privacy.
 
     Attributes:
         factor: 1 under add-remove, 2 under replace-one, where a replaced record is one record removed and one added.
@@ -63,7 +63,7 @@ class PureEpsilon:
     oneway = Fraction(1, 2)
     cut_growth = Fraction(6, 5)
     count_growth = Fraction(7, 5)
-    # minimum ratio of a node to its noise for a contrast to be measured; above the second one pairs are hopeless
+    # minimum ratio of a node to its noise for a contrast to be measured; noise above which pairs are hopeless
     worth = 6.0
     hopeless = 0.12
     rows = Fraction(1, 20)
@@ -116,7 +116,7 @@ class PureEpsilon:
 
 @dataclass(frozen=True, slots=True)
 class Concentrated:
-    """Measurements paid in ρ of zero-concentrated differential privacy: the currency of a claim with a δ.
+    """Measurements charged in ρ of zero-concentrated differential privacy, for a claim with a δ.
 
     Attributes:
         factor: as above; a change twice as large costs four times the ρ.

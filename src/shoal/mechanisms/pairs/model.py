@@ -37,7 +37,7 @@ from shoal.text import Message
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _LARGEST = 0.995
-# Bounds for directions in which latent normals hardly vary, depending on the noise.
+# Bounds of the minimum variance of latent normals in any direction, which depends on the noise.
 _LEAST_VARIANCE, _MOST_LEAST, _PER_NOISE = 0.002, 0.03, 0.6
 # Noise eigenvalues below this are too small for spectral shrinkage to help.
 _LITTLE_EDGE = 0.5
