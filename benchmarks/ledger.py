@@ -278,8 +278,8 @@ def table(rounds: int, seconds: float, before: str | None) -> str:
         + ("" if before is None else f"; *before* is the commit {before}")
         + ".",
         "",
-        "| database | processes | version | bare commits /s | ledger alone, spends /s | at once: questions /s | "
-        f"questions / bare commit | wait, ms | {AT_ONCE} per request: questions /s | at pace {PACE:g}: questions /s "
+        "| database | processes | version | bare commits /s | ledger alone, charges /s | at once: queries /s | "
+        f"queries / bare commit | wait, ms | {AT_ONCE} per request: queries /s | at pace {PACE:g}: queries /s "
         "| wait, ms | one client: wait, ms |",
         "| --- | ---: | --- |" + " ---: |" * 9,
     ]

@@ -93,9 +93,10 @@ def section(quick: bool) -> str:
     heads = ["table", "keys", "k", "cells", "at least", "k found", "s", "wildcard", "s", "reference", "s"]
     lines = [
         f"Measured on {date.today().isoformat()} with {os.cpu_count()} cores, by `python -m benchmarks.suppression`. "
-        "*Cells* is what `suppress` empties under its claim, *at least* a lower bound of any way to do it; *wildcard* "
-        "is `missing_as=wildcard`, *reference* the stored figure of sdcMicro 5.8.1 for the same table, in that "
-        "sense. Seconds (*s*) are those of the processor, of the reference as stored.",
+        "*Cells* is the number of cells that `suppress` empties under its claim, *at least* a lower bound for any "
+        "method. *Wildcard* is the number with `missing_as=wildcard`, *reference* the stored result of sdcMicro 5.8.1 "
+        "for the same table and the same meaning of empty cells. *s* is processor time in seconds, for the reference "
+        "as stored.",
         "",
         "| " + " | ".join(heads) + " |",
         "|" + " --- |" * len(heads),

@@ -39,7 +39,8 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.noise import source
 from shoal.numbers import exact
-from shoal.query import protocols, rank
+from shoal.query import rank
+from shoal.query import spec as protocols
 from shoal.query.facts import QueryTable, RowOrder, prepare
 from shoal.query.price import computing_cost
 from shoal.query.refinement import Factors, Prior, Refined, refine

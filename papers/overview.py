@@ -1,4 +1,4 @@
-"""The tables written for each paper come in; the page that sums them up leaves."""
+"""Overview of all recomputed papers, from the tables written for each of them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 from papers.study import tally
 
 _ABOUT = (
-    "Shoal recomputes what five texts print: every table and figure for which the data are at hand, and every "
-    "statement of their experiments, discussions, abstracts and conclusions. Each number stands beside print with a "
-    "verdict, each statement with what was found, each printed error with what shows it. Numbers that differ carry an "
-    "explanation; nothing was tuned until it matched."
+    "Shoal recomputes what five texts publish, four papers and a thesis: every table and figure for which the data are "
+    "available, and every claim of their experiments, discussions, abstracts and conclusions. Each number is compared "
+    "with the published value and gets a verdict. Each claim stands next to what we found, and each printed error next "
+    "to the evidence. Numbers that differ have an explanation; nothing was tuned until it matched."
 )
 
 
@@ -20,7 +20,7 @@ def page(folder: Path, papers: Sequence[str]) -> str:
     """The overview of those papers whose pages are in the folder."""
     there = [paper for paper in papers if (folder / f"{paper}.md").exists()]
     lines = [
-        "# Five texts, recomputed",
+        "# Five papers, recomputed",
         "",
         "Written by `shoal reproduce` from the pages beside it.",
         "",
@@ -32,7 +32,7 @@ def page(folder: Path, papers: Sequence[str]) -> str:
 
 
 def _table(folder: Path, papers: Sequence[str]) -> Iterator[str]:
-    yield "| text | printed numbers | statements | printed errors | full or quick |"
+    yield "| text | printed numbers | claims | printed errors | full or quick |"
     yield "| --- | --- | --- | ---: | --- |"
     for paper in papers:
         title, head = _title_and_head(folder, paper)
@@ -44,13 +44,13 @@ def _table(folder: Path, papers: Sequence[str]) -> Iterator[str]:
 
 
 def _failing(folder: Path, papers: Sequence[str]) -> Iterator[str]:
-    yield from ("## Statements that fail", "")
+    yield from ("## Claims that fail", "")
     for paper in papers:
         rows = [row for row in _rows(folder, paper, "claims") if row["verdict"] == "fails"]
         if not rows:
             continue
         yield from (f"### {_title_and_head(folder, paper)[0]}", "")
-        yield from ("| where | the text says | found |", "| --- | --- | --- |")
+        yield from ("| where | the text says | we found |", "| --- | --- | --- |")
         for row in rows:
             cells = (row[column].replace("|", "\\|") for column in ("where", "claim", "found"))
             yield f"| {' | '.join(cells)} |"

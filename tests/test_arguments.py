@@ -180,7 +180,13 @@ def test_an_old_attribute_reads_the_same_with_one_warning(
 
 
 def test_a_statement_reads_its_adjacency_in_words_by_the_old_name() -> None:
-    for method, words in (("laplace", "replace-one, the number of records is public"), ("k-anonymity", None)):
+    for method, words in (
+        (
+            "laplace",
+            "replace-one: adjacent data sets differ in one record, and the number of records is public",
+        ),
+        ("k-anonymity", None),
+    ):
         options: dict[str, Any] = {"k": 2} if method == "k-anonymity" else {"epsilon": 1}
         statement = shoal.protect(PEOPLE, method=method, columns="age", domains=DOMAINS, **options).statement
         with pytest.warns(DeprecationWarning, match="is now called PrivacyStatement.adjacency") as caught:
@@ -304,9 +310,9 @@ def test_several_sensitive_columns_are_each_inferred() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["check", "{data}"], "name the columns an intruder may know (--quasi)."),
+        (["check", "{data}"], "name the columns that an intruder may know (--quasi)."),
         (["check", "{data}", "--quasi", "age", "--l", "2"], "name one (--confidential)."),
-        (["risk", "{data}"], "name the columns an intruder may know (--keys)"),
+        (["risk", "{data}"], "name the columns that an intruder may know (--keys)"),
         (["attack", "{data}", "{data}", "--secret", "pya"], "--secret 'pya' is not among the attacked"),
         (["attack", "{data}", "{data}", "--columns", "ill", "--secret", "ill"], "--secret 'ill' is the only"),
     ],

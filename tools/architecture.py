@@ -262,7 +262,7 @@ def imports_across(package: Path) -> set[str]:
 
 def _imported(tree: ast.AST, modules: Mapping[str, Path]) -> Iterator[str]:
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module in modules:
+        if isinstance(node, ast.ImportFrom) and node.module is not None and node.module in modules:
             for name in node.names:
                 full = f"{node.module}.{name.name}"
                 yield full if full in modules else node.module

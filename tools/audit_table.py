@@ -33,29 +33,28 @@ class Example:
 
 
 EXAMPLES: Mapping[str, Example] = {
-    "alone": Example("one record: nothing else blurs the picture", {"x": (30,)}),
-    "alone in two": Example("one record with two attributes", {"x": (30,), "y": (60,)}),
+    "alone": Example("a single record", {"x": (30,)}),
+    "alone in two": Example("a single record with two attributes", {"x": (30,), "y": (60,)}),
     "spread": Example("four records from one end of the domain to the other", {"x": (0, 10, 90, 100)}),
     "square": Example(
-        "four records at the corners of a square, so that one move re-pairs all of them",
+        "four records at the corners of a square: moving one of them changes all pairs",
         {"x": (0, 10, 90, 100), "y": (0, 100, 10, 90)},
     ),
     "seesaw": Example(
-        "five records at either end and four in the middle: which end MDAV starts from, and so which end gets the "
-        "larger cluster, hangs on one record",
+        "five records at either end and four in the middle: one record decides at which end MDAV starts, and so which "
+        "end gets the larger cluster",
         {"x": (0,) * 5 + (50,) * 4 + (100,) * 5},
     ),
     "middle": Example(
-        "five records in the middle of the domain: one that leaves changes the noise of its cluster",
+        "five records in the middle of the domain: moving one of them away changes the noise of its cluster",
         {"x": (50,) * 5},
     ),
     "halves": Example(
-        "five records at either end: one that changes sides changes both clusters",
+        "five records at either end: a record that changes sides changes both clusters",
         {"x": (0,) * 5 + (100,) * 5},
     ),
     "cluster": Example(
-        "three records at one end: one that goes to the other end moves mean, variance and skewness as far as they can "
-        "go",
+        "three records at one end: moving one to the other end changes mean, variance and skewness as much as possible",
         {"x": (0,) * 3},
     ),
     "corner": Example("three records in one corner of two attributes", {"x": (0,) * 3, "y": (0,) * 3}),
@@ -64,12 +63,12 @@ EXAMPLES: Mapping[str, Example] = {
         {"x": (0, 5, 10, 90, 95, 100), "y": (0, 10, 5, 95, 100, 90)},
     ),
     "two signs": Example(
-        "eight records with two values in both attributes: one that changes sides changes a product of signs",
+        "eight records with two values per attribute: a record that changes sides changes a product of signs",
         {"x": (0, 0, 0, 0, 1, 1, 1, 1), "y": (0, 0, 0, 0, 1, 1, 1, 1)},
         hi=1,
     ),
     "six signs": Example(
-        "eight records with two values in six attributes, enough for noise fitted to products of signs",
+        "eight records with two values in each of six attributes, enough for noise calibrated to products of signs",
         dict.fromkeys("uvwxyz", (0, 0, 0, 0, 1, 1, 1, 1)),
         hi=1,
     ),

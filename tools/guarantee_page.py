@@ -1,9 +1,9 @@
-"""Carry out every row of the audit table and write the tables of docs/guarantee.md.
+"""Run every audit of the audit table and write the tables of docs/guarantee.md.
 
     python -m tools.guarantee_page docs/guarantee.md [--missing]
 
-The prose of the page stays; what stands between the markers is replaced. results/guarantee.json records every
-audit; with --missing only rows that are not in it, or have changed since, are carried out.
+Replaces only the text between the markers. results/guarantee.json records every audit; with --missing, only rows
+that are not in it, or have changed since, are audited.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from tools.results import DOCS, RESULTS
 BEGIN, END = "<!-- audit: begin -->", "<!-- audit: end -->"
 
 
-# claims whose draws are added up exactly by tests/privacy/accounting, in ε or in ρ
+# claims that tests/privacy/accounting checks exactly, in ε or in ρ
 _ACCOUNTED = ("dp", "approximate-dp")
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """An audit that was carried out, on which day, in how many seconds."""
+    """A completed audit, its date and its duration."""
 
     row: Row
     audit: Audit
@@ -49,13 +49,14 @@ class Result:
 
 
 def guarantee_tables(results: Sequence[Result], machine: str) -> str:
-    """The part of the page that a command writes: promises with their audits, then flaws that were seen."""
+    """The generated part of the page: claims with their audits, detected flaws, and a list of all audits."""
     days = sorted({result.when for result in results})
     when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     lines = [
-        f"Audited on {when} with shoal {__version__} on {machine}. All bounds on this page hold together with "
-        f"probability {100 * (1 - FALSE_ALARM):.6g}%. A number under a view is the ε that an audit showed at least: "
-        "beside it stands the ε of the promise, and a promise of less than was shown is refuted.",
+        f"Audited on {when} with shoal {__version__} on {machine}. All bounds on this page hold simultaneously with "
+        f"probability {100 * (1 - FALSE_ALARM):.6g}%. The column ε gives the ε that was set. The columns of the views "
+        "give the lower bounds on ε that the audits found. A bound above the ε that was set refutes that ε in the "
+        "view; *not claimed* marks views in which the method makes no claim.",
     ]
     by_model: dict[str, dict[str, _Case]] = {}
     for result in results:
@@ -63,13 +64,14 @@ def guarantee_tables(results: Sequence[Result], machine: str) -> str:
             found = _case_of(result.row)
             cases = by_model.setdefault(found.model, {})
             cases.setdefault(found.method, found).results.append(result)
-    for model, cases in by_model.items():
-        lines += _model_section(model, list(cases.values()))
+    for model in MODELS:
+        if model in by_model:
+            lines += _model_section(model, list(by_model[model].values()))
     lines += [
         "",
-        "### Mechanisms that were broken on purpose",
+        "### Deliberately broken mechanisms",
         "",
-        "The same instrument finds their flaws:",
+        "The same audits detect the flaws of mechanisms that were broken on purpose:",
         "",
         "| flaw | method | view | audit | seconds |",
         "| --- | --- | --- | --- | --- |",
@@ -84,21 +86,19 @@ def guarantee_tables(results: Sequence[Result], machine: str) -> str:
         "",
         "### What was run",
         "",
-        '<details markdown="1">',
-        "<summary>Every row: its call, its data (columns from 0 to 100, signs 0 or 1), what was looked for</summary>",
+        "`results/guarantee.json` records every audit with its attack, counts and running time.",
         "",
+        '<details markdown="1">',
+        "<summary>All audits: call, data set, test runs</summary>",
+        "",
+        "| audit | call | data | test runs |",
+        "| --- | --- | --- | --- |",
     ]
     lines += [
-        "| row | call | data | view | test runs | attack | seconds |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
+        f"| {result.row.name} | `{result.row.words}` | {result.row.data} | {result.audit.runs} |"
+        for result in results
     ]
-    for result in results:
-        row, audit, best = result.row, result.audit, result.audit.attacks[0]
-        lines.append(
-            f"| {row.name} | `{row.words}` | {row.data} | {row.view} | {audit.runs} | {best.event}: "
-            f"{best.hits} against {best.false_hits} of {best.hit_runs} | {result.seconds:.0f} |"
-        )
-    lines += ["", "The data sets:", ""]
+    lines += ["", "The data sets (columns range from 0 to 100, signs are 0 or 1):", ""]
     for name in dict.fromkeys(result.row.data for result in results):
         example = EXAMPLES[name]
         values = "; ".join(f"{key} = {', '.join(map(str, found))}" for key, found in example.columns.items())
@@ -108,7 +108,7 @@ def guarantee_tables(results: Sequence[Result], machine: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Case:
-    """A method under one claim: what its statement says, and the audits of it."""
+    """A method under one claim: its statement and its audits."""
 
     method: str
     model: str
@@ -121,7 +121,7 @@ class _Case:
 
 
 def _case_of(row: Row) -> _Case:
-    """Method, promise, adversary, public facts and gaps, from the statement of such a release."""
+    """Method, claim, attacker, public facts and gaps, from the statement of such a release."""
     prepared = prepare_row(row)
     method, statement = prepared.method, prepared.statement
     epsilon = "-" if statement.epsilon is None else f"{float(statement.epsilon):g}"
@@ -138,9 +138,9 @@ def _case_of(row: Row) -> _Case:
 
 
 def _model_section(model: str, cases: Sequence[_Case]) -> list[str]:
-    """What all methods under a model have in common, said once; then what differs, and the audits, one line each."""
+    """What the methods under a model have in common, then their differences and audits, one line each."""
     usual = {
-        "Promise": _most_frequent([case.sentence for case in cases]),
+        "Guarantee": _most_frequent([case.sentence for case in cases]),
         "Against": f"{_most_frequent([case.adversary for case in cases])}.",
         "Public": f"{_most_frequent([case.public for case in cases])}.",
         # accounting needs nothing held fixed: tests/privacy/accounting
@@ -173,8 +173,8 @@ def _model_section(model: str, cases: Sequence[_Case]) -> list[str]:
 
 
 def _differences(case: _Case, usual: Mapping[str, str], shared: Sequence[str]) -> list[str]:
-    """What a method promises or leaves open other than most under the same model."""
-    found = [] if case.sentence == usual["Promise"] else [case.sentence]
+    """How the guarantee of a method differs from that of most methods under the same model."""
+    found = [] if case.sentence == usual["Guarantee"] else [case.sentence]
     if f"{case.public}." != usual["Public"]:
         found.append(f"Public: {case.public}.")
     return found + [gap for gap in case.not_covered if gap not in shared]
@@ -185,7 +185,7 @@ def _most_frequent(words: Sequence[str]) -> str:
 
 
 def _case(method: Method, attributes: int) -> str:
-    """The method, and the condition under which it carries this claim rather than another."""
+    """The method, and the condition under which it carries this claim."""
     extra = []
     if method.model(1) != method.model(2):
         extra.append("one column" if attributes == 1 else "several linked columns")
@@ -204,9 +204,9 @@ def _case(method: Method, attributes: int) -> str:
 def _adversary(statement: PrivacyStatement) -> str:
     facts = MODELS[statement.model]
     if not facts.guarantee:
-        return "nobody"
-    clusters = ", and who is in which cluster" if facts.given_partition else ""
-    return f"anybody who sees the release and knows every other record{clusters}"
+        return "no attacker"
+    clusters = " and all clusters" if facts.given_partition else ""
+    return f"an attacker who sees the release and knows every other record{clusters}"
 
 
 def _public(method: Method, statement: PrivacyStatement) -> str:
@@ -214,12 +214,12 @@ def _public(method: Method, statement: PrivacyStatement) -> str:
     if method.adjacency == "replace-one":
         facts.append("the number of records")
     if MODELS[statement.model].given_partition:
-        facts.append("the clusters (in truth computed from the records)")
+        facts.append("the clusters (although they are computed from the records)")
     return ", ".join(facts)
 
 
 def _outcome(audit: Audit) -> str:
-    """The bound; a view that is not claimed may be refuted."""
+    """The bound, marked if it refutes ε, and if the method does not claim ε in this view."""
     shown = f"{int(audit.bound * 100) / 100:.2f}"
     if audit.refuted:
         return f"**refuted**, {shown}" + ("" if audit.claimed else ": not claimed")
@@ -230,11 +230,11 @@ def _verdict(audit: Audit) -> str:
     bound = f"at least {int(audit.bound * 100) / 100:.2f}"
     if not audit.refuted:
         return f"not refuted with {audit.runs} runs: {bound}"
-    return f"**refuted**: {bound}" + ("" if audit.claimed else ", as it should be: this view is not claimed")
+    return f"**refuted**: {bound}" + ("" if audit.claimed else ", as expected: this view is not claimed")
 
 
 def write_between_markers(page: Path, tables: str) -> None:
-    """Replace what stands between the markers; everything else stays as it is."""
+    """Replace the text between the markers and nothing else."""
     text = page.read_text("utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise ValueError(f"'{page}' must contain '{BEGIN}' and '{END}' once each.")
@@ -246,7 +246,7 @@ def write_between_markers(page: Path, tables: str) -> None:
 
 
 def recorded(path: Path) -> dict[str, Result]:
-    """Audits of rows that are still as they were, by name."""
+    """Recorded audits of rows that have not changed, by name."""
     if not path.exists():
         return {}
     rows = {row.name: row for row in ROWS}
@@ -263,7 +263,7 @@ def recorded(path: Path) -> dict[str, Result]:
 
 
 def record(path: Path, results: Sequence[Result]) -> None:
-    """Keep what the page was written from."""
+    """Record the audits from which the page is written."""
     entries = [
         {
             "name": result.row.name,
@@ -279,19 +279,19 @@ def record(path: Path, results: Sequence[Result]) -> None:
 
 
 def _definition(row: Row) -> str:
-    """All that decides an audit: a row that says the same was audited already."""
+    """Everything that determines an audit: a row with the same definition need not be audited again."""
     example = EXAMPLES[row.data]
     domain = "" if example.hi == 100 else f" up to {example.hi}"
     return f"{row} on {example.columns}{domain}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Audit every row, write the tables, and say with the exit status whether all came out as expected."""
+    """Audit every row, write the tables, and exit with 0 if all outcomes are as expected."""
     parser = argparse.ArgumentParser(prog="python -m tools.guarantee_page", description=__doc__)
     parser.add_argument("page", type=Path, help="the page with the markers")
-    parser.add_argument("--runs", type=int, help="test runs of each row, instead of those of the table")
-    parser.add_argument("--seed", type=int, help="repeats the same audits")
-    parser.add_argument("--missing", action="store_true", help="only rows without a recorded audit")
+    parser.add_argument("--runs", type=int, help="test runs per row, instead of those in the audit table")
+    parser.add_argument("--seed", type=int, help="seed that makes the audits repeatable")
+    parser.add_argument("--missing", action="store_true", help="audit only rows without a recorded audit")
     asked = parser.parse_args(arguments)
     kept = RESULTS / "guarantee.json" if asked.page.resolve() == DOCS / "guarantee.md" else None
     beside = kept or asked.page.with_suffix(".json")
@@ -307,7 +307,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
                 flush=True,
             )
-            # a long command that is interrupted goes on where it was
+            # so that an interrupted run can be resumed
             record(beside, [*results, *(known[r.name] for r in ROWS[len(results) :] if r.name in known)])
     write_between_markers(asked.page, guarantee_tables(results, machine_words()))
     return 0 if all(result.as_expected for result in results) else 1

@@ -84,11 +84,11 @@ def texts() -> Summary:
     return [
         ("printed numbers recomputed", f"{numbers.total():,}"),
         (
-            "of them equal, within Monte Carlo error, different",
+            "of these, equal, within Monte Carlo error, different",
             _counts(numbers, "equal", "within Monte Carlo error", "differs"),
         ),
-        ("statements tested", f"{claims.total() - claims['not tested']:,} of {claims.total():,}"),
-        ("of them hold, hold partly, fail", _counts(claims, "holds", "holds partly", "fails")),
+        ("claims of the texts tested", f"{claims.total() - claims['not tested']:,} of {claims.total():,}"),
+        ("of these, hold, hold partly, fail", _counts(claims, "holds", "holds partly", "fails")),
         ("printed errors found", f"{errata.total():,}"),
     ]
 
@@ -115,13 +115,16 @@ def speed() -> Summary:
     suda = [one for one in rows("risk-speed.md") if one["table"].startswith("generated, 1,000,000 x 6")]
     return [
         (
-            "exact Laplace draws per second over those of OpenDP",
+            "exact Laplace draws per second, relative to OpenDP",
             f"{min(ratios, key=_number)} to {max(ratios, key=_number)}",
         ),
         (f"MDAV, {mdav[0]['n']} x {mdav[0]['d']}, k = {mdav[0]['k']}", f"{mdav[0]['tree (s)']} s"),
         ("`ranking-dp` from Parquet to Parquet, 100,000,000 x 4", large),
         ("`shoal.risk`, 1,000,000 x 6, weights and households", f"{suda[0]['seconds']} s"),
-        ("estimates of `--dry-run` within a factor of two", f"{len(within)} of {len(estimated)}"),
+        (
+            "estimates of `--dry-run` within a factor of two of the measured time",
+            f"{len(within)} of {len(estimated)}",
+        ),
     ]
 
 
@@ -137,11 +140,11 @@ def studio() -> Summary:
         return found
 
     return [
-        ("a file of 200,000 rows and 12 columns is painted (20 MB of CSV)", of("table visible, painted")),
-        ("scrolled to its last row", of("scrolled to the last row")),
-        ("preview of a setting under `dp`, median", of("preview of a setting, dp: median")),
+        ("time to show a file of 200,000 rows and 12 columns (20 MB of CSV)", of("table visible, painted")),
+        ("time to scroll to its last row", of("scrolled to the last row")),
+        ("preview of a setting under `dp`, median time", of("preview of a setting, dp: median")),
         ("the same, slowest", of("preview of a setting, dp: the slowest")),
-        ("slowest answer to a second client while a release is made", of("worst of ")),
+        ("slowest response to a second client during a release", of("worst of ")),
     ]
 
 
@@ -151,7 +154,7 @@ def pairs() -> Summary:
         return f"{one['correlation']}; {ten['correlation']}"
 
     names = {
-        "as it is": "as it is",
+        "as it is": "with its default settings",
         "Laplace noise instead of noise fitted to a record": "with Laplace noise instead of noise fitted to a record",
         "trees instead of bisection": "with trees instead of bisection",
         "n private": "with a private number of records",
@@ -168,14 +171,14 @@ def trees() -> Summary:
     }
     seconds = re.findall(r": (.*?) of processor time", section("tree-quality.md", "Speed"))[0]
     return [
-        ("error over that of the first prototype, mean of twelve figures", average),
+        ("error relative to the first prototype, mean of twelve ratios", average),
         ("the same without the tree (cut points only)", without["the tree (cut points only)"]),
         ("the same without any cut", without["any cut (depth 0)"]),
         (
             "Census, ε = 1: distance / correlation error",
             row("tree-quality.md", "", 0, **{"table, ε": "Census, 1"})["tree-dp"],
         ),
-        ("1,000,000 rows of 10 attributes, ε = 1", seconds),
+        ("1,000,000 rows of 10 attributes, ε = 1: processor time", seconds),
     ]
 
 
@@ -184,10 +187,10 @@ def tuning() -> Summary:
     few, many = runs["shoal tune"], runs["exhaustive: every k from 3 to 540, closed form"]
     (more,) = re.findall(r"loses (\S+) more than the best", section("tuning-quality.md").replace("*", ""))
     return [
-        ("settings tried by `shoal tune`, by an exhaustive search", f"{few['settings']}, {many['settings']}"),
+        ("settings tried by `shoal tune`; by an exhaustive search", f"{few['settings']}, {many['settings']}"),
         ("seconds of both", f"{few['seconds']}, {many['seconds']}"),
         ("loss of both choices", f"{few['loss']}, {many['loss']}"),
-        ("the choice of `shoal tune` loses more by", more),
+        ("excess loss of the choice of `shoal tune`", more),
         ("seconds of `shoal tune --fast`, the same choice", runs["shoal tune --fast"]["seconds"]),
     ]
 
@@ -203,11 +206,14 @@ def optimal() -> Summary:
     }
     slow = max(rows("optimal.md", "Speed"), key=lambda one: _number(one["optimal partition"]))
     return [
-        ("gain of `optimal-dp` over the best fixed k, one attribute, mean of 13", mean["gain"].strip("*")),
-        ("least and largest of them", f"{min(gains, key=_number)}, {max(gains, key=_number)}"),
-        ("gain over k = 50, mean of 13", mean["gain over k = 50"]),
-        ("gain with four attributes, split equal, proportional, optimal", ", ".join(together.values())),
-        ("1,000,000 values, slowest shape", slow["optimal partition"]),
+        (
+            "reduction of the error by `optimal-dp` against the best fixed k, one attribute, mean of 13",
+            mean["gain"].strip("*"),
+        ),
+        ("smallest and largest of these 13", f"{min(gains, key=_number)}, {max(gains, key=_number)}"),
+        ("reduction against k = 50, mean of 13", mean["gain over k = 50"]),
+        ("reduction with four attributes, split equal, proportional, optimal", ", ".join(together.values())),
+        ("time for 1,000,000 values, slowest distribution", slow["optimal partition"]),
     ]
 
 
@@ -220,10 +226,10 @@ def adult() -> Summary:
 
     return [
         ("error of age, occupation, income under `tree-dp`", of("tree-dp")),
-        ("the same under `ranking-dp` (a claim given the partition)", of("ranking-dp")),
+        ("the same under `ranking-dp` (claim `dp-given-partition`)", of("ranking-dp")),
         ("the same under `insensitive-dp`", of("insensitive-dp")),
         ("the same under `laplace`", of("laplace")),
-        ("seconds of the whole `tree-dp` command, processor time", taken["processor"]),
+        ("processor time of the whole `tree-dp` command", taken["processor"]),
     ]
 
 
@@ -243,7 +249,10 @@ def utility() -> Summary:
     return [
         *((f"{one['score']} on Census, Adult and Wine: wins, ties, losses", words(one)) for one in found),
         ("F on EIA, RAND, Diabetes and Known: wins, ties, losses", words(f_all)),
-        ("goals set before and reached", f"{sum(one[''] == 'reached' for one in goals)} of {len(goals)}"),
+        (
+            "goals set in advance that were reached",
+            f"{sum(one[''] == 'reached' for one in goals)} of {len(goals)}",
+        ),
     ]
 
 
@@ -257,11 +266,11 @@ def timing() -> Summary:
     load = section("timing.md", "An hour of mixed load")
     (answers, missed) = re.findall(r"minutes: (\S+) answers.*?, (\S+) slots missed", load)[0]
     return [
-        ("attacks, each with a whole account", f"{len(attacks)}"),
-        ("share of right guesses from the answers, as shipped", shares("shipped")),
-        ("the same with a perfect view of the machine's load", shares("shipped, the machine")),
+        ("attacks, each spending a whole account", f"{len(attacks)}"),
+        ("share of correct guesses from the answers, as shipped", shares("shipped")),
+        ("the same, with perfect knowledge of the machine's load", shares("shipped, the machine")),
         ("the same from the answers, all protections off", shares("all off")),
-        ("answers in an hour of mixed load, slots missed", f"{answers}, {missed}"),
+        ("answers in an hour of mixed load; slots missed", f"{answers}, {missed}"),
     ]
 
 

@@ -25,7 +25,7 @@ def watched(progress: Progress | None, cancel: Cancel | None = None) -> Progress
 
     >>> watched(None, lambda: True)("reading the table", 0, 1)
     Traceback (most recent call last):
-    shoal.errors.CancelledError: cancelled while reading the table, nothing was written.
+    shoal.errors.CancelledError: cancelled while reading the table: nothing was written.
     """
     tell = progress or silent
     if cancel is None:

@@ -13,8 +13,8 @@ from shoal.auditing.trial import AuditSetup, Domain, Outputs, find_pairs, make_s
 from shoal.io import read
 from shoal.noise.entropy import Seeded
 from shoal.partition import Partition
-from shoal.release.api import protect
 from shoal.release.protection import prepare
+from shoal.release.publication import protect
 
 RECORDS = np.array([[0.0, 0.0], [10.0, 100.0], [50.0, 45.0], [90.0, 10.0], [90.0, 10.0], [100.0, 90.0]])
 DOMAIN = Domain((0.0, 0.0), (100.0, 100.0), (1.0, 1.0), (True, True))

@@ -84,7 +84,9 @@ CASES = {
         GOOD, instead("--domain", "age=120:0", "income=0:5000"), ("'age'", "lo < hi", "120:0")
     ),
     "lo equals hi": Case(GOOD, instead("--domain", "age=5:5", "income=0:5000"), ("'age'", "lo < hi")),
-    "domain without bounds": Case(GOOD, instead("--domain", "age"), ("--domain 'age'", "column=lo:hi")),
+    "domain without bounds": Case(
+        GOOD, instead("--domain", "age"), ("--domain", "column=lo:hi", "got 'age'")
+    ),
     "domain in words": Case(GOOD, instead("--domain", "age=low:high"), ("--domain 'age=low:high'", "'low'")),
     "infinite domain": Case(GOOD, instead("--domain", "age=0:inf"), ("must be finite",)),
     "absurd domain": Case(GOOD, instead("--domain", "age=0:1e999999999"), ("1e150",)),
@@ -133,7 +135,7 @@ CASES = {
     "epsilon too small for the domain": Case(
         GOOD,
         [*without("--epsilon", instead("--domain", "age=0:5e9", "income=0:5e9")), "--epsilon", "1e-9"],
-        ("larger than 2^52", "larger epsilon"),
+        ("exceeds 2^52", "larger epsilon"),
     ),
     "unknown method": Case(
         GOOD, instead("--method", "ranking-pd"), ("unknown method 'ranking-pd'", "Did you mean 'ranking-dp'?")

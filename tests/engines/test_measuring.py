@@ -297,7 +297,7 @@ def test_large_tables_are_worked_through_in_parts(
             ["evaluate", "people.csv", "out", "--engine", "local"],
             "'people.csv' is neither: save the table as Parquet",
         ),
-        (["evaluate", "people.parquet", "out", "--master", "local[2]"], "master is for --engine spark"),
+        (["evaluate", "people.parquet", "out", "--master", "local[2]"], "--engine spark"),
         (["check", "people.parquet", "--quasi", "age", "--engine", "dask"], "engine 'dask' is not one of"),
         (
             ["check", "people.parquet", "--quasi", "age", "--weight", "pay", "--engine", "local"],
@@ -306,7 +306,7 @@ def test_large_tables_are_worked_through_in_parts(
         (["check", "out", "--quasi", "agge"], "no column 'agge'"),
         (
             ["report", "out", "--original", "people.parquet", "--target", "age>50", "--engine", "local"],
-            "learns",
+            "classifier",
         ),
     ],
     ids=lambda value: " ".join(value[:1] + value[-2:]) if isinstance(value, list) else "",

@@ -174,7 +174,7 @@ def test_a_folder_with_partitions_is_one_table(tmp_path: Path) -> None:
     parquet.write_table(
         pa.table({"other": [1]}), tmp_path / "in" / "year=2020" / "region=Nörd öst" / "9.parquet"
     )
-    with pytest.raises(shoal.InputError, match=r"9\.parquet' has a column 'other' and '.*' has none"):
+    with pytest.raises(shoal.InputError, match=r"9\.parquet' has a column 'other', but '.*' does not"):
         shoal.publish(tmp_path / "in", out=tmp_path / "no", epsilon=1, **asked)
 
 
@@ -186,7 +186,7 @@ def test_a_file_that_changes_ends_the_release(tmp_path: Path) -> None:
         if what == "drawing noise":
             parquet.write_table(pa.table({"age": [1] * 101}), path)
 
-    with pytest.raises(shoal.InputError, match="changed while the release was made"):
+    with pytest.raises(shoal.InputError, match="changed during the release"):
         shoal.publish(
             path, out=tmp_path / "out", engine="local", method="ranking-dp", k=10, epsilon=1,
             domains={"age": (0, 9)}, progress=changing,

@@ -297,7 +297,7 @@ def test_totals_that_nobody_can_reach_are_noted() -> None:
     margin = [{"column": "region", "totals": {"north": 300, "south": 700}, "source": "law"}]
     north = survey().filter(pa.compute.equal(survey()["region"], "north"))
     found = shoal.protect(north, declared("raked", margin=margin), "k-anonymity", k=2)
-    assert "no released row has region = south: its total is not reached." in found.notes
+    assert "no released row has region = south, so its total is not reached." in found.notes
     assert sum(found.data["w"].to_pylist()) == pytest.approx(300)
 
 

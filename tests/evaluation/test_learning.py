@@ -366,7 +366,7 @@ def test_part_of_an_evaluation_in_words_and_in_the_internal_report() -> None:
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(found)
     text = console.export_text()
-    for phrase in ("Predicting town", "F, Upper", "majority class", "as if published", "over 2 runs"):
+    for phrase in ("Predicting town", "F, Upper", "majority class", "if published unmasked", "over 2 runs"):
         assert phrase in text
     assert max(len(line) for line in text.splitlines()) <= 80
     page = internal_report(release, found)

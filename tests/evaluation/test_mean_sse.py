@@ -14,7 +14,7 @@ from hypothesis.extra.numpy import arrays
 from shoal.errors import OptionError
 from shoal.evaluation import evaluate
 from shoal.evaluation.measures import mean_sse
-from shoal.release.api import protect
+from shoal.release.publication import protect
 
 MATRIX = arrays(np.float64, (6, 3), elements=st.integers(-40, 40).map(float))
 

@@ -188,7 +188,7 @@ def test_formulas_are_pointed_out_and_written_harmlessly_on_demand(tmp_path: Pat
     release = shoal.protect(path, of, "laplace", epsilon=10)
     (note,) = release.notes
     assert note == (
-        "column 'job' can be released with '=1+1', which a spreadsheet would run: "
+        "column 'job' can be released with '=1+1', which a spreadsheet program would execute: "
         "spreadsheet_safe=True writes it with an apostrophe in front."
     )
     assert '\n"=1+1",' in (release.save(tmp_path / "plain") / "data.csv").read_text()

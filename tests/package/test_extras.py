@@ -138,8 +138,8 @@ def test_a_taxonomy_without_its_reader_is_named(done: tuple[Path, list[Done]]) -
 
 
 LEARN = """
-from shoal.evaluation import Settings, learn
-learn("in.csv", "in.csv", "age>40", Settings(folds=2, runs=1, trees=2), columns=["age", "tax"])
+from shoal.evaluation import LearningSettings, learn
+learn("in.csv", "in.csv", "age>40", LearningSettings(folds=2, runs=1, trees=2), columns=["age", "tax"])
 """
 LAPLACE = ["protect", "in.csv", "--method", "laplace", "--epsilon", "1", "--out", "new", "--columns"]
 

@@ -18,7 +18,7 @@ from shoal.columns.schema import Schema
 from shoal.errors import InputError, OptionError
 from shoal.noise import Seeded
 from shoal.privacy import Accountant
-from shoal.query import protocols
+from shoal.query import spec as protocols
 from shoal.query.facts import DatasetFacts, Neighbours, QueryTable, prepare
 from shoal.query.refinement import Refined
 from shoal.query.spec import KINDS, answer, canonical, cost, delta, parse, preview

@@ -171,7 +171,7 @@ def test_stopped_at_every_step_nothing_is_left_but_the_charge(tmp_path: Path) ->
         else:
             assert stands == Fraction(1, 2)
             assert str(stopped.value) == (
-                "cancelled, nothing was written. The privacy budget charged to data set 'people' (ε = 0.5) stays "
+                "cancelled: nothing was written. The privacy budget charged to data set 'people' (ε = 0.5) stays "
                 "charged."
             )
         assert stopped.value.code == "cancelled"
@@ -224,7 +224,7 @@ def test_cancelled_from_another_thread(engine: Any, tmp_path: Path) -> None:
             return event.is_set()
 
         again = {**work, "out": tmp_path / "new" / "out", "internal": tmp_path / "new" / "in.html"}
-        with pytest.raises(shoal.CancelledError, match=r"^cancelled while .*, nothing was written\.$"):
+        with pytest.raises(shoal.CancelledError, match=r"^cancelled while .*: nothing was written\.$"):
             shoal.publish(tmp_path / "in.parquet", cancel=cancel, **again)
         assert files(tmp_path) == kept
 

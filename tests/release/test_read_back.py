@@ -151,8 +151,8 @@ def test_a_statement_without_terms_has_the_same_sentences(releases: dict[str, sh
     found = shoal.PrivacyStatement.from_dict(plain)
     assert found.conditions == made.conditions
     assert found.not_promised == made.not_promised
-    # what has no facts is recognised
-    assert found.terms.not_promised == made.terms.not_promised
+    # sentences of the first edition are recognised (test_old_bundles.py); others stay sentences
+    assert "unknown" in {said.code for said in found.terms.not_promised}
     assert shoal.PrivacyStatement.from_dict(found.to_dict()) == found
     # what is not, or has a code of another version, stays a sentence
     plain["conditions"] = ["It rained."]

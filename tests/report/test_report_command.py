@@ -33,7 +33,7 @@ def test_a_page_about_a_bundle_holds_what_the_bundle_says(
     assert run(["report", "bundle"]) == 0
     printed = capsys.readouterr()
     page = (here / "bundle-report.html").read_text("utf-8")
-    assert "bundle-report.html: one page, " in printed.out
+    assert "bundle-report.html: one HTML page, " in printed.out
     assert "do not publish" not in printed.err
     statement = json.loads((here / "bundle" / "statement.json").read_text("utf-8"))
     for text in (statement["sentence"], *statement["not_promised"], *statement["conditions"]):

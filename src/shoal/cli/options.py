@@ -62,14 +62,14 @@ CONFIG = Flag(
 )
 METHOD = Flag(
     "method",
-    "Method preset, pairs-dp by default; 'shoal methods' lists them.",
+    "Method preset; default: pairs-dp. 'shoal methods' lists all.",
     "guarantee",
     common=True,
     placeholder="NAME",
 )
 TARGET = Flag(
     "target",
-    "Column to predict from the others, or a numeric column with a threshold, 'a>30'.",
+    "Column to predict from the others. A numeric column needs a threshold, 'a>30'.",
     "run",
     placeholder="COLUMN",
 )
@@ -127,7 +127,7 @@ _TYPED: Mapping[str, Mapping[str, Any]] = {
         "help": "Public range, column=lo:hi; repeatable.",
         "placeholder": "C=LO:HI",
     },
-    "columns": {"help": "Columns to release, a,b,c; repeatable, for names with commas."},
+    "columns": {"help": "Columns to release, a,b,c; repeatable for odd names."},
     "na": {"help": "Text that marks a missing value; repeatable.", "placeholder": "TEXT"},
     "tuned": {},
 }
@@ -135,7 +135,7 @@ _TYPED: Mapping[str, Mapping[str, Any]] = {
 VERDICT = ("most_epsilon", "override")
 TYPES = Flag(
     "types",
-    "Type of a column, column=integer, decimal:2, date, text; repeatable.",
+    "Column type: C=integer, decimal:2, date, text; repeatable.",
     "input",
     flags=("--type",),
     many=True,

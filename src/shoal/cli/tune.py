@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shoal.tuning import Tuning
 
 
-_HELP = """Compare methods and cluster sizes on a table by information loss and risk, and recommend a setting.
+_HELP = """Compare methods and cluster sizes by loss and risk, and recommend a setting.
 
     Every setting runs with several seeds; Shoal uses expected errors in closed form where they exist. With --out it
     keeps every finished run, so that the same command continues after an interruption, and writes tuning.json,
@@ -207,7 +207,7 @@ def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> No
 # budgets of the picture, as multiples of the one asked for
 _MULTIPLES = ("0.25", "0.5", "1", "2", "4")
 
-_AUDIT_HELP = """Try to refute a privacy claim: compute a lower bound on the actual ε from many runs of the method.
+_AUDIT_HELP = """Try to refute a privacy claim: bound the actual ε from below by many runs.
 
     Shoal releases two neighbouring data sets, which differ in one record, many times; how well the releases can be
     told apart bounds ε from below. Passing does not prove privacy. Small tables with extreme records refute best.

@@ -27,6 +27,9 @@ from shoal.columns.declaration import Declaration as Declaration
 from shoal.columns.declaration import missing_texts as missing_texts
 from shoal.columns.declaration import read_as_asked as read_as_asked
 from shoal.columns.declaration import read_declared as read_declared
+from shoal.columns.declared_columns import as_declared as as_declared
+from shoal.columns.declared_columns import public_attribute as public_attribute
+from shoal.columns.declared_columns import without_guessed_type as without_guessed_type
 from shoal.columns.description import Absent as Absent
 from shoal.columns.description import Described as Described
 from shoal.columns.description import KeptElsewhere as KeptElsewhere
@@ -53,9 +56,6 @@ from shoal.columns.provenance import TAKEN_FROM_DATA as TAKEN_FROM_DATA
 from shoal.columns.provenance import Declared as Declared
 from shoal.columns.provenance import Provenance as Provenance
 from shoal.columns.provenance import Recorded as Recorded
-from shoal.columns.declared_columns import as_declared as as_declared
-from shoal.columns.declared_columns import public_attribute as public_attribute
-from shoal.columns.declared_columns import without_guessed_type as without_guessed_type
 from shoal.columns.schema import ROW as ROW
 from shoal.columns.schema import Margin as Margin
 from shoal.columns.schema import Publication as Publication

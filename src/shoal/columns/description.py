@@ -16,8 +16,6 @@ from shoal.columns.apply_steps import with_steps
 from shoal.columns.attribute import Attribute, missing_codes_hint, settle_gaps
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import Declaration, chosen_columns
-from shoal.columns.kinds import Lattice, outside
-from shoal.columns.provenance import Provenance
 from shoal.columns.declared_columns import (
     as_declared,
     beyond_bounds,
@@ -27,6 +25,8 @@ from shoal.columns.declared_columns import (
     steps_from_records,
     without_guessed_type,
 )
+from shoal.columns.kinds import Lattice, outside
+from shoal.columns.provenance import Provenance
 from shoal.columns.schema import Schema, weight_words
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems
@@ -88,16 +88,6 @@ class Records(Protocol):
 
     def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> int:
         """Number of values outside a domain."""
-
-
-class RecordsElsewhere(Records, Protocol):
-    """Answers for records that are held elsewhere."""
-
-    def run_steps(self, schema: Schema, na: Sequence[str]) -> None:
-        """Called first if the schema has steps before protection: answers are about records after the steps."""
-
-    def steps(self) -> tuple[tuple[str, int], ...]:
-        """The steps, by their keys, and the number of cells each changed; known after `look`."""
 
 
 class InMemory:

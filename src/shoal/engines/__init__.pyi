@@ -1,12 +1,12 @@
 from shoal.engines.local import LocalRunner as LocalRunner
 from shoal.engines.profile import Elsewhere as Elsewhere
+from shoal.engines.profile import Reading as Reading
+from shoal.engines.profile import Wrong as Wrong
 from shoal.engines.profile import check_positions as check_positions
+from shoal.engines.profile import error_of as error_of
+from shoal.engines.profile import first_of as first_of
 from shoal.engines.profile import together as together
-from shoal.engines.reading import Reading as Reading
-from shoal.engines.reading import Wrong as Wrong
-from shoal.engines.reading import error_of as error_of
-from shoal.engines.reading import first_of as first_of
-from shoal.engines.reading import wrong_in as wrong_in
+from shoal.engines.profile import wrong_in as wrong_in
 from shoal.engines.runner import Blob as Blob
 from shoal.engines.runner import Delivered as Delivered
 from shoal.engines.runner import Over as Over

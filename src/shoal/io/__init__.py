@@ -1,4 +1,4 @@
-"""Reading and writing: tables from paths or data frames to arrays, and arrays back to frames or files of that kind."""
+"""Reading and writing: tables from paths or data frames as arrays, and arrays back as frames or files."""
 
 from shoal._door import door
 

@@ -305,7 +305,7 @@ DECLARATIONS: Mapping[str, Parameter] = {
         Parameter(
             "outside",
             forms.CHOICE,
-            "how to treat values outside their domain",
+            "values outside their domain",
             "odd values",
             choices=words(*OUTSIDE),
             default="error",
@@ -314,7 +314,7 @@ DECLARATIONS: Mapping[str, Parameter] = {
         Parameter(
             "missing",
             forms.CHOICE,
-            "how to treat missing values",
+            "missing values",
             "odd values",
             choices=words(*POLICIES),
             default="error",

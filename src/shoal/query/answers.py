@@ -49,7 +49,7 @@ class AnswerNoise:
         scale: of Laplace noise, in units; None for staircase noise.
         unit: what one unit is worth.
 
-    >>> str(Blur.laplace(1, Fraction(1), epsilon=Fraction(1, 2)).noise)
+    >>> str(AnswerNoise.laplace(1, Fraction(1), epsilon=Fraction(1, 2)).noise)
     'discrete Laplace noise of scale 2'
     """
 

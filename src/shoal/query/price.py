@@ -224,15 +224,6 @@ def total(charges: Sequence[AnswerCost]) -> Fraction:
     return whole + sum(largest.values(), Fraction(0))
 
 
-def total_delta(charges: Sequence[AnswerCost]) -> Fraction:
-    """The δ of all charges together: the sum.
-
-    >>> total_delta([AnswerCost(Fraction(1), Fraction(1, 10))] * 2)
-    Fraction(1, 5)
-    """
-    return sum((one.delta for one in charges), Fraction(0))
-
-
 def extra(one: AnswerCost, person_spent: Fraction, column_largest: Fraction) -> Fraction:
     """What one more charge adds to the total.
 
@@ -307,7 +298,7 @@ def computing_cost(query: Query, rows: int) -> float:
     >>> from shoal.query.spec import parse
     >>> from shoal.columns.schema import Schema
     >>> facts = DatasetFacts(Schema(()), rows=1000)
-    >>> 0 < effort(parse({"kind": "count", "epsilon": 1}, facts), 1000) < 0.002
+    >>> 0 < computing_cost(parse({"kind": "count", "epsilon": 1}, facts), 1000) < 0.002
     True
     """
     options, kind = query.options, query.kind

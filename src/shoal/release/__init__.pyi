@@ -1,5 +1,3 @@
-from shoal.release.api import protect as protect
-from shoal.release.api import redo as redo
 from shoal.release.bundle import Bundle as Bundle
 from shoal.release.bundle import RegistryRecord as RegistryRecord
 from shoal.release.bundle import registry_record as registry_record
@@ -36,7 +34,9 @@ from shoal.release.publication import Planned as Planned
 from shoal.release.publication import Published as Published
 from shoal.release.publication import opened as opened
 from shoal.release.publication import plan as plan
+from shoal.release.publication import protect as protect
 from shoal.release.publication import publish as publish
+from shoal.release.publication import redo as redo
 from shoal.release.rehearsal import PEOPLE as PEOPLE
 from shoal.release.rehearsal import Rehearsal as Rehearsal
 from shoal.release.rehearsal import people_of as people_of

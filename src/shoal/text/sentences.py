@@ -28,7 +28,7 @@ from typing import Any
 from shoal.text.words import list_of, percent, roughly
 
 # the edition of the sentences: raised when those of statements are reworded, so that older ones still load
-EDITION = 1
+EDITION = 2
 
 # the flag of an option of the library, None where the command line has none
 Flag = Callable[[str], str | None]

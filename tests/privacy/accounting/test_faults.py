@@ -22,7 +22,6 @@ import shoal.mechanisms.tree.mechanism as tree
 import shoal.mechanisms.tree.mechanism as values
 import shoal.noise.families
 import shoal.query.answers
-import shoal.query.protocols
 import shoal.query.rank
 import shoal.query.spec
 from shoal.columns.attribute import Attribute
@@ -109,8 +108,8 @@ def staircase_on_rank_groups(patch: pytest.MonkeyPatch) -> None:
 
 
 def names_ranked_as_numbers(patch: pytest.MonkeyPatch) -> None:
-    honest = Method.promise
-    patch.setattr(Method, "promise", lambda self, attributes, nominal=0: honest(self, attributes))
+    honest = Method.applied_claim
+    patch.setattr(Method, "applied_claim", lambda self, attributes, nominal=0: honest(self, attributes))
 
 
 def rows_in_order(patch: pytest.MonkeyPatch) -> None:
@@ -329,7 +328,7 @@ def answered_within_the_price(asked: dict[str, Any], relation: Neighbours, patch
         laws.append(law.probabilities() if known else [Fraction(w, sum(weights)) for w in weights])
         return 0
 
-    patch.setattr(shoal.query.protocols, "sample", kept)
+    patch.setattr(shoal.query.spec, "sample", kept)
     prices = set()
     for rows in TABLES:
         table = pa.table({"id": [who for who, _ in rows], "value": [float(value) for _, value in rows]})
@@ -359,17 +358,17 @@ def factors_of_individuals_for_statistics(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_replaced_person_costs_as_one_added(patch: pytest.MonkeyPatch) -> None:
-    honest = shoal.query.protocols._offer
+    honest = shoal.query.spec._protocol_offer
 
     patch.setattr(
-        shoal.query.protocols,
+        shoal.query.spec,
         "_offer",
         lambda *arguments, **options: honest(*arguments, **{**options, "touched": 1}),
     )
 
 
 def all_of_delta_moved(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(shoal.query.protocols, "movable", lambda epsilon, delta, **how: delta)
+    patch.setattr(shoal.query.spec, "movable", lambda epsilon, delta, **how: delta)
 
 
 WITH_DELTA = {**ABOUT_ONE, "delta": "0.1"}

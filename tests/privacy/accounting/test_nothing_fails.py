@@ -158,7 +158,7 @@ def test_an_l_out_of_reach_in_a_stratum_is_refused_before_the_budget_is_spent(me
     assert prepare(read(table), schema, method, k=2, l=2).method.l == 2
     with pytest.raises(
         OptionError,
-        match="l = 2 cannot be reached: column 'illness' has 1 different value in the stratum region=south",
+        match="l = 2 cannot be reached: column 'illness' has only 1 different value in the stratum region=south",
     ):
         prepare(read(table), schema, method, k=2, l=2, strata=["region"])
 
@@ -167,7 +167,7 @@ def test_an_l_out_of_reach_in_a_stratum_is_refused_before_the_budget_is_spent(me
 def test_an_l_out_of_reach_among_rows_of_equal_weight_is_refused_before_a_swap(method: str) -> None:
     table, schema = stratified(weight=[1.5] * 4 + [2.5] * 4)
     with pytest.raises(
-        OptionError, match="column 'illness' has 1 different value in the whole table, among rows of"
+        OptionError, match="column 'illness' has only 1 different value in the whole table, among rows of"
     ):
         prepare(read(table), schema, method, k=2, l=2)
 

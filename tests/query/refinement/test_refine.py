@@ -332,9 +332,9 @@ def test_factors_are_inside_what_exp_allows_and_close_to_it(epsilon: Fraction) -
 
 
 def test_factors_and_shares_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(OptionError, match="epsilon must be greater than 0"):
+    with pytest.raises(OptionError, match="epsilon must be above 0"):
         Factors.individual(Fraction(0))
-    with pytest.raises(OptionError, match="lift must lie between"):
+    with pytest.raises(OptionError, match="lift must be between"):
         Factors.statistical(Fraction(1), Fraction(1))
     with pytest.raises(OptionError, match="factors must satisfy"):
         Factors(Fraction(1, 2), Fraction(1, 2))

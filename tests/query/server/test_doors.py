@@ -257,7 +257,7 @@ def test_a_small_file_that_unpacks_to_a_large_table_is_not_read(tmp_path: Path) 
     with pytest.raises(InputError, match="the server accepts at most 10"):
         check_size(path, "d", 10**6, 10)
     path.write_bytes(b"PAR1 and nothing more")
-    with pytest.raises(InputError, match="cannot be read as Parquet"):
+    with pytest.raises(InputError, match=r"cannot read .* as Parquet"):
         check_size(path, "d", 10)
 
 

@@ -340,7 +340,7 @@ def test_without_a_schema_the_set_of_columns_of_a_file_taints_and_what_is_left_o
 ) -> None:
     path = csv_of(tmp_path / "t.csv", x=[1, 4, 9], other=["1", "2", "b"])
     arguments: Any = {"method": "laplace", "epsilon": 1, "domains": {"x": (0, 10)}, "types": {"x": "integer"}}
-    with pytest.warns(LeftOutWarning, match="not released: other"):
+    with pytest.warns(LeftOutWarning, match="did not release other"):
         release = shoal.protect(path, **arguments)
     assert not release.statement.publishable
     assert "the choice of released columns depends on types inferred from the records" in str(
