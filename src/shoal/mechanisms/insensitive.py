@@ -22,7 +22,7 @@ from shoal.progress import Progress
 from shoal.taxonomy import Taxonomy, histogram_blocks, marginality_sums
 from shoal.text import Message
 
-# rows drawn together
+# number of rows drawn at once
 _ROWS = 1 << 15
 
 
@@ -31,7 +31,7 @@ def noisy_rows(
 ) -> NDArray[np.float64]:
     """Every record's cluster mean plus Laplace noise of scale steps/(k·ε), one draw for each record.
 
-    Drawn on the cluster sum, of which a step is the |C|-th part of a lattice step.
+    Drawn on the cluster sum, whose step is the |C|-th part of a lattice step.
 
     Reference:
         thesis, Algorithm 6.2 with section 6.3.1.
