@@ -17,7 +17,7 @@ from shoal.errors import InputError
 
 
 class _RootReached(Exception):  # noqa: N818
-    """Declarations of a document come before its first element."""
+    """Stops parsing at the first element, before which all declarations of a document stand."""
 
 
 def check_xml(opening: bytes, path: Path | None = None) -> None:
