@@ -540,7 +540,7 @@ class PrivacyStatement:
             "Computed by Shoal": [f"{name}: {value}" for name, value in parts.computed],
             "Before protection": self.steps,
             "Conditions": self.conditions,
-            "What is not promised": self.not_promised,
+            "What is not guaranteed": self.not_promised,
         }
         for title, entries in sections.items():
             if entries:
