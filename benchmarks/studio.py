@@ -2,10 +2,10 @@
 
     python -m benchmarks.studio
 
-writes results/studio-speed.md. The table is chosen as a CSV file; the clock stops when its rows were painted. A setting
-is moved on the guarantee page; the clock runs until the answer is there, and until what it changed was painted, with
-the pause that the page waits for the next move. Meanwhile, and while a release is made, another client asks over and over
-whether the studio is alive. It needs Chromium and playwright, which `make test-system` installs.
+writes results/studio-speed.md. The table is chosen as a CSV file; the clock stops when its rows were painted. A
+setting is moved on the guarantee page; the clock runs until the answer is there, and until what it changed was
+painted, with the pause that the page waits for the next move. Meanwhile, and while a release is made, another client
+asks over and over whether the studio is alive. It needs Chromium and playwright, which `make test-system` installs.
 """
 
 from __future__ import annotations
