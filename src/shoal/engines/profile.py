@@ -640,7 +640,7 @@ class Elsewhere:
 
 
 def _known_lattices(table: Table, chosen: Sequence[Attribute]) -> dict[str, Lattice]:
-    """The lattices of columns with a declared domain; others get their domain from the records, or an error is noted."""
+    """The lattices of columns with a declared domain; others get their domain from the records, or an error is kept."""
     found = {}
     for attribute in chosen:
         try:

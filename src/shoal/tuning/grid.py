@@ -198,7 +198,7 @@ def compared(settings: Sequence[Setting]) -> tuple[str, ...]:
 
 
 def _deltas(values: Sequence[Any]) -> Sequence[Any]:
-    """Deltas as decimal texts, so that each number has one form; anything but a list is returned for the check to refuse."""
+    """Deltas as decimal texts, so that each number has one form; anything but a list is returned unchanged."""
     if isinstance(values, str) or not isinstance(values, Sequence):
         return values
     return [decimal_text(parse_delta(value)) for value in values]

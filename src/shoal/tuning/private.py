@@ -271,9 +271,7 @@ def tune_privately(
     check_candidates(candidates)
     described = candidates[grid[0]].described
     for name in described.columns:
-        described.positions(
-            name
-        )  # report errors in the records now: nothing may fail after the charge
+        described.positions(name)  # report errors in the records now: nothing may fail after the charge
     best = _paid(candidates, chosen_among, epsilon, charged)
     tuned = Tuned(chosen_among, epsilon, _bought(grid, best, chosen_among))
     taken = followed(question, best, tuned)
