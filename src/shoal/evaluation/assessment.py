@@ -61,7 +61,7 @@ class RiskLine:
         identity: success reveals who somebody is, not only an attribute of theirs.
         links_records: success finds the record of a released row.
         singles_out: success finds a condition that exactly one person meets.
-        parted: the attacker held a sample of the released rows, drawn separately from the records; all rows reveal more.
+        parted: the attacker held a sample of the released rows, drawn apart from the records; all rows reveal more.
         attempts: of a sampled attack; 0 where all rows were counted.
         beyond: why the claim does not cover this attack; None where it does.
     """
