@@ -264,7 +264,7 @@ def learn(
     Args:
         original: path or table; for a release the table that was protected.
         released: a `Release`, a path or a table; or a list of releases of the same table, one for each run in
-                turn, so that the intervals include the noise too.
+            turn, so that the intervals include the noise too.
         target: a column of classes, or a numeric column with a threshold, such as "income>30000".
         settings: protocol, number of runs and of trees.
         columns: features; by default all released columns except the target.

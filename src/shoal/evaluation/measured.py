@@ -105,7 +105,7 @@ class Check:
         requirements: the requested levels.
         told: what was not measured because the table was read in parts; `remarks` has it as text.
         persons: where persons are counted: sizes of groups, risks and shares of values are then those of persons, who
-                count once in each of their groups, and `unique` is the number of persons alone in one of them.
+            count once in each of their groups, and `unique` is the number of persons alone in one of them.
     """
 
     rows: int

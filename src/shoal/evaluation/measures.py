@@ -409,8 +409,8 @@ def mean_sse(
     """Mean over the records of the squared distance (1/m²) Σ_j (d_j / σ_j)².
 
     m is the number of attributes and σ_j² the sample variance of the original. `metric="paper"` divides by the
-        variance inside the square, (d_j / σ_j²)², as equation (5) prints it: an error of units, which gives the
-        attributes with the smallest numbers the most weight. Attributes that are constant in the original do not count.
+    variance inside the square, (d_j / σ_j²)², as equation (5) prints it: an error of units, which gives the
+    attributes with the smallest numbers the most weight. Attributes that are constant in the original do not count.
 
     Reference:
         The iDP paper, equations (4) and (5).

@@ -45,7 +45,7 @@ class SettingMeasure:
 
     Attributes:
         low, high: ends of the interval for the mean over all possible seeds; equal to the mean where it is exact, and
-                None where there is only a single run.
+            None where there is only a single run.
         exact: the expectation itself, from a closed form or by definition, not from runs.
     """
 

@@ -37,7 +37,7 @@ class Space:
     Attributes:
         nominal: whether a column is nominal; two different values are at distance 1.
         widths: range of a numeric column over the original and the released table; differences are divided
-                by it. 0 for a constant column, which is ignored.
+            by it. 0 for a constant column, which is ignored.
     """
 
     names: tuple[str, ...]

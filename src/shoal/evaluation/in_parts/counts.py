@@ -348,7 +348,7 @@ def row_hashes(columns: Sequence[Hash]) -> Hash:
 
 
 def runs(*keys: NDArray[np.uint64]) -> tuple[Integers, Integers]:
-    """An order in which equal entries are adjacent, and where each run begins; by the first key alone if it suffices."""
+    """An order that puts equal entries together, and where each run begins; by the first key alone if that suffices."""
     order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
     if not order.size:
         return order, order
