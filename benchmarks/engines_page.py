@@ -20,7 +20,7 @@ _SENT = {"laplace": 9, "ranking-dp": 20, "tree-dp": 9, "pairs-dp": 9}
 def write_page(cells: Sequence[Cell]) -> None:
     """Write figures and cost model between the markers of the page."""
     machine = cells[0].machine if cells else "nothing recorded"
-    head = f"Written by `python -m benchmarks.engines` ({machine}, other work running beside it)."
+    head = f"Written by `python -m benchmarks.engines` ({machine}, other work running at the same time)."
     text = between(PAGE.read_text("utf-8"), "engines", f"{head}\n\n{_figures(cells)}")
     PAGE.write_text(between(text, "model", _model(cells)), "utf-8")
 

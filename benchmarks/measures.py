@@ -118,10 +118,10 @@ def block() -> str:
     """The section of the page, between its marks."""
     cells = recorded()
     lines = [
-        "A table of four columns of whole numbers and a release of it: seconds of processor time of all processes",
-        "together, start included, and the most memory they held. Written by `python -m benchmarks.measures`",
-        f"({cells[0].machine if cells else 'nothing recorded'}, other work running beside it). Empty cells were not",
-        "measured.",
+        "A table of four integer columns and a release of it. Each cell gives the processor time of all processes "
+        "together in seconds, with start-up, and their peak memory. Written by `python -m benchmarks.measures` "
+        f"({cells[0].machine if cells else 'nothing recorded'}, other work running at the same time). "
+        "Empty cells were not measured.",
         "",
         "| rows | command | memory | local | Spark |",
         "| --- | --- | --- | --- | --- |",

@@ -48,7 +48,8 @@ Curve = tuple[str, NDArray[np.float64], NDArray[np.float64]]
 def gains() -> list[str]:
     """Variance of box noise against Laplace noise with equal shares, by the number of attributes."""
     lines = [
-        "Variance per attribute of a group that is protected together, box noise over Laplace noise with equal shares:",
+        "Variance per attribute of a group that is protected together: box noise relative to Laplace noise with "
+        "equal shares:",
         "",
         "| attributes | ε = 0.1 | ε = 1 | ε = 4 |",
         "| ---: | ---: | ---: | ---: |",
@@ -64,16 +65,16 @@ def gains() -> list[str]:
         *lines,
         "",
         f"Example 5 of the thesis (sensitivities 1 and 10, ε = 1) has variances {printed.variances[0]:.4f} and "
-        f"{printed.variances[1]:.2f} with an innermost box of a tenth of them; the best one, a share of "
-        f"{best.centre[0]:.4f}, has {best.variances[0]:.4f} and {best.variances[1]:.2f}.",
+        f"{printed.variances[1]:.2f} if the innermost box has a tenth of these widths. The best share, "
+        f"{best.centre[0]:.4f}, gives {best.variances[0]:.4f} and {best.variances[1]:.2f}.",
     ]
 
 
 def samplers() -> list[str]:
     """Draws per second on one core and the variance of the draws over the closed form."""
     lines = [
-        f"Samplers, per second of processor time, best of {ROUNDS} interleaved rounds of {DRAWS:,} draws; variance of "
-        "the draws over the closed form:",
+        f"Draws per second of processor time, best of {ROUNDS} interleaved rounds of {DRAWS:,} draws, and variance of "
+        "the draws relative to the closed form:",
         "",
         "| noise | sensitivity (steps) | ε | draws/s | Laplace draws/s | variance |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -105,9 +106,9 @@ def samplers() -> list[str]:
 def fitted() -> list[str]:
     """Spread of an entry where one record moves all entries at once, by the noise, and the time of a draw."""
     lines = [
-        "Noise fitted to a record, all entries under one budget, a record added or removed. Standard deviation of an "
-        f"entry at ε = 1; the Gaussian one has δ = {float(DELTA):g}. In brackets that of draws over the closed form, "
-        "rounding included, and the processor time of one draw of all entries:",
+        "Noise fitted to a record: standard deviation of an entry at ε = 1 under add-remove, with all entries under "
+        f"one budget; Gaussian noise has δ = {float(DELTA):g}. In brackets: the standard deviation of draws relative "
+        "to the closed form, rounding included, and the processor time of one draw of all entries:",
         "",
         "| sums | entries | Laplace | block | elliptope | Gaussian |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
@@ -151,8 +152,8 @@ def gaussians() -> list[str]:
 
     dp.enable_features("contrib")
     lines = [
-        f"Discrete Gaussian noise, draws per second of processor time, best of {ROUNDS} interleaved rounds; variance "
-        "of the draws over σ²:",
+        f"Discrete Gaussian noise: draws per second of processor time, best of {ROUNDS} interleaved rounds, and "
+        "variance of the draws relative to σ²:",
         "",
         "| σ | draws/s | OpenDP draws/s | ratio | variance |",
         "| ---: | ---: | ---: | ---: | ---: |",

@@ -3,7 +3,7 @@
     python -m benchmarks.studio
 
 writes results/studio-speed.md. The table is chosen as a CSV file; the clock stops when its rows were painted. A setting
-is moved on the promise page; the clock runs until the answer is there, and until what it changed was painted, with the
+is moved on the guarantee page; the clock runs until the answer is there, and until what it changed was painted, with the
 pause that the page waits for the next move. Meanwhile, and while a release is made, another client asks over and over
 whether the studio is alive. It needs Chromium and playwright, which `make test-system` installs.
 """
@@ -48,7 +48,7 @@ _MOVE = """([name, place]) => new Promise(done => {
     const slider = document.getElementById(`range-${name}`);
     const began = performance.now();
     document.addEventListener('shoal:swapped', () => requestAnimationFrame(() => requestAnimationFrame(() => {
-        const asked = performance.getEntriesByType('resource').filter(one => one.name.endsWith('/promise')).at(-1);
+        const asked = performance.getEntriesByType('resource').filter(one => one.name.endsWith('/guarantee')).at(-1);
         done([asked.responseEnd - asked.startTime, performance.now() - began]);
     })), { once: true });
     slider.value = place;
@@ -101,16 +101,16 @@ def heartbeats(studio: Studio) -> Iterator[list[float]]:
 
 
 def settle(page: Any, studio: Studio) -> None:
-    """Everything that a promise needs; how long that takes a person is not measured."""
-    name = page.evaluate("() => sessionStorage.getItem('shoal-desk')")
-    desk = studio.desks.find(name)
+    """Everything that a guarantee needs; how long that takes a person is not measured."""
+    name = page.evaluate("() => sessionStorage.getItem('shoal-session')")
+    session = studio.sessions.find(name)
     with httpx.Client(base_url=studio.origin, headers={"x-shoal": studio.access.key}, timeout=600) as client:
         client.cookies.set(studio.access.cookie_name, studio.access.cookie)
 
         def post(path: str, **body: object) -> None:
-            client.post(f"/desk/{name}/{path}", json=body).raise_for_status()
+            client.post(f"/session/{name}/{path}", json=body).raise_for_status()
 
-        for number, attribute in enumerate(desk.recipe.schema.attributes):
+        for number, attribute in enumerate(session.recipe.schema.attributes):
             if attribute.kind_facts.ranged:
                 ends = _RANGES.get(attribute.name, ("0", "400000"))
                 post(f"column/{number}", what="range", value=ends)
@@ -144,7 +144,7 @@ def to_the_end(page: Any, rows: int) -> float:
 def moved(page: Any, card: str) -> Iterator[Line]:
     """A slider of a card is moved to and fro."""
     if not page.locator(f"#card-{card}").is_checked():
-        with page.expect_response("**/promise"):
+        with page.expect_response("**/guarantee"):
             page.locator(f"#card-{card}").check()
     name = "k" if card == "k-anonymity" else "epsilon"
     page.locator(f"#range-{name}").wait_for()
@@ -184,14 +184,14 @@ def measure(rows: int) -> Iterator[Line]:
         yield Line("worst heartbeat while the table is copied and read", max(beats), HEARTBEAT)
         yield Line("scrolled to the last row, painted", to_the_end(page, rows))
         settle(page, studio)
-        page.locator("#step-promise").click()
+        page.locator("#step-guarantee").click()
         page.locator("#card-dp").wait_for()
         for card in ("dp", "given-partition", "k-anonymity"):
             yield from moved(page, card)
-        with page.expect_response("**/promise"):
+        with page.expect_response("**/guarantee"):
             page.locator("#card-given-partition").check()
         page.locator("#method").wait_for()
-        with page.expect_response("**/promise"):
+        with page.expect_response("**/guarantee"):
             page.locator("#method").select_option("ranking-dp")
         page.locator("#protect:enabled").wait_for()
         with heartbeats(studio) as beats:

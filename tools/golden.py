@@ -477,11 +477,28 @@ def without_words(name: str, data: bytes) -> bytes:
     if path.suffix == ".toml":
         return "\n".join(_without_comments(data.decode("utf-8"))).encode()
     if path.name == "statement.json":
-        statement = json.loads(data)
-        # which edition of the sentences it was
-        statement["versions"].pop("words", None)
-        return json.dumps(statement, indent=1, ensure_ascii=False).encode()
+        return "\n".join(_of_json(data.decode("utf-8"))).encode()
     return data
+
+
+def _of_json(text: str) -> list[str]:
+    """Lines of JSON without the edition of the sentences and without help."""
+    return json.dumps(_without_help(json.loads(text)), indent=1, ensure_ascii=False).splitlines()
+
+
+def _without_help(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_help(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    # a method as `shoal methods --json` lists it: names of its parameters count, their help does not
+    if value.keys() >= {"about", "parameters"}:
+        value = {name: one for name, one in value.items() if name != "about"}
+        value["parameters"] = sorted(value["parameters"])
+    return {
+        name: _without_help({n: v for n, v in one.items() if n != "words"} if name == "versions" else one)
+        for name, one in value.items()
+    }
 
 
 def _of_terminal(text: str, *, help: bool) -> str:
@@ -491,7 +508,7 @@ def _of_terminal(text: str, *, help: bool) -> str:
         options = sorted(set(re.findall(r"^[^\w-]*(--?[a-z][a-z-]*)", out, re.MULTILINE)))
         return "\n".join([status, *options])
     said = sorted(said_by_codes(errors))
-    for read, kept in ((json.loads, str.splitlines), (tomllib.loads, _without_comments)):
+    for read, kept in ((json.loads, _of_json), (tomllib.loads, _without_comments)):
         with contextlib.suppress(ValueError):
             read(out)
             return "\n".join([status, *kept(out), *said])

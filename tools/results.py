@@ -121,7 +121,10 @@ def speed() -> Summary:
         (f"MDAV, {mdav[0]['n']} x {mdav[0]['d']}, k = {mdav[0]['k']}", f"{mdav[0]['tree (s)']} s"),
         ("`ranking-dp` from Parquet to Parquet, 100,000,000 x 4", large),
         ("`shoal.risk`, 1,000,000 x 6, weights and households", f"{suda[0]['seconds']} s"),
-        ("estimates of `--dry-run` within a factor of two of the measured time", f"{len(within)} of {len(estimated)}"),
+        (
+            "estimates of `--dry-run` within a factor of two of the measured time",
+            f"{len(within)} of {len(estimated)}",
+        ),
     ]
 
 
@@ -203,7 +206,10 @@ def optimal() -> Summary:
     }
     slow = max(rows("optimal.md", "Speed"), key=lambda one: _number(one["optimal partition"]))
     return [
-        ("reduction of the error by `optimal-dp` against the best fixed k, one attribute, mean of 13", mean["gain"].strip("*")),
+        (
+            "reduction of the error by `optimal-dp` against the best fixed k, one attribute, mean of 13",
+            mean["gain"].strip("*"),
+        ),
         ("smallest and largest of these 13", f"{min(gains, key=_number)}, {max(gains, key=_number)}"),
         ("reduction against k = 50, mean of 13", mean["gain over k = 50"]),
         ("reduction with four attributes, split equal, proportional, optimal", ", ".join(together.values())),
@@ -243,7 +249,10 @@ def utility() -> Summary:
     return [
         *((f"{one['score']} on Census, Adult and Wine: wins, ties, losses", words(one)) for one in found),
         ("F on EIA, RAND, Diabetes and Known: wins, ties, losses", words(f_all)),
-        ("goals set in advance that were reached", f"{sum(one[''] == 'reached' for one in goals)} of {len(goals)}"),
+        (
+            "goals set in advance that were reached",
+            f"{sum(one[''] == 'reached' for one in goals)} of {len(goals)}",
+        ),
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.studio.app import Access, bound_socket, server
-from shoal.studio.session import LIMIT, Desks
+from shoal.studio.session import LIMIT, StudioSessions
 
 CHROMIUM = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 
@@ -21,7 +21,7 @@ class Studio:
     """A running studio."""
 
     access: Access
-    desks: Desks
+    sessions: StudioSessions
 
     @property
     def address(self) -> str:
@@ -38,18 +38,18 @@ def served(file: Path | None = None, limit: int = LIMIT, place: Path | None = No
     """Serve a studio on a free port until the block is left."""
     opened = bound_socket(0)
     access = Access(opened.getsockname()[1])
-    desks = Desks(file, limit, place)
-    running = server(desks, access)
+    sessions = StudioSessions(file, limit, place)
+    running = server(sessions, access)
     thread = threading.Thread(target=running.run, kwargs={"sockets": [opened]}, daemon=True)
     thread.start()
     while not running.started:
         time.sleep(0.01)
     try:
-        yield Studio(access, desks)
+        yield Studio(access, sessions)
     finally:
         running.should_exit = True
         thread.join(30)
-        desks.close()
+        sessions.close()
 
 
 @contextmanager

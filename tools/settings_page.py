@@ -1,4 +1,4 @@
-"""The table of settings in docs/methods.md: the parameters of methods come in, a section leaves.
+"""Table of all settings in docs/methods.md, written from the parameters of the methods.
 
 python -m tools.settings_page
 """
@@ -15,9 +15,9 @@ BEGIN, END = "<!-- written by python -m tools.settings_page -->", "<!-- end of w
 _HEAD = """\
 ## Settings
 
-Arguments of `shoal.protect`, keys of a recipe and, with dashes for underscores, options of `shoal protect`, `audit` and
-`tune`. Methods that have a default of their own are named beside it. *Columns* are the kinds of column that a
-setting concerns, *of* the methods that take it, where those are few.
+Arguments of `shoal.protect`, keys of a recipe and, with dashes for underscores, options of `shoal protect`, `audit` \
+and `tune`. A method with a different default is named beside it. *Columns* are the kinds of column that a setting \
+applies to, and *of* lists the methods that accept it, where these are few.
 """
 
 
@@ -53,7 +53,7 @@ def default_words(setting: Parameter) -> str:
 def section() -> str:
     own = [*parameters().values()]
     about = [setting for setting in DECLARATIONS.values() if not setting.name.startswith("tuned_")]
-    more = "What is said about the table and not about the method has the same forms:"
+    more = "Settings of the table, for every method:"
     return "\n".join([BEGIN, _HEAD, *table(own), "", more, "", *table(about), END])
 
 

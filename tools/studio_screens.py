@@ -20,7 +20,7 @@ from tools.served_studio import Studio, chromium, served
 SCREENS, SHOWN = RESULTS / "studio", DOCS / "figures" / "studio"
 # what the tutorial shows: large, light
 _TUTORIAL = "desk-light-"
-_IN_TUTORIAL = ("1-start", "2-columns", "3-promise", "4-judge", "4-person", "5-publish")
+_IN_TUTORIAL = ("1-start", "2-columns", "3-guarantee", "4-judge", "4-person", "5-publish")
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
 LOOKS = ("light", "dark")
 _PATIENCE = 180_000
@@ -46,12 +46,12 @@ def walk(page: Any) -> Iterator[str]:
     page.get_by_role("heading", name="income").wait_for()
     yield "2-columns"
     page.locator("#continue").click()
-    page.get_by_role("heading", name="What do you want to promise?").wait_for()
+    page.get_by_role("heading", name="What do you want to guarantee?").wait_for()
     page.locator("#card-given-partition").check()
     page.locator("#fix-k").click()
     expect(page.locator("#fix-k")).to_have_count(0)
     expect(page.locator("#expected")).to_contain_text("Expected", timeout=_PATIENCE)
-    yield "3-promise"
+    yield "3-guarantee"
     page.locator("#rehearse").click()
     page.locator("#cancel").wait_for(timeout=_PATIENCE)
     page.locator("#judge-it").wait_for(timeout=_PATIENCE)
@@ -64,7 +64,7 @@ def walk(page: Any) -> Iterator[str]:
     page.locator("#exposed").click()
     page.get_by_text("The most exposed of").wait_for()
     yield "4-person"
-    page.locator("#step-promise").click()
+    page.locator("#step-guarantee").click()
     page.locator("#range-epsilon").focus()
     for _ in range(3):
         page.keyboard.press("PageUp")

@@ -18,7 +18,7 @@ from papers.thesis.chapter6_runs import EPSILONS, Alone, Found, Noisy
 from shoal.evaluation.linkage import mixed_linkage
 from shoal.evaluation.pair import Nominal
 from shoal.evaluation.utility import semantic_sse
-from shoal.mechanisms.insensitive_published import drawn_rows
+from shoal.mechanisms.insensitive import drawn_rows
 from shoal.noise import Seeded
 from shoal.partition import Partition
 from shoal.partition.insensitive_groups import insensitive_mixed

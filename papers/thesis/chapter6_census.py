@@ -17,7 +17,7 @@ from papers.thesis.chapter6_effort import Effort
 from papers.thesis.chapter6_print import KS
 from papers.thesis.chapter6_runs import EPSILONS, Alone, Found, Noisy, Runs
 from shoal.evaluation.linkage import record_linkage
-from shoal.mechanisms.insensitive_published import noisy_rows
+from shoal.mechanisms.insensitive import noisy_rows
 from shoal.noise import Seeded
 from shoal.partition import Partition, insensitive, mdav
 from shoal.partition.insensitive_groups import corner_sequence

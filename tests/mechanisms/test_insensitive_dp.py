@@ -20,8 +20,7 @@ import shoal
 from shoal.auditing.statistics import epsilon_bounds
 from shoal.cli import run
 from shoal.errors import OptionError
-from shoal.mechanisms.insensitive import default_size, paying_clusters
-from shoal.mechanisms.insensitive_published import noisy_rows
+from shoal.mechanisms.insensitive import default_size, noisy_rows, paying_clusters
 from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import LatticeStaircase, Seeded
 from shoal.partition import Partition, insensitive

@@ -10,7 +10,7 @@ import pyarrow as pa
 from scipy import stats
 
 import shoal
-from shoal.mechanisms.insensitive_published import drawn_rows
+from shoal.mechanisms.insensitive import drawn_rows
 from shoal.noise import Seeded
 from shoal.noise.choice import centroid_probabilities
 from shoal.partition import Partition

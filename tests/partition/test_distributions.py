@@ -13,7 +13,6 @@ from scipy.optimize import linprog
 from shoal.partition.groups import (
     count_groups,
     distinct_values,
-    entropies,
     equal_distances,
     ordered_distances,
     ratio_distances,
@@ -44,7 +43,6 @@ def test_every_measure_equals_its_definition(table: tuple[np.ndarray, np.ndarray
     counts = count_groups(groups, values)
     own, whole = shares(groups, values)
     assert distinct_values(counts).tolist() == [int((p > 0).sum()) for p in own]
-    assert entropies(counts) == pytest.approx([-sum(x * math.log(x) for x in p if x > 0) for p in own])
     assert equal_distances(counts) == pytest.approx([0.5 * np.abs(p - whole).sum() for p in own])
     steps = max(whole.size - 1, 1)
     assert ordered_distances(counts) == pytest.approx(

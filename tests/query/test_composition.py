@@ -16,7 +16,7 @@ from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.query.answers import cells_of, counting, summing
 from shoal.query.facts import DatasetFacts, Neighbours
-from shoal.query.price import AnswerCost, charge, extra, protocol_1_total, total, total_delta
+from shoal.query.price import AnswerCost, charge, extra, protocol_1_total, total
 from shoal.query.refinement import Factors, Labels, nominal, refine, uniform
 from shoal.query.spec import cost, parse
 from shoal.query.where import parse_where
@@ -58,7 +58,6 @@ def test_a_ledger_that_adds_what_is_extra_arrives_at_the_total(found: list[Any])
 def test_charges_survive_json() -> None:
     for one in (AnswerCost(Fraction(1, 3), Fraction(1, 7), ("id", "x")), AnswerCost(Fraction(2))):
         assert AnswerCost.from_dict(one.to_dict()) == one
-    assert total_delta([AnswerCost(Fraction(1), Fraction(1, 9))] * 3) == Fraction(1, 3)
 
 
 def test_answers_about_different_persons_cost_the_dearest_by_enumeration() -> None:

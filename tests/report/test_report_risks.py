@@ -76,7 +76,7 @@ def test_swapped_values_are_linked_beyond_the_promise() -> None:
     assert linked.beyond == Message.of("beyond-confidential-values")
     assert verdict(made, None, found.risks.lines).measured.risk_level == "amber"
     page = internal_report(made, None, people)
-    assert "odds times at most 2" in page
+    assert "probability times at most 2" in page
 
 
 def test_attacks_succeed_on_the_unprotected_table_and_less_on_a_protected_one() -> None:

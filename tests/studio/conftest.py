@@ -10,7 +10,7 @@ import pytest
 
 from shoal.io import write
 from shoal.studio.guarantee import Recipe
-from shoal.studio.session import Desks
+from shoal.studio.session import StudioSessions
 from shoal.survey import survey
 from tests.support.browser import chromium_path
 from tools.served_studio import Studio, chromium, served
@@ -27,34 +27,34 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def desks(tmp_path: Path) -> Iterator[Desks]:
+def sessions(tmp_path: Path) -> Iterator[StudioSessions]:
     place = tmp_path / "place"
     place.mkdir()
-    made = Desks(limit=200_000, place=place)
+    made = StudioSessions(limit=200_000, place=place)
     yield made
     made.close()
 
 
 @pytest.fixture
-def tab(desks: Desks) -> Tab:
-    return Tab(desks)
+def tab(sessions: StudioSessions) -> Tab:
+    return Tab(sessions)
 
 
 @pytest.fixture(scope="session")
 def settled_recipe(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Recipe:
     """Everything about the table is settled, on the card of averages; by hand, once for all tests."""
-    desks = Desks(place=tmp_path_factory.mktemp("place"))
-    tab = Tab(desks)
+    sessions = StudioSessions(place=tmp_path_factory.mktemp("place"))
+    tab = Tab(sessions)
     tab.upload(table)
     tab.column("age", "suggestion")
     tab.column("hours per week", "suggestion")
     tab.column("income", "range", ["0", "300000"])
     tab.column("sex", "values")
     tab.vouch("questionnaire")
-    tab.promise("card", "given-partition")
-    tab.promise("typed", "20", "k")
-    found = tab.desk.recipe
-    desks.close()
+    tab.guarantee("card", "given-partition")
+    tab.guarantee("typed", "20", "k")
+    found = tab.session.recipe
+    sessions.close()
     return found
 
 
@@ -62,7 +62,7 @@ def settled_recipe(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Rec
 def settled(tab: Tab, table: Path, settled_recipe: Recipe) -> Tab:
     """A tab with a table of which everything is settled."""
     tab.upload(table)
-    tab.desk.settle(settled_recipe)
+    tab.session.settle(settled_recipe)
     return tab
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from shoal.studio.app import OWN_HEADER, Access, create_app
 from shoal.studio.runs import StudioRun, rehearse, release
-from shoal.studio.session import Desk, Desks
+from shoal.studio.session import StudioSession, StudioSessions
 from shoal.studio.starting import letter
 
 with warnings.catch_warnings():
@@ -26,25 +26,27 @@ BASE = "http://127.0.0.1:8000"
 class Tab:
     """One tab of a browser, as far as the server can tell."""
 
-    def __init__(self, desks: Desks) -> None:
-        self.desks = desks
-        self.client = TestClient(create_app(desks, ACCESS), base_url=BASE, headers={OWN_HEADER: ACCESS.key})
+    def __init__(self, sessions: StudioSessions) -> None:
+        self.sessions = sessions
+        self.client = TestClient(
+            create_app(sessions, ACCESS), base_url=BASE, headers={OWN_HEADER: ACCESS.key}
+        )
         # how a page gets here is tested with the guard; every test would pay for it
         self.client.cookies.set(ACCESS.cookie_name, ACCESS.cookie, domain="127.0.0.1")
-        self.name = desks.new().name
+        self.name = sessions.new().name
 
     @property
-    def desk(self) -> Desk:
-        return self.desks.find(self.name)
+    def session(self) -> StudioSession:
+        return self.sessions.find(self.name)
 
     def post(self, path: str, /, **body: Any) -> str:
-        answer = self.client.post(f"/desk/{self.name}/{path}", json=body)
+        answer = self.client.post(f"/session/{self.name}/{path}", json=body)
         assert answer.status_code == 200
         return unescape(answer.text)
 
     def upload(self, path: Path) -> str:
         answer = self.client.put(
-            f"/desk/{self.name}/file", content=path.read_bytes(), headers={"x-name": path.name}
+            f"/session/{self.name}/file", content=path.read_bytes(), headers={"x-name": path.name}
         )
         assert answer.status_code == 200
         return unescape(answer.text)
@@ -56,43 +58,45 @@ class Tab:
         return asked if sent is None else self.post(f"run/{kind}", **json.loads(sent[1]))
 
     def column(self, name: str, what: str, value: Any = None) -> str:
-        number = self.desk.recipe.schema.names.index(name)
+        number = self.session.recipe.schema.names.index(name)
         return self.post(f"column/{number}", what=what, value=value)
 
     def vouch(self, source: str) -> None:
         """Say of one column after the other where it is known from."""
-        for attribute in self.desk.recipe.schema.attributes:
+        for attribute in self.session.recipe.schema.attributes:
             self.column(attribute.name, "source", source)
 
-    def promise(self, what: str, value: str, name: str = "") -> str:
-        return self.post("promise", what=what, value=value, name=name)
+    def guarantee(self, what: str, value: str, name: str = "") -> str:
+        return self.post("guarantee", what=what, value=value, name=name)
 
 
-def job_of(desk: Desk) -> dict[str, Any]:
+def job_of(session: StudioSession) -> dict[str, Any]:
     """What a worker is told, as it arrives there."""
-    assert desk.source is not None
+    assert session.source is not None
     return {
-        "data": str(desk.source.path),
-        "name": desk.source.name,
-        "mark": desk.mark,
-        "request": json.loads(json.dumps(desk.recipe.to_json())),
-        "dataset": desk.dataset,
-        "quasi": [a.name for a in desk.recipe.taken if a.role == "quasi-identifier"],
+        "data": str(session.source.path),
+        "name": session.source.name,
+        "mark": session.mark,
+        "request": json.loads(json.dumps(session.recipe.to_json())),
+        "dataset": session.dataset,
+        "quasi": [a.name for a in session.recipe.taken if a.role == "quasi-identifier"],
         "people": 300,
-        "on": None if desk.another is None else str(desk.another.path),
+        "on": None if session.another is None else str(session.another.path),
     }
 
 
-def finished(desk: Desk, kind: str = "release") -> StudioRun:
+def finished(session: StudioSession, kind: str = "release") -> StudioRun:
     """A run that was made in this process, as the worker makes it."""
-    folder = desk.folder / f"run-{len(desk.runs)}"
-    run = StudioRun(letter(desk), kind, desk.recipe, folder, desk.dataset, desk.content, desk.ledger)
-    if kind == "rehearse" and desk.another is not None:
-        run.on, run.mark = desk.another.name, desk.another.mark
+    folder = session.folder / f"run-{len(session.runs)}"
+    run = StudioRun(
+        letter(session), kind, session.recipe, folder, session.dataset, session.content, session.ledger
+    )
+    if kind == "rehearse" and session.another is not None:
+        run.on, run.mark = session.another.name, session.another.mark
     run.folder.mkdir()
-    job = {**job_of(desk), "folder": str(run.folder)}
+    job = {**job_of(session), "folder": str(run.folder)}
     (release if kind == "release" else rehearse)(job, lambda message: None)
     run.state = "done"
-    desk.runs.append(run)
-    desk.shown = ""
+    session.runs.append(run)
+    session.shown = ""
     return run

@@ -37,8 +37,8 @@ class Walk:
         page.on("request", lambda request: self.hosts.add(request.url.split("/")[2]))
 
     @property
-    def desk(self) -> Any:
-        return self.studio.desks.find(self.page.evaluate("() => sessionStorage.getItem('shoal-desk')"))
+    def session(self) -> Any:
+        return self.studio.sessions.find(self.page.evaluate("() => sessionStorage.getItem('shoal-session')"))
 
     def begin(self) -> None:
         self.page.goto(self.studio.address)
@@ -67,7 +67,7 @@ class Walk:
             self.page.locator(".folded summary").click()
         if box.is_checked():
             return
-        with self.page.expect_response("**/promise"):
+        with self.page.expect_response("**/guarantee"):
             box.check()
 
     def type(self, place: str, value: str) -> None:
@@ -109,7 +109,7 @@ class Walk:
         """What Publish offers to copy, run elsewhere: the release, and the recipes of bundle, command and script."""
         told = {one: self.page.locator(f"#text-{one}").inner_text() for one in ("command", "script")}
         bundle = self.download(folder / "found")
-        shutil.copy(self.desk.source.path, folder / name)
+        shutil.copy(self.session.source.path, folder / name)
         shutil.copy(bundle / "method.toml", folder)
         recipes = [load_recipe(bundle / "method.toml")]
         with contextlib.chdir(folder):

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from shoal.errors import OutputError
 from shoal.studio import app as serving
 from shoal.studio.app import Access, create_app, hand_over, own_folder
-from shoal.studio.session import Desks
+from shoal.studio.session import StudioSessions
 
 from .studio_client import ACCESS, BASE, Tab
 
@@ -19,8 +19,8 @@ PAGES = ("/", "/static/swap.js", "/ping")
 
 
 @pytest.fixture
-def stranger(desks: Desks) -> TestClient:
-    return TestClient(create_app(desks, ACCESS), base_url=BASE, follow_redirects=False)
+def stranger(sessions: StudioSessions) -> TestClient:
+    return TestClient(create_app(sessions, ACCESS), base_url=BASE, follow_redirects=False)
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -45,10 +45,10 @@ def test_the_token_is_exchanged_for_a_cookie_that_scripts_cannot_read(stranger: 
     assert stranger.get("/").status_code == 200
 
 
-def test_a_token_works_once(desks: Desks) -> None:
+def test_a_token_works_once(sessions: StudioSessions) -> None:
     renewed: list[str] = []
     access = Access(8000, renewed=renewed.append)
-    app = create_app(desks, access)
+    app = create_app(sessions, access)
     address = access.new_address()
     first, second = (TestClient(app, base_url=BASE) for _ in range(2))
     assert first.get(address).status_code == 200
@@ -105,7 +105,7 @@ def test_the_browser_is_started_with_a_file_that_only_this_user_can_read(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(serving.threading, "Timer", Timer)
-    monkeypatch.setattr(serving, "server", lambda desks, access: Stopped())
+    monkeypatch.setattr(serving, "server", lambda sessions, access: Stopped())
     serving.serve(None, 0, browser=True, ready=lambda address, again: told.append(address))
     # what other users see of the browser names neither a token nor the port's address
     assert lines[0].startswith("file:///")
@@ -159,7 +159,7 @@ def test_a_foreign_host_origin_or_site_is_refused_with_the_cookie_too(
 ) -> None:
     assert tab.client.get("/ping").status_code == 200
     assert tab.client.get("/ping", headers=headers).status_code == 403
-    assert tab.client.post("/desk", headers=headers).status_code == 403
+    assert tab.client.post("/session", headers=headers).status_code == 403
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-shoal": "1"}, {"x-shoal": "guess"}])
@@ -169,11 +169,11 @@ def test_what_changes_something_needs_a_key_that_only_the_page_of_this_port_has(
     # another program on this machine gets the cookie: browsers send it to every port
     plain = TestClient(tab.client.app, base_url=BASE, cookies=dict(tab.client.cookies), headers=headers)
     assert plain.get("/ping").status_code == 200
-    assert plain.post("/desk").status_code == 403
-    assert plain.put(f"/desk/{tab.name}/file", content=b"a\n1\n").status_code == 403
+    assert plain.post("/session").status_code == 403
+    assert plain.put(f"/session/{tab.name}/file", content=b"a\n1\n").status_code == 403
     # nor does it learn the key from what it may read
     assert ACCESS.key not in plain.get("/").text + plain.get("/static/enter.js").text
-    assert plain.post("/desk", headers={"x-shoal": ACCESS.key}).status_code == 200
+    assert plain.post("/session", headers={"x-shoal": ACCESS.key}).status_code == 200
 
 
 def test_answers_carry_a_strict_policy_and_are_not_kept(tab: Tab) -> None:
@@ -193,13 +193,13 @@ def test_only_the_files_of_the_page_are_served(tab: Tab, path: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["../../etc", "nobody-here", "a", "x" * 100])
-def test_an_unknown_desk_is_gone(tab: Tab, name: str) -> None:
-    answer = tab.client.post(f"/desk/{name}/step/data", json={})
+def test_an_unknown_session_is_gone(tab: Tab, name: str) -> None:
+    answer = tab.client.post(f"/session/{name}/step/data", json={})
     assert answer.headers.get("x-shoal-gone") == "1" or answer.status_code == 404
 
 
 def test_there_is_no_websocket(tab: Tab) -> None:
     from starlette.websockets import WebSocketDisconnect
 
-    with pytest.raises(WebSocketDisconnect), tab.client.websocket_connect("/desk"):
+    with pytest.raises(WebSocketDisconnect), tab.client.websocket_connect("/session"):
         pass

@@ -16,14 +16,14 @@ from shoal.cli import run as command
 from shoal.io import read, write
 from shoal.journal import Journal
 from shoal.studio.guarantee import Recipe
-from shoal.studio.session import Desks
+from shoal.studio.session import StudioSessions
 
 from .studio_client import Tab, finished
 
 
 def recorded(tab: Tab) -> dict[str, Any]:
     """What a statement would say is recorded, by code; of columns by their names."""
-    ahead = tab.desk.look_ahead()
+    ahead = tab.session.look_ahead()
     assert ahead.statement is not None, ahead.problems
     found = ahead.statement["recorded"]
     return {one["facts"].get("column", one["code"]): one["facts"] for one in found}
@@ -37,17 +37,17 @@ def noted() -> list[tuple[str, str | None, tuple[str, ...], Any]]:
 @pytest.fixture
 def other(tab: Tab, settled_recipe: Recipe) -> Iterator[Tab]:
     """Another Studio, after a restart."""
-    place = tab.desks.folder.parent / "again"
+    place = tab.sessions.folder.parent / "again"
     place.mkdir()
-    desks = Desks(place=place)
-    yield Tab(desks)
-    desks.close()
+    sessions = StudioSessions(place=place)
+    yield Tab(sessions)
+    sessions.close()
 
 
 def test_opening_a_table_and_walking_through_all_pages_shows_and_records_nothing(settled: Tab) -> None:
-    frame = read(settled.desk.source.path).frame
+    frame = read(settled.session.source.path).frame
     incomes = {str(value) for value in frame.get_column("income").to_list()}
-    for step in ("data", "columns", "promise"):
+    for step in ("data", "columns", "guarantee"):
         page = settled.post(f"step/{step}")
         assert not any(f">{value}<" in page for value in incomes)
         assert re.search(r"\d distinct", page) is None
@@ -58,11 +58,11 @@ def test_opening_a_table_and_walking_through_all_pages_shows_and_records_nothing
 
 
 def test_rows_are_shown_on_request_and_recorded_once(settled: Tab) -> None:
-    names = settled.desk.recipe.schema.names
+    names = settled.session.recipe.schema.names
     for _ in range(2):
         settled.post("rows")
     assert noted() == [("viewed", "people", tuple(names), ["rows"])]
-    assert settled.client.get(f"/desk/{settled.name}/rows").text.count("<tr>") == 40
+    assert settled.client.get(f"/session/{settled.name}/rows").text.count("<tr>") == 40
 
 
 def test_values_and_counts_of_a_column_are_shown_on_request_and_recorded(settled: Tab) -> None:
@@ -76,9 +76,9 @@ def test_values_and_counts_of_a_column_are_shown_on_request_and_recorded(settled
 
 def test_counts_of_values_outside_are_recorded_as_a_view(settled: Tab) -> None:
     settled.column("income", "range", ["0", "20000"])
-    settled.post("step/promise")
+    settled.post("step/guarantee")
     assert noted() == []
-    settled.promise("look", "income")
+    settled.guarantee("look", "income")
     assert noted() == [("viewed", "people", ("income",), ["histogram", "counts"])]
 
 
@@ -89,10 +89,10 @@ def test_a_column_viewed_before_its_range_was_declared_says_so_in_the_statement(
     settled.column("income", "range", ["0", "350000"])
     settled.column("income", "source", "questionnaire")
     assert recorded(settled) == {"income": {"column": "income", "views": ["counts", "histogram"]}}
-    assert settled.desk.look_ahead().verdict.level == "amber"
+    assert settled.session.look_ahead().verdict.level == "amber"
     words = "of income were viewed on this machine before its range was declared."
-    assert words in settled.post("step/promise")
-    run = finished(settled.desk)
+    assert words in settled.post("step/guarantee")
+    run = finished(settled.session)
     statement = json.loads((run.bundle / "statement.json").read_text("utf-8"))
     assert [one["code"] for one in statement["recorded"]] == ["column-viewed"]
     page = settled.post("step/publish")
@@ -105,7 +105,7 @@ def test_a_list_taken_from_the_file_is_a_view_and_has_these_records_as_its_sourc
 ) -> None:
     tab.upload(table)
     tab.column("sex", "values")
-    assert tab.desk.recipe.schema["sex"].source["domain"] == "these records"
+    assert tab.session.recipe.schema["sex"].source["domain"] == "these records"
     assert ("viewed", "people", ("sex",), ["values", "counts"]) in noted()
     # somebody may vouch for it all the same: that it was viewed stays
     tab.column("age", "suggestion")
@@ -117,7 +117,7 @@ def test_a_list_taken_from_the_file_is_a_view_and_has_these_records_as_its_sourc
 
 def test_vouching_is_per_column(tab: Tab, table: Path) -> None:
     tab.upload(table)
-    assert tab.client.post(f"/desk/{tab.name}/vouch", json={"value": "questionnaire"}).status_code in (
+    assert tab.client.post(f"/session/{tab.name}/vouch", json={"value": "questionnaire"}).status_code in (
         404,
         405,
     )
@@ -125,7 +125,7 @@ def test_vouching_is_per_column(tab: Tab, table: Path) -> None:
     assert 'id="vouch"' not in page
     assert page.count('data-what="source"') == 4
     tab.column("age", "source", "law")
-    sources = {a.name: a.source.get("kind") for a in tab.desk.recipe.schema.attributes}
+    sources = {a.name: a.source.get("kind") for a in tab.session.recipe.schema.attributes}
     assert sources["age"] == "law"
     assert set(sources.values()) == {"law", "these records"}
 
@@ -136,14 +136,14 @@ def test_rows_per_person_are_never_filled_in_from_the_records(tab: Tab, tmp_path
     path.write_text("\n".join(["patient id,age", *lines]) + "\n", "utf-8")
     assert any(a.max_rows == 3 for a in shoal.Schema.draft(read(path)).attributes)
     tab.upload(path)
-    patient = tab.desk.recipe.schema["patient id"]
+    patient = tab.session.recipe.schema["patient id"]
     assert (patient.role, patient.max_rows) == ("unit", None)
     assert "max_rows" not in patient.source
     assert 'id="max-rows-0" inputmode="numeric" value=""' in tab.column("patient id", "open")
 
 
 def test_a_run_that_nobody_saw_is_not_recorded_and_one_that_was_judged_is(settled: Tab) -> None:
-    finished(settled.desk)
+    finished(settled.session)
     assert noted() == []
     settled.post("step/judge")
     settled.post("step/judge")
@@ -153,28 +153,28 @@ def test_a_run_that_nobody_saw_is_not_recorded_and_one_that_was_judged_is(settle
 
 
 def test_settings_changed_after_judge_are_recorded_and_can_be_taken_back(settled: Tab) -> None:
-    finished(settled.desk)
-    settled.promise("typed", "25", "k")
+    finished(settled.session)
+    settled.guarantee("typed", "25", "k")
     # nobody saw anything of it yet
     assert recorded(settled) == {}
-    settled.promise("typed", "20", "k")
+    settled.guarantee("typed", "20", "k")
     settled.post("step/judge")
-    page = settled.promise("typed", "25", "k")
+    page = settled.guarantee("typed", "25", "k")
     assert recorded(settled)["settings-changed"] == {"settings": ["k"]}
     assert "Return to the settings of run A" in page
-    assert settled.desk.look_ahead().verdict.level == "amber"
-    settled.promise("first", "")
-    assert settled.desk.recipe.settings["k"] == "20"
+    assert settled.session.look_ahead().verdict.level == "amber"
+    settled.guarantee("first", "")
+    assert settled.session.recipe.settings["k"] == "20"
     assert "settings-changed" not in recorded(settled)
 
 
 def test_a_download_counts_like_a_look(settled: Tab) -> None:
-    finished(settled.desk)
+    finished(settled.session)
     settled.post("step/publish")
     assert noted() == []
-    settled.client.get(f"/desk/{settled.name}/bundle.zip")
+    settled.client.get(f"/session/{settled.name}/bundle.zip")
     assert [kind for kind, *_ in noted()] == ["released", "downloaded"]
-    settled.promise("typed", "25", "k")
+    settled.guarantee("typed", "25", "k")
     assert recorded(settled) == {
         "earlier-releases": {"count": 1, "measured": 0, "downloaded": 1},
         "settings-changed": {"settings": ["k"]},
@@ -182,7 +182,7 @@ def test_a_download_counts_like_a_look(settled: Tab) -> None:
 
 
 def judged(tab: Tab) -> None:
-    finished(tab.desk)
+    finished(tab.session)
     tab.post("step/judge")
 
 
@@ -191,11 +191,11 @@ def test_neither_a_second_tab_nor_a_restart_forgets(
 ) -> None:
     judged(settled)
     settled.column("income", "look")
-    second = Tab(settled.desks)
+    second = Tab(settled.sessions)
     for tab in (second, other):
         tab.upload(table)
-        tab.desk.settle(settled_recipe)
-        tab.promise("typed", "25", "k")
+        tab.session.settle(settled_recipe)
+        tab.guarantee("typed", "25", "k")
         assert recorded(tab) == {
             "earlier-releases": {"count": 1, "measured": 1, "downloaded": 0},
             "settings-changed": {"settings": ["k"]},
@@ -209,18 +209,18 @@ def test_a_reversed_file_under_another_name_is_asked_about_and_the_answer_is_kep
     turned = tmp_path / "fresh.parquet"
     write(read(table).frame.to_arrow().take(list(range(299, -1, -1))), turned)
     other.upload(turned)
-    other.desk.settle(settled_recipe)
-    ahead = other.desk.look_ahead()
+    other.session.settle(settled_recipe)
+    ahead = other.session.look_ahead()
     assert [problem.sentence for problem in ahead.problems] == [
         "The journal of use has a table with the same content under data set 'people' (released once, measured once). "
         "Are these the same records? Your answer is kept as your declaration."
     ]
     # no run goes past the question
     assert "Are these the same records?" in other.post("run/release")
-    assert other.desk.runs == []
+    assert other.session.runs == []
     (yes, answer), (no, _) = ahead.problems[0].fixes
     assert (yes, no) == ("Yes, the same records", "No, different records")
-    page = other.post("promise", **answer)
+    page = other.post("guarantee", **answer)
     assert "Are these the same records?" not in page
     assert recorded(other)["same-records"] == {"datasets": ["people"]}
     assert recorded(other)["earlier-releases"]["measured"] == 1
@@ -229,9 +229,9 @@ def test_a_reversed_file_under_another_name_is_asked_about_and_the_answer_is_kep
 def test_another_name_for_the_table_is_asked_about_and_no_means_no(settled: Tab) -> None:
     judged(settled)
     settled.post("dataset", **{"data-set": "something else"})
-    ahead = settled.desk.look_ahead()
+    ahead = settled.session.look_ahead()
     assert [problem.code for problem in ahead.problems] == ["same-records-question"]
-    settled.post("promise", **ahead.problems[0].fixes[1][1])
+    settled.post("guarantee", **ahead.problems[0].fixes[1][1])
     assert recorded(settled) == {}
     answers = [e.facts for e in Journal.open().entries("something else") if e.kind == "same-records"]
     assert answers == [{"same": False, "datasets": ["people"]}]
@@ -247,19 +247,19 @@ def test_a_data_set_has_a_name(settled: Tab) -> None:
     assert 'id="data-set" value="people"' in settled.post("step/data")
     assert "Give the data set a name" in settled.post("dataset", **{"data-set": "  "})
     settled.post("dataset", **{"data-set": " rents  2027 "})
-    assert settled.desk.dataset == "rents 2027"
-    assert "--dataset 'rents 2027' --out release" in settled.post("step/promise")
+    assert settled.session.dataset == "rents 2027"
+    assert "--dataset 'rents 2027' --out release" in settled.post("step/guarantee")
 
 
 def test_the_recipe_of_a_judged_run_is_recognised_on_the_command_line(
     settled: Tab, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged(settled)
-    settled.promise("typed", "25", "k")
+    settled.guarantee("typed", "25", "k")
     monkeypatch.chdir(tmp_path)
     shutil.copy(table, "people.csv")
-    Path("method.toml").write_bytes(settled.client.get(f"/desk/{settled.name}/method.toml").content)
-    page = settled.post("step/promise")
+    Path("method.toml").write_bytes(settled.client.get(f"/session/{settled.name}/method.toml").content)
+    page = settled.post("step/guarantee")
     assert "shoal protect people.csv --config method.toml --dataset people --out release" in page
     words = ["protect", "people.csv", "--config", "method.toml", "--dataset", "people", "--out", "release"]
     assert command(words) == 0

@@ -10,7 +10,7 @@ import pytest
 
 from shoal.io import read, write
 from shoal.studio.runs import compare
-from shoal.studio.session import Desks
+from shoal.studio.session import StudioSessions
 from shoal.survey import survey
 
 from .studio_client import Tab, finished, job_of
@@ -32,27 +32,27 @@ def taken(tab: Tab, path: Path) -> str:
 
 def sent(tab: Tab, path: Path) -> str:
     answer = tab.client.put(
-        f"/desk/{tab.name}/people", content=path.read_bytes(), headers={"x-name": path.name}
+        f"/session/{tab.name}/people", content=path.read_bytes(), headers={"x-name": path.name}
     )
     assert answer.status_code == 200
     return tab.post("people") + answer.text
 
 
 def copies(tab: Tab) -> list[str]:
-    return [path.name for path in tab.desk.folder.glob("people*")]
+    return [path.name for path in tab.session.folder.glob("people*")]
 
 
 def test_a_rehearsal_on_another_file_spoils_nothing_and_names_it(settled: Tab, last_year: Path) -> None:
     page = sent(settled, last_year)
     assert "The 250 rows of <b>last-year.csv</b>." in page
     assert "Rehearse on the records of last-year.csv" in page
-    run = finished(settled.desk, "rehearse")
+    run = finished(settled.session, "rehearse")
     page = settled.post("step/judge")
     assert "Rehearsal on 250 people of another table: nothing was spent, charged or spoiled." in page
     assert "Records of last-year.csv, not of this table: no facts about these records are shown" in page
     assert len(run.kept[0]) == 250
-    settled.promise("typed", "25", "k")
-    assert settled.desk.look_ahead().statement["recorded"] == []
+    settled.guarantee("typed", "25", "k")
+    assert settled.session.look_ahead().statement["recorded"] == []
     # made-up people again: nothing of the file is left
     page = settled.post("people", what="made up")
     assert "synthetic records" in page
@@ -63,7 +63,7 @@ def test_a_file_that_is_named_is_read_where_it_lies(settled: Tab, last_year: Pat
     assert "last-year.csv" in taken(settled, last_year)
     assert copies(settled) == []
     settled.post("close")
-    assert settled.desk.another is None
+    assert settled.session.another is None
     assert last_year.is_file()
 
 
@@ -83,19 +83,19 @@ def test_what_is_wrong_with_the_file_is_said_beside_the_choice(
     assert "In last-year.csv: there is no column 'income' in the table." in page
     assert 'id="rehearse" data-run data-send="run/rehearse" aria-describedby="rehearse-note" disabled' in page
     assert "In last-year.csv: there is no column 'income'" in settled.post("run/rehearse")
-    assert settled.desk.runs == []
+    assert settled.session.runs == []
     # a column that is not released may be missing
     settled.column("income", "publish")
-    assert "In last-year.csv" not in settled.post("step/promise")
+    assert "In last-year.csv" not in settled.post("step/guarantee")
     settled.column("income", "publish")
     page = taken(settled, changed(last_year, tmp_path, table.set_column(3, "income", pa.array(incomes))))
     assert "In last-year.csv: column 'income' is declared as decimal, but row 7 holds 'much'" in page
     older = table.set_column(0, "age", pa.array([121, *table.column("age").to_pylist()[1:]]))
     page = taken(settled, changed(last_year, tmp_path, older))
     assert "In last-year.csv: some values of column 'age' lie outside 0:120" in page
-    assert "In last-year.csv" not in settled.promise("outside", "clip")
+    assert "In last-year.csv" not in settled.guarantee("outside", "clip")
     # what is settled later can be wrong for it, too
-    page = settled.promise("typed", "260", "k")
+    page = settled.guarantee("typed", "260", "k")
     assert "In last-year.csv: k = 260 is larger than the number of records, 250" in page
 
 
@@ -108,8 +108,8 @@ def test_what_is_no_table_leaves_the_choice_as_it_was(settled: Tab, last_year: P
     assert "has an unknown file extension" in settled.post("announce", name="x.docx", size=9, to="people")
     assert "Studio copies at most" in settled.post("announce", name="x.csv", size=10**9, to="people")
     assert copies(settled) == []
-    assert settled.desk.another is not None
-    assert settled.desk.another.path == last_year
+    assert settled.session.another is not None
+    assert settled.session.another.path == last_year
 
 
 def test_the_table_itself_is_refused_however_it_is_written(settled: Tab, table: Path, tmp_path: Path) -> None:
@@ -118,40 +118,40 @@ def test_the_table_itself_is_refused_however_it_is_written(settled: Tab, table: 
     turned = tmp_path / "last-year.parquet"
     write(read(table).frame.to_arrow().take(pa.array(range(299, -1, -1))), turned)
     assert f"'last-year.parquet' {words}" in sent(settled, turned)
-    assert settled.desk.another is None
+    assert settled.session.another is None
     assert copies(settled) == []
 
 
 def questions(tab: Tab) -> list[str]:
-    return [one.sentence for one in tab.desk.look_ahead().problems if one.code == "same-records-question"]
+    return [one.sentence for one in tab.session.look_ahead().problems if one.code == "same-records-question"]
 
 
 def test_a_file_that_was_rehearsed_on_is_asked_about_when_it_is_opened(
-    desks: Desks, settled: Tab, last_year: Path
+    sessions: StudioSessions, settled: Tab, last_year: Path
 ) -> None:
-    other = Tab(desks)
+    other = Tab(sessions)
     other.upload(last_year)
-    other.desk.settle(settled.desk.recipe)
+    other.session.settle(settled.session.recipe)
     assert questions(other) == []
     taken(settled, last_year)
-    finished(settled.desk, "rehearse")
+    finished(settled.session, "rehearse")
     assert questions(other) == [
         "The journal of use has a table with the same content without a data set name (rehearsed once). Are these "
         "the same records? Your answer is kept as your declaration."
     ]
-    page = other.post("step/promise")
-    answer = other.desk.look_ahead().problems[-1].fixes[0][1]
+    page = other.post("step/guarantee")
+    answer = other.session.look_ahead().problems[-1].fixes[0][1]
     assert "Yes, the same records" in page
-    other.post("promise", **answer)
+    other.post("guarantee", **answer)
     assert questions(other) == []
-    recorded = other.desk.look_ahead().statement["recorded"]
+    recorded = other.session.look_ahead().statement["recorded"]
     assert {"code": "rehearsed-on-records", "facts": {"count": 1}} in recorded
     # nothing of it is about the table that it was a rehearsal for
-    assert settled.desk.look_ahead().statement["recorded"] == []
+    assert settled.session.look_ahead().statement["recorded"] == []
 
 
 def test_settings_are_compared_on_the_same_people(
-    desks: Desks, settled: Tab, last_year: Path, monkeypatch: pytest.MonkeyPatch
+    sessions: StudioSessions, settled: Tab, last_year: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken(settled, last_year)
     jobs: list[dict[str, Any]] = []
@@ -159,10 +159,10 @@ def test_settings_are_compared_on_the_same_people(
     settled.post("run/compare")
     assert (jobs[0]["on"], jobs[0]["rows"]) == (str(last_year), 250)
     told: list[Any] = []
-    compare({**job_of(settled.desk), **jobs[0], "methods": ["ranking-dp"], "ks": [50]}, told.append)
+    compare({**job_of(settled.session), **jobs[0], "methods": ["ranking-dp"], "ks": [50]}, told.append)
     assert [len(message["dots"]) for message in told if message["event"] == "dots"] == [1]
     # its dots are shown as they arrive
-    other = Tab(desks)
+    other = Tab(sessions)
     other.upload(last_year)
     assert "measured once" in questions(other)[0]
     assert questions(settled) == []
@@ -175,7 +175,7 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     original = people(tmp_path)
     walk.choose(original)
     settle(walk)
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "20")
     page.get_by_role("link", name="on another file").click()
@@ -203,7 +203,7 @@ def test_a_walk_with_last_year_s_file(walk: Walk, last_year: Path, tmp_path: Pat
     walk.run("rehearse")
     walk.judge()
     page.get_by_text("Records of last-year.csv, not of this table").wait_for()
-    walk.go("promise")
+    walk.go("guarantee")
     # the choice outlives a look elsewhere and a reload, and settings stay clean
     page.reload()
     page.locator("#people-now", has_text="last-year.csv").wait_for()

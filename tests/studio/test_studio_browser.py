@@ -65,14 +65,14 @@ def test_from_a_file_to_a_bundle_with_a_rehearsal_first(walk: Walk, tmp_path: Pa
     walk.choose(original)
     walk.page.get_by_role("heading", name="people.csv").wait_for()
     settle(walk)
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "20")
     assert "Rehearse" in walk.page.locator("#statement .button.primary").inner_text()
     walk.run("rehearse")
     walk.judge()
     walk.page.get_by_text("no facts about these records are shown").first.wait_for()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.type("#value-k", "30")
     assert walk.page.locator("#recorded").count() == 0
     walk.run("protect")
@@ -90,7 +90,7 @@ def test_the_demo_survey_through_all_steps_for_every_promise(walk: Walk, tmp_pat
     walk.survey()
     walk.go("columns")
     walk.page.get_by_text("all complete").wait_for()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card(card)
     walk.run("protect")
     walk.judge()
@@ -122,7 +122,7 @@ def test_adult_with_a_taxonomy_through_all_steps(
         walk.page.locator("#written-na").press("Tab")
     walk.page.get_by_text("Missing values in workclass").wait_for()
     walk.go("columns")
-    names = list(walk.desk.recipe.schema.names)
+    names = list(walk.session.recipe.schema.names)
     kept = {"age", "sex", "marital_status", "income", "hours_per_week"}
     for number, name in enumerate(names):
         box = walk.page.locator(f"#publish-{number}")
@@ -151,7 +151,7 @@ def test_adult_with_a_taxonomy_through_all_steps(
         walk.page.locator(f"#taxonomy-file-{married}").set_input_files(tree)
     vouch(walk, [names.index(name) for name in sorted(kept)])
     walk.page.get_by_text("all complete").wait_for()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card(card)
     if walk.page.locator("#value-k").count():
         walk.type("#value-k", "200")
@@ -170,7 +170,7 @@ def test_a_stata_file(walk: Walk, tmp_path: Path) -> None:
     write(table, original)
     walk.choose(original)
     walk.page.get_by_role("heading", name="people.dta").wait_for()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("k-anonymity")
     walk.run("protect")
     walk.judge()
@@ -185,7 +185,7 @@ def test_two_tabs_do_not_mix_and_a_reload_keeps_its_own(browser: Any, studio: St
     with walking(browser, studio) as first, walking(browser, studio) as second:
         first.survey()
         second.choose(people(tmp_path))
-        first.go("promise")
+        first.go("guarantee")
         first.card("k-anonymity")
         second.page.reload()
         second.page.get_by_role("heading", name="people.csv").wait_for()
@@ -200,12 +200,12 @@ def test_two_tabs_do_not_mix_and_a_reload_keeps_its_own(browser: Any, studio: St
 def test_what_was_measured_is_recorded_and_a_reload_does_not_change_that(walk: Walk, tmp_path: Path) -> None:
     page = walk.page
     walk.survey()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "250")
     walk.run("protect")
     walk.judge()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.type("#value-k", "100")
     changed = page.locator("#recorded", has_text="was measured: k.")
     changed.wait_for()
@@ -220,7 +220,7 @@ def test_what_was_measured_is_recorded_and_a_reload_does_not_change_that(walk: W
     assert [one.code for one in statement.recorded] == ["earlier-releases", "settings-changed"]
     assert statement.verdict.code == "publish-with-limits"
     # the way back to what was fixed first
-    walk.go("promise")
+    walk.go("guarantee")
     page.locator("#first-settings").click()
     changed.wait_for(state="detached")
     assert page.locator("#value-k").input_value() == "250"
@@ -233,7 +233,7 @@ def test_a_range_taken_from_the_records_blocks_the_download(walk: Walk, tmp_path
     walk.choose(people(tmp_path))
     settle(walk)
     vouch(walk, [3], "these records")
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "20")
     walk.run("protect")
@@ -252,7 +252,7 @@ def test_a_range_taken_from_the_records_blocks_the_download(walk: Walk, tmp_path
 @slow
 def test_copied_command_and_script_give_the_same_recipe(walk: Walk, tmp_path: Path) -> None:
     walk.survey()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "250")
     walk.run("protect")
@@ -266,7 +266,7 @@ def test_copied_command_and_script_give_the_same_recipe(walk: Walk, tmp_path: Pa
 @pytest.mark.parametrize(
     ("size", "scheme"),
     [(DESKTOP, "light"), (DESKTOP, "dark"), (PHONE, "light"), (PHONE, "dark")],
-    ids=["desk light", "desk dark", "phone light", "phone dark"],
+    ids=["session light", "session dark", "phone light", "phone dark"],
 )
 def test_nobody_is_shut_out_of_any_screen(
     browser: Any, studio: Studio, size: tuple[int, int], scheme: str, tmp_path: Path
@@ -298,8 +298,8 @@ def test_nobody_is_shut_out_of_any_screen(
         page.locator("#lo-0").fill("9")
         walk.type("#hi-0", "1")
         look("columns, low above high")
-        walk.go("promise")
-        look("promise with problems")
+        walk.go("guarantee")
+        look("guarantee with problems")
         walk.go("columns")
         page.locator("#look").click()
         page.locator("#look").wait_for(state="detached")
@@ -331,9 +331,9 @@ def test_nobody_is_shut_out_of_any_screen(
         page.locator("#name-4").click()
         page.locator("#inspector-title", has_text="education").wait_for()
         look("an order")
-        walk.go("promise")
+        walk.go("guarantee")
         page.locator("#advanced summary").click()
-        look("promise")
+        look("guarantee")
         walk.card("given-partition")
         walk.type("#value-k", "250")
         if size == PHONE:
@@ -362,13 +362,13 @@ def test_nobody_is_shut_out_of_any_screen(
             with page.expect_response("**/judge"):
                 page.locator(f"#tab-{tab}").click()
             look(tab)
-        walk.go("promise")
+        walk.go("guarantee")
         walk.type("#value-k", "100")
         page.locator("#recorded").wait_for()
         look("recorded")
         walk.protect()
         page.locator("#cancel").wait_for()
-        os.killpg(walk.desk.running._process.pid, signal.SIGKILL)
+        os.killpg(walk.session.running._process.pid, signal.SIGKILL)
         page.locator(".strip.bad").wait_for()
         look("a killed worker")
         walk.go("publish")
@@ -376,7 +376,7 @@ def test_nobody_is_shut_out_of_any_screen(
         walk.go("columns")
         with page.expect_response("**/column/**"):
             page.evaluate(CHANGED, ["from-2", "these records"])
-        walk.go("promise")
+        walk.go("guarantee")
         walk.run("protect")
         walk.judge()
         walk.go("publish")
@@ -422,11 +422,11 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
         page.keyboard.press("j")
     page.keyboard.press("Enter")
     page.locator("#inspector-title", has_text="education").wait_for()
-    order = walk.desk.recipe.schema["education"].ordered
+    order = walk.session.recipe.schema["education"].ordered
     reach("li[data-order]")
     with page.expect_response("**/column/**"):
         page.keyboard.press("Alt+ArrowDown")
-    assert walk.desk.recipe.schema["education"].ordered == (order[1], order[0], *order[2:])
+    assert walk.session.recipe.schema["education"].ordered == (order[1], order[0], *order[2:])
     page.locator("li[data-order]:focus", has_text=order[0]).wait_for()
     with page.expect_response("**/column/**"):
         page.keyboard.press("Alt+ArrowUp")
@@ -435,17 +435,17 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     # a place on the page is no step
     page.locator(".skip").focus()
     page.keyboard.press("Enter")
-    assert page.evaluate("() => [document.activeElement.id, location.hash]") == ["main", "#promise"]
+    assert page.evaluate("() => [document.activeElement.id, location.hash]") == ["main", "#guarantee"]
     reach("input[name=card]")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     page.locator("#card-given-partition:checked").wait_for()
     page.locator('#method option[value="mdav-dp"]:checked').wait_for(state="attached")
     reach("#range-k")
-    before = walk.desk.recipe.settings["k"]
-    with page.expect_response("**/promise"):
+    before = walk.session.recipe.settings["k"]
+    with page.expect_response("**/guarantee"):
         page.keyboard.press("PageUp")
-    assert int(walk.desk.recipe.settings["k"]) > int(before)
+    assert int(walk.session.recipe.settings["k"]) > int(before)
     assert page.evaluate("() => document.activeElement.id") == "range-k"
     page.keyboard.press("Control+Enter")
     page.locator("#judge-it").wait_for(timeout=240_000)
@@ -459,7 +459,7 @@ def test_a_keyboard_is_enough(walk: Walk) -> None:
     page.keyboard.press("Enter")
     page.locator("#cost[open]").wait_for(state="detached")
     assert page.evaluate("() => document.activeElement.id") == "protect"
-    assert walk.desk.running is None
+    assert walk.session.running is None
     page.keyboard.press("Enter")
     page.locator("#confirm-run:enabled").wait_for()
     reach("#confirm-run")
@@ -476,7 +476,7 @@ def test_a_double_click_never_starts_the_real_run(walk: Walk, tmp_path: Path) ->
     page = walk.page
     walk.choose(people(tmp_path))
     settle(walk)
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "20")
     box = page.locator("#protect").bounding_box()
@@ -490,7 +490,7 @@ def test_a_double_click_never_starts_the_real_run(walk: Walk, tmp_path: Path) ->
     page.mouse.click(*place)
     assert page.locator("#confirm-run:enabled").count() == 0
     page.locator("#confirm-run:enabled").wait_for()
-    assert walk.desk.runs == []
+    assert walk.session.runs == []
     page.mouse.click(*place)
     page.locator("#judge-it").wait_for(timeout=PATIENCE)
     # a rehearsal's place is never taken by the real run: the same key and the same place rehearse again
@@ -522,7 +522,7 @@ def test_a_range_is_moved_on_sliders_and_looking_at_it_is_remembered(walk: Walk,
     page.locator("#suggest-0").click()
     page.locator("#slid-hi", has_text="120").wait_for()
     slid(walk, "#slide-hi", "PageDown", 1)
-    age = walk.desk.recipe.schema["age"]
+    age = walk.session.recipe.schema["age"]
     assert (int(age.lo), int(age.hi)) < (0, 120)
     assert page.locator("#hi-0").input_value() == page.locator("#slid-hi").inner_text() == str(age.hi)
     assert age.source["domain"] == "common knowledge"
@@ -533,12 +533,12 @@ def test_a_range_is_moved_on_sliders_and_looking_at_it_is_remembered(walk: Walk,
     slid(walk, "#slide-hi", "PageDown", 5)
     page.locator("#status-0", has_text="outside").wait_for()
     # who vouched for the range before did not vouch for this one
-    assert "domain" not in walk.desk.recipe.schema["age"].source
+    assert "domain" not in walk.session.recipe.schema["age"].source
     # all steps of one slider are undone at once
     page.keyboard.press("Control+z")
     page.locator("#status-0", has_text="from the data").wait_for()
-    assert walk.desk.recipe.schema["age"].source["domain"] == "common knowledge"
-    assert walk.desk.recipe.schema["age"].hi == age.hi
+    assert walk.session.recipe.schema["age"].source["domain"] == "common knowledge"
+    assert walk.session.recipe.schema["age"].hi == age.hi
     walk.clean()
 
 
@@ -561,7 +561,7 @@ def test_what_is_moved_while_an_answer_is_on_its_way_stays_where_it_is(walk: Wal
         held[0].continue_()
     # the answer to the button drew both sliders anew
     page.locator("#slid-lo", has_text="0").wait_for()
-    hi = walk.desk.recipe.schema["age"].hi
+    hi = walk.session.recipe.schema["age"].hi
     page.locator("#slid-hi", has_text=str(hi)).wait_for()
     assert page.locator("#slide-hi").input_value() == place
     assert page.locator("#hi-0").input_value() == str(hi)
@@ -586,7 +586,7 @@ def test_a_column_is_recoded_with_a_look_at_what_it_becomes(walk: Walk, tmp_path
     with page.expect_response("**/column/**"):
         page.locator("#show-values").click()
     page.locator("#steps-taken", has_text="400 of 400 cells changed; now (0,40] ").wait_for()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("k-anonymity")
     walk.run("protect")
     walk.judge()
@@ -601,20 +601,20 @@ def test_time_is_told_before_a_run_and_people_can_be_looked_for_after_it(walk: W
     page = walk.page
     walk.choose(people(tmp_path))
     settle(walk)
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "20")
     expected = page.locator("#expected")
     expected.filter(has_text=re.compile(r"^Expected: about .* of memory \(from a probe of .*\)\.$")).wait_for(
         timeout=60_000
     )
-    assert not list(walk.desk.folder.glob("expected-*"))
+    assert not list(walk.session.folder.glob("expected-*"))
     walk.run("protect")
     walk.judge()
     page.get_by_role("heading", name="Could someone re-identify row 17?").wait_for()
     with page.expect_response("**/judge"):
         page.locator("#exposed").click()
-    row = walk.desk.run_of("A").facts["exposed"]["row"]
+    row = walk.session.run_of("A").facts["exposed"]["row"]
     page.get_by_role("heading", name=f"Could someone re-identify row {row}?").wait_for()
     page.get_by_text("The most exposed of all 400 people").wait_for()
     walk.type("#person-row", "3")
@@ -631,7 +631,7 @@ def test_settings_are_compared_live_shown_by_a_click_and_taken_by_a_double_click
     page = walk.page
     walk.choose(people(tmp_path))
     settle(walk)
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "20")
     walk.run("rehearse")
@@ -651,7 +651,7 @@ def test_settings_are_compared_live_shown_by_a_click_and_taken_by_a_double_click
     words = dots.nth(1).get_attribute("aria-label") or ""
     dots.nth(1).dblclick()
     page.get_by_role("heading", name="Which guarantee do you want to give?").wait_for()
-    recipe = walk.desk.recipe
+    recipe = walk.session.recipe
     assert words.startswith(f"{recipe.method}, ")
     assert f"k = {recipe.settings['k']}" in words
     # compared on made-up people: nothing is recorded
@@ -667,7 +667,7 @@ def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tm
     assert command(line) == 0
     walk.choose(people(tmp_path))
     settle(walk)
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("dp")
     page.locator("#advanced summary").click()
     walk.type("#ledger", str(ledger))
@@ -675,7 +675,7 @@ def test_a_ledger_is_charged_before_the_run_and_says_what_is_left(walk: Walk, tm
     walk.go("publish")
     page.get_by_text("Charged to the ledger: ε 1 spent, of 2.5, 1.5 left.").wait_for()
     # what is left does not pay for this one
-    walk.go("promise")
+    walk.go("guarantee")
     # typed and run at once: the run takes what the page shows
     page.evaluate(
         """() => {

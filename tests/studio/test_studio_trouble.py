@@ -49,7 +49,7 @@ def written(folder: Path, name: str, text: str) -> Path:
 
 
 def problems(walk: Walk) -> list[str]:
-    """What stands in the way of a promise, as the page says it."""
+    """What stands in the way of a guarantee, as the page says it."""
     return [line.inner_text() for line in walk.page.locator(".problems li p").all()]
 
 
@@ -87,7 +87,7 @@ def test_what_a_promise_misses_is_said_with_the_way_out(walk: Walk, tmp_path: Pa
     walk.type("#hi-0", "100")
     page.locator("#lo-1").fill("0")
     walk.type("#hi-1", "1")
-    walk.go("promise")
+    walk.go("guarantee")
     text = (
         "Column 'pay' should hold numbers, but row 21 holds 'much': correct it, declare it missing with "
         'na="much", or leave the column out.'
@@ -97,25 +97,25 @@ def test_what_a_promise_misses_is_said_with_the_way_out(walk: Walk, tmp_path: Pa
     with page.expect_response("**/step/columns"):
         page.get_by_role("button", name="Go to pay").click()
     page.locator("#inspector-title", has_text="pay").wait_for()
-    walk.go("promise")
-    with page.expect_response("**/promise"):
+    walk.go("guarantee")
+    with page.expect_response("**/guarantee"):
         page.get_by_role("button", name="Leave the column out").click()
     page.get_by_text(text).wait_for(state="detached")
     assert problems(walk) == [outside]
-    with page.expect_response("**/promise"):
+    with page.expect_response("**/guarantee"):
         page.get_by_role("button", name="Clip values to the range").click()
     page.get_by_text(outside).wait_for(state="detached")
     assert problems(walk) == []
     walk.go("columns")
     with page.expect_response("**/column/**"):
         page.locator("#role-1").select_option("quasi-identifier")
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("k-anonymity")
     walk.type("#value-k", "40")
     page.get_by_role("button", name="Use a smaller k").wait_for()
     assert problems(walk) == ["k = 40 is larger than the number of records, 21: choose k between 1 and 21."]
     assert page.locator("#protect").is_disabled()
-    with page.expect_response("**/promise"):
+    with page.expect_response("**/guarantee"):
         page.get_by_role("button", name="Use a smaller k").click()
     page.locator("#protect:enabled").wait_for()
     walk.clean()
@@ -123,11 +123,11 @@ def test_what_a_promise_misses_is_said_with_the_way_out(walk: Walk, tmp_path: Pa
 
 def test_a_killed_worker_is_said_and_leaves_nothing(walk: Walk) -> None:
     walk.survey()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("dp")
     walk.protect()
     walk.page.locator("#cancel").wait_for()
-    run = walk.desk.running
+    run = walk.session.running
     os.killpg(run._process.pid, signal.SIGKILL)
     walk.page.locator(".strip.bad").wait_for()
     assert walk.page.locator(".strip.bad .stage").inner_text() == (
@@ -165,7 +165,7 @@ def cancelled_in(walk: Walk, stage: str, monkeypatch: pytest.MonkeyPatch) -> str
         patched.setattr(runs, "_note", held)
         walk.protect()
         assert held.reached.wait(PATIENCE / 1000), f"the stage '{stage}' never came"
-        run = walk.desk.running
+        run = walk.session.running
         page.locator("#strip .stage", has_text=stage).wait_for()
         page.locator("#cancel").click()
         page.locator("#strip .stage", has_text=CANCELLED).wait_for()
@@ -173,7 +173,7 @@ def cancelled_in(walk: Walk, stage: str, monkeypatch: pytest.MonkeyPatch) -> str
     assert not run.folder.exists()
     with pytest.raises(ProcessLookupError):
         os.killpg(run._process.pid, 0)
-    assert walk.desk.runs == []
+    assert walk.session.runs == []
     found: str = page.locator("#strip .stage").inner_text()
     return found
 
@@ -183,12 +183,12 @@ def test_cancel_in_each_stage_leaves_no_process_and_no_folder(
 ) -> None:
     walk.choose(people(tmp_path))
     settle(walk)
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "20")
     for stage in STAGES:
         assert cancelled_in(walk, stage, monkeypatch) == CANCELLED
-    assert [path.name for path in walk.desk.folder.iterdir() if path.is_dir()] == []
+    assert [path.name for path in walk.session.folder.iterdir() if path.is_dir()] == []
     walk.clean()
 
 
@@ -196,7 +196,7 @@ def test_cancel_says_that_a_charge_stays(walk: Walk, tmp_path: Path, monkeypatch
     ledger = tmp_path / "ledger.sqlite"
     walk.choose(people(tmp_path))
     settle(walk)
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("dp")
     walk.page.locator("#advanced summary").click()
     walk.type("#ledger", str(ledger))
@@ -220,7 +220,7 @@ def test_strangers_are_refused_by_the_real_server(studio: Studio) -> None:
             {"sec-fetch-site": "cross-site"},
         ):
             assert client.get("/", headers=headers).status_code == 403
-        assert client.post("/desk").status_code == 403
+        assert client.post("/session").status_code == 403
         for path in ("/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/....//app.py"):
             assert client.get(path).status_code == 404
 
@@ -267,14 +267,14 @@ def test_the_command_leaves_nothing_behind(tmp_path: Path) -> None:
             except httpx.ConnectError:
                 time.sleep(0.1)
         base = address.split("/?")[0]
-        name = client.post(f"{base}/desk").json()["desk"]
-        assert "people.csv" in client.post(f"{base}/desk/{name}/step/data", json={}).text
-        client.post(f"{base}/desk/{name}/survey", json={})
+        name = client.post(f"{base}/session").json()["session"]
+        assert "people.csv" in client.post(f"{base}/session/{name}/step/data", json={}).text
+        client.post(f"{base}/session/{name}/survey", json={})
         assert list(place.glob("shoal-studio-*/*/survey.csv"))
         # a tab that listens is no reason to stay
         with (
             contextlib.suppress(httpx.HTTPError),
-            client.stream("GET", f"{base}/desk/{name}/events") as events,
+            client.stream("GET", f"{base}/session/{name}/events") as events,
         ):
             assert next(events.iter_lines())
             process.send_signal(signal.SIGTERM)

@@ -45,8 +45,8 @@ def weighted(tab: Tab, sample: Path) -> Tab:
     tab.column("region", "values")
     tab.column("weight", "role", "weight")
     tab.vouch("questionnaire")
-    tab.promise("card", "given-partition")
-    tab.promise("typed", "20", "k")
+    tab.guarantee("card", "given-partition")
+    tab.guarantee("typed", "20", "k")
     return tab
 
 
@@ -67,24 +67,24 @@ def test_a_weight_is_dropped_masked_or_raked_and_the_statement_says_so(weighted:
     page = weighted.column("weight", "release", "masked")
     assert "needs a range" in page
     assert "The survey weight weight is released as one more attribute" in page
-    # raked to nothing is not settled, and blocks the promise in the library's words
+    # raked to nothing is not settled, and blocks the guarantee in the library's words
     page = weighted.column("weight", "release", "raked")
     assert WAITS in page
     assert "needs public totals" in page
     assert "female = \nmale = " in page
     assert "By age" not in page
-    page = weighted.post("step/promise")
+    page = weighted.post("step/guarantee")
     assert WAITS in page
     assert "Go to weight" in page
-    assert not weighted.desk.look_ahead().ready
+    assert not weighted.session.look_ahead().ready
     rake(weighted)
     page = weighted.column("weight", "open")
     assert f"The statement says: {RAKED}" in page
     assert "By region: 3 totals" in page
-    ahead = weighted.desk.look_ahead()
+    ahead = weighted.session.look_ahead()
     assert ahead.ready, ahead.problems
     assert ahead.statement["steps"] == [RAKED]
-    assert RAKED in weighted.post("step/promise")
+    assert RAKED in weighted.post("step/guarantee")
     assert "[[margin]]" in ahead.recipe
 
 
@@ -152,61 +152,61 @@ def test_totals_that_cannot_be_stay_as_typed_with_the_reason(
     weighted.column("weight", "release", "raked")
     if column == "region":
         totals(weighted, "sex", TOTALS["sex"])
-    before = weighted.desk.recipe
+    before = weighted.session.recipe
     page = totals(weighted, column, text, source)
     assert words in page
     assert "check the totals" in page
     if column != "age":
         assert f">{text}</textarea>" in page
-    assert weighted.desk.recipe == before
+    assert weighted.session.recipe == before
 
 
 def test_what_a_weight_is_raked_to_cannot_be_taken_from_under_it(weighted: Tab) -> None:
     rake(weighted)
-    kept = weighted.desk.recipe
+    kept = weighted.session.recipe
     assert "The margin of 'sex': the column has no value 'female'" in weighted.column(
         "sex", "values", ["man", "woman"]
     )
-    assert weighted.desk.recipe == kept
+    assert weighted.session.recipe == kept
     # a column that is not released has no rows to rake
     weighted.column("sex", "publish")
-    page = weighted.post("step/promise")
+    page = weighted.post("step/guarantee")
     assert (
         "The weight 'weight' is raked to the margin of 'sex', which is not released: release it, or remove the margin."
         in page
     )
     assert "Go to weight" in page
     weighted.post("column/3", what="no totals", column="sex")
-    assert weighted.desk.look_ahead().ready
+    assert weighted.session.look_ahead().ready
     page = weighted.post("column/3", what="no totals", column="region")
     assert WAITS in page
-    assert weighted.desk.recipe.schema.margins == ()
+    assert weighted.session.recipe.schema.margins == ()
     # who declares it as something else has no totals to care for
     rake(weighted)
     weighted.column("weight", "role", "confidential")
-    assert weighted.desk.recipe.schema.margins == ()
-    assert weighted.desk.recipe.raking == ""
+    assert weighted.session.recipe.schema.margins == ()
+    assert weighted.session.recipe.raking == ""
 
 
 def test_one_weight_is_released_and_no_other(weighted: Tab) -> None:
     weighted.column("age", "role", "weight")
     weighted.column("weight", "release", "raked")
     weighted.column("age", "release", "masked")
-    assert weighted.desk.recipe.raking == "weight"
+    assert weighted.session.recipe.raking == "weight"
     words = "The schema releases two weights: release only one, because a record has one weight."
     assert words in totals(weighted, "sex", TOTALS["sex"])
     weighted.column("age", "release", "dropped")
     assert words not in totals(weighted, "sex", TOTALS["sex"])
-    assert weighted.desk.recipe.schema["weight"].release == "raked"
+    assert weighted.session.recipe.schema["weight"].release == "raked"
     assert words in weighted.column("age", "release", "masked")
 
 
 def test_another_choice_about_the_weight_after_judge_is_recorded_as_a_change(weighted: Tab) -> None:
-    finished(weighted.desk)
+    finished(weighted.session)
     weighted.post("step/judge")
 
     def changed() -> list[Any]:
-        recorded = weighted.desk.look_ahead().statement["recorded"]
+        recorded = weighted.session.look_ahead().statement["recorded"]
         return [one["facts"] for one in recorded if one["code"] == "settings-changed"]
 
     rake(weighted)
@@ -219,15 +219,15 @@ def test_raked_weights_are_rehearsed_released_and_the_same_without_the_window(
     weighted: Tab, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rake(weighted)
-    assert RAKED in str(finished(weighted.desk, "rehearse").facts["statement"])
+    assert RAKED in str(finished(weighted.session, "rehearse").facts["statement"])
     # another file may have no weights: those that are raked to are made
     bare = tmp_path / "bare.csv"
     write(read(sample).frame.to_arrow().drop_columns(["weight"]).slice(0, 200), bare)
     assert "In bare.csv" not in weighted.post("people", what="path", path=str(bare))
-    assert RAKED in str(finished(weighted.desk, "rehearse").facts["statement"])
+    assert RAKED in str(finished(weighted.session, "rehearse").facts["statement"])
     weighted.post("step/judge")
-    run = finished(weighted.desk)
-    weighted.desk.judge(run.letter)
+    run = finished(weighted.session)
+    weighted.session.judge(run.letter)
     data = shoal.Bundle.load(run.bundle).data.to_pandas()
     assert data.groupby("sex").weight.sum().round(6).to_dict() == {"female": 5080, "male": 4920}
     page = weighted.post("step/publish")
@@ -241,8 +241,8 @@ def test_raked_weights_are_rehearsed_released_and_the_same_without_the_window(
     assert command(["protect", "sample.csv", *again]) == 0
     assert load_recipe(tmp_path / "release" / "method.toml") == load_recipe(run.bundle / "method.toml")
     ahead = tmp_path / "ahead.toml"
-    ahead.write_text(weighted.desk.look_ahead().recipe, "utf-8")
-    assert load_recipe(ahead)["schema"].margins == weighted.desk.recipe.schema.margins
+    ahead.write_text(weighted.session.look_ahead().recipe, "utf-8")
+    assert load_recipe(ahead)["schema"].margins == weighted.session.recipe.schema.margins
 
 
 @pytest.mark.system
@@ -280,7 +280,7 @@ def test_a_walk_with_a_raked_weight(walk: Walk, sample: Path, tmp_path: Path) ->
     page.locator("#totals-source-1").select_option("an earlier release")
     page.locator("#totals-take-1").click()
     page.locator("#weight-words", has_text="raking to the margins of sex (law); region").wait_for()
-    walk.go("promise")
+    walk.go("guarantee")
     walk.card("given-partition")
     walk.type("#value-k", "20")
     walk.run("protect")
@@ -289,6 +289,6 @@ def test_a_walk_with_a_raked_weight(walk: Walk, sample: Path, tmp_path: Path) ->
     page.get_by_role("heading", name="Ready to publish").wait_for()
     release, (published, by_command, by_script) = walk.again(tmp_path, "sample.csv")
     assert published == by_command == by_script
-    assert by_script["schema"].margins == walk.desk.recipe.schema.margins
+    assert by_script["schema"].margins == walk.session.recipe.schema.margins
     assert "weight" in (release / "data.csv").read_text("utf-8").splitlines()[0]
     walk.clean()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import InputError
 from shoal.taxonomy import Taxonomy
-from shoal.taxonomy.tree import MOST_LEVELS, as_taxonomy
+from shoal.taxonomy.tree import MOST_LEVELS
 
 from .taxonomy_oracle import ancestor_set, trees
 
@@ -59,18 +59,6 @@ def test_the_flat_taxonomy_puts_all_values_below_one_root() -> None:
     assert tree.labels == ("*", "blue", "red")
     assert tree.parents == (-1, 0, 0)
     assert tree.domain == (1, 2)
-
-
-def test_whatever_a_user_writes_becomes_a_taxonomy(tmp_path: Any) -> None:
-    tree = Taxonomy.from_dict(SPORTS)
-    tree.save(tmp_path / "sports.csv")
-    assert as_taxonomy(tree) is tree
-    assert (
-        as_taxonomy(SPORTS)
-        == as_taxonomy(tmp_path / "sports.csv")
-        == as_taxonomy(str(tmp_path / "sports.csv"))
-    )
-    assert as_taxonomy(["b", "a"]) == Taxonomy.flat(["a", "b"])
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ METHOD = Flag(
 )
 TARGET = Flag(
     "target",
-    "Column to predict from the others, or a numeric column with a threshold, 'a>30'.",
+    "Column to predict from the others. A numeric column needs a threshold, 'a>30'.",
     "run",
     placeholder="COLUMN",
 )

@@ -68,10 +68,31 @@ _HELP = """Protect a table and write a bundle for publication.
     """
 
 
-def protect_flags() -> tuple[Flag, ...]:
-    """The options of `shoal protect`."""
+def _engine_flags() -> tuple[Flag, ...]:
     from shoal.release import ENGINES
 
+    return (
+        Flag("engine", f"Engine: {', '.join(ENGINES)}; default: by table size.", "output"),
+        Flag("master", "Engine spark: address of the cluster.", "output", placeholder="URL"),
+        Flag(
+            "conf",
+            "Engine spark: session setting, such as spark.executor.memory=4g; repeatable.",
+            "output",
+            many=True,
+            placeholder="KEY=VALUE",
+        ),
+        Flag(
+            "staging",
+            "Engine spark with an address as --out: folder that all workers share.",
+            "output",
+            Path,
+            placeholder="DIR",
+        ),
+    )
+
+
+def protect_flags() -> tuple[Flag, ...]:
+    """The options of `shoal protect`."""
     return (
         options.data(),
         *options.about_the_table(),
@@ -116,22 +137,7 @@ def protect_flags() -> tuple[Flag, ...]:
         options.LEDGER,
         options.DATASET,
         *options.SAME_RECORDS,
-        Flag("engine", f"Engine: {', '.join(ENGINES)}; default: by table size.", "output"),
-        Flag("master", "Engine spark: address of the cluster.", "output", placeholder="URL"),
-        Flag(
-            "conf",
-            "Engine spark: session setting, such as spark.executor.memory=4g; repeatable.",
-            "output",
-            many=True,
-            placeholder="KEY=VALUE",
-        ),
-        Flag(
-            "staging",
-            "Engine spark with an address as --out: folder that all workers share.",
-            "output",
-            Path,
-            placeholder="DIR",
-        ),
+        *_engine_flags(),
         Flag(
             "rehearse",
             "Use synthetic records; uses no privacy budget.",

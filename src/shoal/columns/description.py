@@ -90,16 +90,6 @@ class Records(Protocol):
         """Number of values outside a domain."""
 
 
-class RecordsElsewhere(Records, Protocol):
-    """Answers for records that are held elsewhere."""
-
-    def run_steps(self, schema: Schema, na: Sequence[str]) -> None:
-        """Called first if the schema has steps before protection: answers are about records after the steps."""
-
-    def steps(self) -> tuple[tuple[str, int], ...]:
-        """The steps, by their keys, and the number of cells each changed; known after `look`."""
-
-
 class InMemory:
     """Answers for a table in memory, or one that is read column by column."""
 

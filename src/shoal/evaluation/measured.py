@@ -233,7 +233,7 @@ class Check:
     def _of_confidential(self) -> Table:
         from rich.markup import escape
 
-        own = _titled("What groups say about confidential columns (worst group)")
+        own = _titled("What groups reveal about sensitive attributes (worst group)")
         own.add_column("column", overflow="fold")
         for title in ("values", "distinct l", "entropy l", "t (EMD)", "ground", "t (ratio)"):
             own.add_column(title, justify="right", no_wrap=True)

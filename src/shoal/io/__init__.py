@@ -1,4 +1,4 @@
-"""Reading and writing: tables from paths or data frames as arrays, and arrays back as the same kind of frame or file."""
+"""Reading and writing: tables from paths or data frames as arrays, and arrays back as frames or files."""
 
 from shoal._door import door
 

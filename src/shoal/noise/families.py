@@ -13,7 +13,6 @@ from fractions import Fraction
 import numpy as np
 
 from shoal.display import internal
-from shoal.errors import OptionError, closest
 from shoal.noise.box import LatticeBox, discrete_box
 from shoal.noise.entropy import Source
 from shoal.noise.laplace import discrete_laplace
@@ -176,16 +175,3 @@ NOISES: Mapping[str, NoiseFamily] = _NOISES
 def add_noise(name: str, family: NoiseFamily) -> None:
     """Make a noise family known by its name, as `shoal.extend` does."""
     _NOISES[name] = family
-
-
-def noise_family(name: str) -> NoiseFamily:
-    """A kind of noise by its name."""
-    if name not in NOISES:
-        raise OptionError(
-            "unknown-noise",
-            option="noise",
-            found=name,
-            allowed=tuple(NOISES),
-            hint=closest(name, NOISES),
-        )
-    return NOISES[name]

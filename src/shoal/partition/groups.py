@@ -224,13 +224,6 @@ def distinct_values(counts: GroupCounts) -> NDArray[np.int64]:
     return np.bincount(counts.group, minlength=counts.sizes.size).astype(np.int64)
 
 
-def entropies(counts: GroupCounts) -> NDArray[np.float64]:
-    """Entropy of each group's values in nats; its exponential is the l of entropy l-diversity."""
-    shares = counts.shares
-    terms = -shares * np.log(shares)
-    return np.asarray(np.bincount(counts.group, weights=terms, minlength=counts.sizes.size), dtype=np.float64)
-
-
 def ratio_distances(counts: GroupCounts) -> NDArray[np.float64]:
     """Largest ratio, either way, between a value's share in the group and in the table; infinite if one is absent.
 

@@ -266,15 +266,6 @@ def _known(prefix: str, code: str) -> Message | str:
     return Message(f"{prefix}-{code}") if f"{prefix}-{code}" in catalogue() else code
 
 
-def error_words(expected: Mapping[str, Any] | None) -> str:
-    """The expected error in one line.
-
-    >>> error_words(None)
-    'not stated'
-    """
-    return str(error_message(expected))
-
-
 def error_message(expected: Mapping[str, Any] | None) -> Message:
     """The expected error."""
     if expected is None:

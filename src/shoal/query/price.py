@@ -224,15 +224,6 @@ def total(charges: Sequence[AnswerCost]) -> Fraction:
     return whole + sum(largest.values(), Fraction(0))
 
 
-def total_delta(charges: Sequence[AnswerCost]) -> Fraction:
-    """The δ of all charges together: the sum.
-
-    >>> total_delta([AnswerCost(Fraction(1), Fraction(1, 10))] * 2)
-    Fraction(1, 5)
-    """
-    return sum((one.delta for one in charges), Fraction(0))
-
-
 def extra(one: AnswerCost, person_spent: Fraction, column_largest: Fraction) -> Fraction:
     """What one more charge adds to the total.
 

@@ -189,9 +189,9 @@ def _closeness(statement: Mapping[str, Any]) -> Explanation:
     t = f"{float(statement['settings']['t']):.6g}"
     return Explanation(
         "For someone who knows the distribution of confidential values in the whole table and learns the group of a "
-        f"person, the odds of a bucket of values for that person change by a factor of at most {t}.",
+        f"person, the probability of a bucket of values for that person changes by a factor of at most {t}.",
         "This is a bound for one person under that prior knowledge, not differential privacy.",
-        f"odds times at most {t}",
+        f"probability times at most {t}",
         "for a bucket of values of one person, starting from the distribution in the whole table",
     )
 
@@ -291,7 +291,7 @@ def _of_table(statement: Mapping[str, Any]) -> dict[str, str]:
         "k-anonymity": "Not covered: confidential values shared by all rows of a group are disclosed.",
         "probabilistic-k-anonymity": "The person behind a confidential value is identified with probability at most "
         f"1/{k}.",
-        "t-closeness": f"The odds of a bucket of confidential values change by a factor of at most {t}.",
+        "t-closeness": f"The probability of a bucket of sensitive values changes by a factor of at most {t}.",
     }
     groups = statement["model"] == "k-anonymity"
     return {

@@ -27,17 +27,17 @@ from starlette.concurrency import run_in_threadpool
 from shoal.errors import InputError, OptionError, OutputError, ShoalError
 from shoal.io import find_format, format_of, private_file
 from shoal.look import tokens
-from shoal.studio import column_views, publishing, session, starting, views, weighing
+from shoal.studio import column_views, publishing, starting, views, weighing
 from shoal.studio.preview import HERE, fragment
-from shoal.studio.session import Desk, Desks
+from shoal.studio.session import StudioSession, StudioSessions, choose
 from shoal.studio.views import All, At, Payload, whole
 from shoal.text import Message
 
 files = APIRouter()
 
 
-@files.post("/desk/{desk}/announce")
-def announce(desk: At, desks: All, body: Payload) -> Response:
+@files.post("/session/{session}/announce")
+def announce(session: At, sessions: All, body: Payload) -> Response:
     """Asked before a file is sent: what would be refused at the end is refused now."""
     name, size = str(body.get("name", "")), int(body.get("size", 0))
     problem: Message | ShoalError | None = None
@@ -45,14 +45,14 @@ def announce(desk: At, desks: All, body: Payload) -> Response:
         format_of(Path(name))
     except ShoalError as error:
         problem = error
-    if size > desks.limit:
-        problem = column_views.too_large(name, size, desks.limit)
+    if size > sessions.limit:
+        problem = column_views.too_large(name, size, sessions.limit)
     if body.get("to") == "people":
-        desk.another_problem = problem
-        page = column_views.people(desk)
+        session.another_problem = problem
+        page = column_views.people(session)
     else:
-        desk.problem = problem
-        page = whole(desk, desks, "data")
+        session.problem = problem
+        page = whole(session, sessions, "data")
     return HTMLResponse(page, headers={} if problem else {"x-shoal-send": "1"})
 
 
@@ -78,40 +78,40 @@ def sent_name(request: Request) -> tuple[str, str]:
     return name, known.ending if known is not None else ".csv"
 
 
-@files.put("/desk/{desk}/file")
-async def upload(desk: At, desks: All, request: Request) -> Response:
+@files.put("/session/{session}/file")
+async def upload(session: At, sessions: All, request: Request) -> Response:
     name, ending = sent_name(request)
-    target, arrived = desk.folder / f"table{ending}", desk.folder / f"arriving{ending}"
-    await received(request, arrived, name, desks.limit)
-    desk.close()
+    target, arrived = session.folder / f"table{ending}", session.folder / f"arriving{ending}"
+    await received(request, arrived, name, sessions.limit)
+    session.close()
     arrived.replace(target)
-    await run_in_threadpool(desk.open, target, name)
-    if desk.table is None:
+    await run_in_threadpool(session.open, target, name)
+    if session.table is None:
         target.unlink(missing_ok=True)
-    return HTMLResponse(await run_in_threadpool(whole, desk, desks, "data"))
+    return HTMLResponse(await run_in_threadpool(whole, session, sessions, "data"))
 
 
-@files.put("/desk/{desk}/people")
-async def send_people(desk: At, desks: All, request: Request) -> Response:
+@files.put("/session/{session}/people")
+async def send_people(session: At, sessions: All, request: Request) -> Response:
     """Another file whose people are rehearsed on."""
     name, ending = sent_name(request)
-    target = desk.folder / f"people-{secrets.token_hex(4)}{ending}"
-    await received(request, target, name, desks.limit)
-    await run_in_threadpool(session.choose, desk, target, name)
+    target = session.folder / f"people-{secrets.token_hex(4)}{ending}"
+    await received(request, target, name, sessions.limit)
+    await run_in_threadpool(choose, session, target, name)
     # what that changes is asked for in its turn, after whatever was sent meanwhile
     return HTMLResponse("")
 
 
-@files.post("/desk/{desk}/people")
-def people(desk: At, body: Payload) -> Response:
+@files.post("/session/{session}/people")
+def people(session: At, body: Payload) -> Response:
     """The path of such a file, which is read where it lies, or made-up people again."""
     what, path = str(body.get("what", "")), Path(os.path.expanduser(str(body.get("path", "")).strip()))
     if what == "path":
-        session.choose(desk, path, path.name)
+        choose(session, path, path.name)
     elif what == "made up":
-        session.choose(desk)
-    with desk.lock:
-        return HTMLResponse(column_views.people(desk) + column_views.promised(desk))
+        choose(session)
+    with session.lock:
+        return HTMLResponse(column_views.people(session) + column_views.guaranteed(session))
 
 
 Scope = MutableMapping[str, Any]
@@ -336,17 +336,17 @@ def hand_over(access: Access, folder: Path) -> Path:
     return path
 
 
-def create_app(desks: Desks, access: Access) -> App:
+def create_app(sessions: StudioSessions, access: Access) -> App:
     """The application with its guard."""
 
     @asynccontextmanager
     async def alive(app: FastAPI) -> AsyncIterator[None]:
         yield
         # uvicorn raises a signal again once it is done, so nothing after it would run
-        desks.close()
+        sessions.close()
 
     app = FastAPI(lifespan=alive, docs_url=None, redoc_url=None, openapi_url=None)
-    app.state.desks = desks
+    app.state.sessions = sessions
     app.include_router(router)
     app.include_router(files)
     app.add_exception_handler(ShoalError, refused)
@@ -379,205 +379,209 @@ def static(name: str) -> Response:
     return FileResponse(path, media_type=_TYPES.get(path.suffix))
 
 
-@router.post("/desk")
-def new_desk(desks: All) -> Response:
-    desk = desks.new()
-    return JSONResponse({"desk": desk.name, "step": "data"})
+@router.post("/session")
+def new_session(sessions: All) -> Response:
+    session = sessions.new()
+    return JSONResponse({"session": session.name, "step": "data"})
 
 
-@router.post("/desk/{desk}/step/{name}")
-def step(desk: At, desks: All, name: str) -> Response:
-    with desk.lock:
+@router.post("/session/{session}/step/{name}")
+def step(session: At, sessions: All, name: str) -> Response:
+    with session.lock:
         known = name if name in views.STEPS else "data"
-        return HTMLResponse(whole(desk, desks, known if desk.table is not None else "data"))
+        return HTMLResponse(whole(session, sessions, known if session.table is not None else "data"))
 
 
 # 1 data
 
 
-@router.post("/desk/{desk}/survey")
-def survey(desk: At, desks: All) -> Response:
-    desk.open_survey()
-    return HTMLResponse(whole(desk, desks, "data"))
+@router.post("/session/{session}/survey")
+def survey(session: At, sessions: All) -> Response:
+    session.open_survey()
+    return HTMLResponse(whole(session, sessions, "data"))
 
 
-@router.post("/desk/{desk}/close")
-def close(desk: At, desks: All) -> Response:
-    desk.close()
-    return HTMLResponse(whole(desk, desks, "data"))
+@router.post("/session/{session}/close")
+def close(session: At, sessions: All) -> Response:
+    session.close()
+    return HTMLResponse(whole(session, sessions, "data"))
 
 
-@router.post("/desk/{desk}/written")
-def written(desk: At, desks: All, body: Payload) -> Response:
+@router.post("/session/{session}/written")
+def written(session: At, sessions: All, body: Payload) -> Response:
     """How the file is written."""
     from shoal.io import Conventions
 
     told = {name: body[name] for name in ("encoding", "separator", "decimal") if body.get(name)}
     texts = tuple(text.strip() for text in str(body.get("na", "")).split(",") if text.strip())
-    desk.reread(Conventions(**told, na=texts))
-    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
+    session.reread(Conventions(**told, na=texts))
+    return HTMLResponse(
+        whole(session, sessions, "data") + (views.problem(session.problem) if session.problem else "")
+    )
 
 
-@router.post("/desk/{desk}/reread")
-def reread(desk: At, desks: All) -> Response:
+@router.post("/session/{session}/reread")
+def reread(session: At, sessions: All) -> Response:
     """A file that has changed on disk is read again, with what is declared about it."""
-    desk.reread()
-    return HTMLResponse(whole(desk, desks, "data") + (views.problem(desk.problem) if desk.problem else ""))
+    session.reread()
+    return HTMLResponse(
+        whole(session, sessions, "data") + (views.problem(session.problem) if session.problem else "")
+    )
 
 
-@router.post("/desk/{desk}/rows")
-def show_rows(desk: At, desks: All) -> Response:
+@router.post("/session/{session}/rows")
+def show_rows(session: At, sessions: All) -> Response:
     """The rows are shown from now on; the journal notes it."""
-    with desk.lock:
-        desk.show(desk.sheet.names, "rows")
-        desk.rows_shown = True
-        return HTMLResponse(whole(desk, desks, "data"))
+    with session.lock:
+        session.show(session.sheet.names, "rows")
+        session.rows_shown = True
+        return HTMLResponse(whole(session, sessions, "data"))
 
 
-@router.post("/desk/{desk}/dataset")
-def dataset(desk: At, desks: All, body: Payload) -> Response:
+@router.post("/session/{session}/dataset")
+def dataset(session: At, sessions: All, body: Payload) -> Response:
     """The name under which the journal publishes what is recorded, and the ledger charges."""
-    with desk.lock:
+    with session.lock:
         name = " ".join(str(body.get("data-set", "")).split())
         if not name:
             raise OptionError("name-data-set")
-        desk.dataset = name
-        return HTMLResponse(whole(desk, desks, "data"))
+        session.dataset = name
+        return HTMLResponse(whole(session, sessions, "data"))
 
 
-@router.get("/desk/{desk}/rows")
-def rows(desk: At, start: int = 0, count: int = column_views.WINDOW) -> Response:
-    return HTMLResponse(column_views.window(desk, start, count))
+@router.get("/session/{session}/rows")
+def rows(session: At, start: int = 0, count: int = column_views.WINDOW) -> Response:
+    return HTMLResponse(column_views.window(session, start, count))
 
 
 # 2 columns
 
 
-@router.post("/desk/{desk}/column/{number}")
-def column(desk: At, number: int, body: Payload) -> Response:
-    with desk.lock:
+@router.post("/session/{session}/column/{number}")
+def column(session: At, number: int, body: Payload) -> Response:
+    with session.lock:
         what = str(body.get("what", ""))
         if what == "open":
-            before = desk.open_column
-            desk.open_column = desk.column(number).name
-            names = desk.recipe.schema.names
+            before = session.open_column
+            session.open_column = session.column(number).name
+            names = session.recipe.schema.names
             changed = {number, *([names.index(before)] if before in names else [])}
             return HTMLResponse(
-                fragment("#inspector", column_views.inspector(desk))
+                fragment("#inspector", column_views.inspector(session))
                 + "".join(fragment(f"#mark-{one}", "") for one in changed)
             )
-        desk.open_column = desk.column(number).name
+        session.open_column = session.column(number).name
         if what == "slide":
-            weighing.slide(desk, number, str(body.get("name", "")), int(body.get("value", 0)))
-            return HTMLResponse(column_views.column_slid(desk, number))
+            weighing.slide(session, number, str(body.get("name", "")), int(body.get("value", 0)))
+            return HTMLResponse(column_views.column_slid(session, number))
         if what == "look":
-            weighing.look(desk, desk.column(number).name)
+            weighing.look(session, session.column(number).name)
         elif what == "recode":
-            weighing.recode(desk, number, {name: str(value) for name, value in body.items()})
+            weighing.recode(session, number, {name: str(value) for name, value in body.items()})
         elif what == "take back":
-            weighing.take_back(desk, int(body.get("value", -1)))
+            weighing.take_back(session, int(body.get("value", -1)))
         elif what == "taxonomy":
-            weighing.give_taxonomy(desk, number, str(body.get("value", "")), str(body.get("name", "")))
+            weighing.give_taxonomy(session, number, str(body.get("value", "")), str(body.get("name", "")))
         elif what == "release":
-            weighing.release(desk, number, str(body.get("value", "")))
+            weighing.release(session, number, str(body.get("value", "")))
         elif what == "totals":
-            weighing.give(desk, number, {name: str(value) for name, value in body.items()})
+            weighing.give(session, number, {name: str(value) for name, value in body.items()})
         elif what == "no totals":
-            weighing.take_away(desk, number, str(body.get("column", "")))
+            weighing.take_away(session, number, str(body.get("column", "")))
         else:
-            weighing.change(desk, number, what, body.get("value"))
-        return HTMLResponse(column_views.column_changed(desk, number, whole=what != "range"))
+            weighing.change(session, number, what, body.get("value"))
+        return HTMLResponse(column_views.column_changed(session, number, whole=what != "range"))
 
 
-@router.post("/desk/{desk}/look")
-def look(desk: At) -> Response:
-    with desk.lock:
-        weighing.look(desk, "*")
-        return HTMLResponse(views.step_fragments(desk, "columns"))
+@router.post("/session/{session}/look")
+def look(session: At) -> Response:
+    with session.lock:
+        weighing.look(session, "*")
+        return HTMLResponse(views.step_fragments(session, "columns"))
 
 
-# 3 promise
+# 3 guarantee
 
 
-@router.post("/desk/{desk}/promise")
-def promise(desk: At, body: Payload) -> Response:
-    with desk.lock:
+@router.post("/session/{session}/guarantee")
+def guarantee(session: At, body: Payload) -> Response:
+    with session.lock:
         what, value = str(body.get("what", "")), str(body.get("value", ""))
         name = str(body.get("name", ""))
         if what == "card":
-            desk.promise(card=value)
+            session.guarantee(card=value)
         elif what == "method":
-            desk.promise(method=value)
+            session.guarantee(method=value)
         elif what == "slider":
-            desk.slide(name, int(value))
+            session.slide(name, int(value))
         elif what == "first":
-            desk.back_to_first()
+            session.back_to_first()
         elif what in ("same", "not same"):
-            desk.uses.journal.declare_same(desk.dataset, [value], same=what == "same")
+            session.uses.journal.declare_same(session.dataset, [value], same=what == "same")
         elif what == "undo":
-            desk.undo()
+            session.undo()
         elif what == "ledger":
-            desk.ledger = str(body.get("ledger", "")).strip()
+            session.ledger = str(body.get("ledger", "")).strip()
         elif what == "look":
-            weighing.look(desk, value)
+            weighing.look(session, value)
         elif what == "leave":
-            weighing.change(desk, desk.recipe.schema.names.index(value), "publish", None)
+            weighing.change(session, session.recipe.schema.names.index(value), "publish", None)
         elif what in ("outside", "missing"):
-            desk.set(what, value)
+            session.set(what, value)
         else:
-            desk.set(name, value)
+            session.set(name, value)
         method = what in ("card", "method", "first", "undo", "leave", "setting", "outside", "missing")
-        return HTMLResponse(column_views.promised(desk, method=method, moved=name, by=what))
+        return HTMLResponse(column_views.guaranteed(session, method=method, moved=name, by=what))
 
 
-@router.post("/desk/{desk}/expect")
-def expect(desk: At) -> Response:
+@router.post("/session/{session}/expect")
+def expect(session: At) -> Response:
     """Asked once the page rests; the answer comes with the events."""
-    with desk.lock:
-        starting.expect(desk)
-        return HTMLResponse(column_views.expected(desk))
+    with session.lock:
+        starting.expect(session)
+        return HTMLResponse(column_views.expected(session))
 
 
 # runs
 
 
-@router.post("/desk/{desk}/run/{kind}")
-def run(desk: At, kind: str, body: Payload) -> Response:
+@router.post("/session/{session}/run/{kind}")
+def run(session: At, kind: str, body: Payload) -> Response:
     """Start a run. One that spends a budget is confirmed first, with what it costs."""
-    with desk.lock:
+    with session.lock:
         price = str(body.get("price", ""))
         if kind in ("release", "buy"):
-            cost = starting.cost(desk, kind, price)
+            cost = starting.cost(session, kind, price)
             if body.get("confirmed") != asdict(cost):
                 return HTMLResponse(column_views.ask_cost(cost, kind, price))
-            starting.start(desk, kind, **({"price": price} if price else {}))
+            starting.start(session, kind, **({"price": price} if price else {}))
         elif kind == "compare":
-            starting.compare(desk)
+            starting.compare(session)
         elif kind == "learn":
-            starting.learn(desk, str(body.get("target", "")))
+            starting.learn(session, str(body.get("target", "")))
         elif kind == "rehearse":
-            starting.start(desk, kind)
+            starting.start(session, kind)
         else:
             raise OptionError("there-no-run-kind", kind=kind)
-        return HTMLResponse(fragment("#ask", "") + views.strip(desk))
+        return HTMLResponse(fragment("#ask", "") + views.strip(session))
 
 
-@router.post("/desk/{desk}/cancel")
-def cancel(desk: At) -> Response:
-    with desk.lock:
-        desk.cancel()
-        return HTMLResponse(views.strip(desk))
+@router.post("/session/{session}/cancel")
+def cancel(session: At) -> Response:
+    with session.lock:
+        session.cancel()
+        return HTMLResponse(views.strip(session))
 
 
-@router.get("/desk/{desk}/events")
-async def events(desk: At, desks: All, request: Request) -> Response:
+@router.get("/session/{session}/events")
+async def events(session: At, sessions: All, request: Request) -> Response:
     async def stream() -> AsyncIterator[str]:
         told, finished = -1, True
-        while not desks.leaving() and not await request.is_disconnected():
-            running = desk.running is not None
-            if desk.version != told or running:
-                told = desk.version
-                html = await run_in_threadpool(_news, desk, not running and not finished)
+        while not sessions.leaving() and not await request.is_disconnected():
+            running = session.running is not None
+            if session.version != told or running:
+                told = session.version
+                html = await run_in_threadpool(_news, session, not running and not finished)
                 finished = not running
                 yield f"data: {json.dumps(html)}\n\n"
             await asyncio.sleep(_BEAT)
@@ -588,83 +592,89 @@ async def events(desk: At, desks: All, request: Request) -> Response:
 # 4 judge
 
 
-@router.post("/desk/{desk}/judge")
-def judge(desk: At, body: Payload) -> Response:
-    with desk.lock:
+@router.post("/session/{session}/judge")
+def judge(session: At, body: Payload) -> Response:
+    with session.lock:
         what = str(body.get("what", ""))
-        shown = desk.judge(str(body.get("run", "")))
+        shown = session.judge(str(body.get("run", "")))
         if shown is None:
-            return HTMLResponse(views.step_fragments(desk, "judge"))
+            return HTMLResponse(views.step_fragments(session, "judge"))
         if what == "tab":
             part = views.judge_part(
-                desk, shown, str(body.get("tab", "distributions")), str(body.get("column", ""))
+                session, shown, str(body.get("tab", "distributions")), str(body.get("column", ""))
             )
             return HTMLResponse(fragment("#part", part))
         if what == "person":
             return HTMLResponse(fragment("#person", views.person(shown, int(body.get("value") or 1))))
         if what == "dot":
-            desk.dot = str(body.get("value", ""))
-            return HTMLResponse(fragment("#frontier", views.frontier(desk)))
+            session.dot = str(body.get("value", ""))
+            return HTMLResponse(fragment("#frontier", views.frontier(session)))
         if what == "take":
-            desk.take(
+            session.take(
                 json.loads(body.get("value", "{}")) if isinstance(body.get("value"), str) else body["value"]
             )
-            return HTMLResponse(views.step_fragments(desk, "promise"), headers={"x-shoal-step": "promise"})
-        return HTMLResponse(views.step_fragments(desk, "judge"))
+            return HTMLResponse(
+                views.step_fragments(session, "guarantee"), headers={"x-shoal-step": "guarantee"}
+            )
+        return HTMLResponse(views.step_fragments(session, "judge"))
 
 
 # 5 publish
 
 
-@router.post("/desk/{desk}/override")
-def override(desk: At, body: Payload) -> Response:
-    with desk.lock:
-        chosen = desk.to_publish
+@router.post("/session/{session}/override")
+def override(session: At, body: Payload) -> Response:
+    with session.lock:
+        chosen = session.to_publish
         if chosen is None:
             raise OptionError("there-no-run-publish")
         publishing.overridden(chosen, str(body.get("reason", "")), str(body.get("name", "")))
-        return HTMLResponse(views.step_fragments(desk, "publish"))
+        return HTMLResponse(views.step_fragments(session, "publish"))
 
 
-@router.get("/desk/{desk}/bundle.zip")
-def bundle(desk: At) -> Response:
-    chosen = desk.to_publish
+@router.get("/session/{session}/bundle.zip")
+def bundle(session: At) -> Response:
+    chosen = session.to_publish
     if chosen is None:
         raise OptionError("there-no-run-publish")
     if publishing.blocked(publishing.checklist(chosen)) and not chosen.override:
         raise OptionError("release-not-ready-published")
-    desk.note_run(chosen, "downloaded")
+    session.note_run(chosen, "downloaded")
     name = f'attachment; filename="{publishing.release_name(chosen)}.zip"'
     return Response(
         publishing.zipped(chosen), media_type="application/zip", headers={"content-disposition": name}
     )
 
 
-@router.get("/desk/{desk}/method.toml")
-def recipe(desk: At) -> Response:
+@router.get("/session/{session}/method.toml")
+def recipe(session: At) -> Response:
     headers = {"content-disposition": 'attachment; filename="method.toml"'}
-    return Response(desk.look_ahead().recipe, media_type="application/toml", headers=headers)
+    return Response(session.look_ahead().recipe, media_type="application/toml", headers=headers)
 
 
-def _news(desk: Desk, ended: bool) -> str:
+def _news(session: StudioSession, ended: bool) -> str:
     """What a page hears about runs; once one has ended, also what its end changes."""
-    with desk.lock:
-        found = views.strip(desk)
-        if desk.table is not None and desk.expected:
-            found += column_views.expected(desk)
-        if desk.table is not None and desk.releases and any(run.kind == "compare" for run in desk.runs):
-            found += fragment("#frontier", views.frontier(desk))
-        if ended and desk.table is not None:
-            found += column_views.promised(desk, method=True)
-            last = desk.runs[-1] if desk.runs else None
+    with session.lock:
+        found = views.strip(session)
+        if session.table is not None and session.expected:
+            found += column_views.expected(session)
+        if (
+            session.table is not None
+            and session.releases
+            and any(run.kind == "compare" for run in session.runs)
+        ):
+            found += fragment("#frontier", views.frontier(session))
+        if ended and session.table is not None:
+            found += column_views.guaranteed(session, method=True)
+            last = session.runs[-1] if session.runs else None
             # who looks at another run meanwhile goes on looking at it
             if (
                 last is not None
                 and last.kind == "learn"
-                and desk.shown
-                and last.of == desk.run_of(desk.shown).folder
+                and session.shown
+                and last.of == session.run_of(session.shown).folder
             ):
-                part = views.judge_part(desk, desk.run_of(desk.shown), "learning")
+                part = views.judge_part(session, session.run_of(session.shown), "learning")
                 found += fragment("#part", part)
         return found
 
@@ -686,10 +696,10 @@ def bound_socket(port: int) -> socket.socket:
     return opened
 
 
-def server(desks: Desks, access: Access) -> uvicorn.Server:
+def server(sessions: StudioSessions, access: Access) -> uvicorn.Server:
     made = uvicorn.Server(
         uvicorn.Config(
-            create_app(desks, access),
+            create_app(sessions, access),
             log_level="error",
             access_log=False,
             server_header=False,
@@ -698,7 +708,7 @@ def server(desks: Desks, access: Access) -> uvicorn.Server:
             ws="none",
         )
     )
-    desks.leaving = lambda: made.should_exit
+    sessions.leaving = lambda: made.should_exit
     return made
 
 
@@ -715,21 +725,21 @@ def serve(file: Path | None, port: int, *, browser: bool, ready: Callable[[str, 
     access = Access(opened.getsockname()[1], renewed=lambda address: ready(address, True))
     # before the server listens to signals, and again once it has stopped, files are removed all the same
     before = signal.signal(signal.SIGTERM, _leave)
-    desks = Desks(file)
+    sessions = StudioSessions(file)
     given: Path | None = None
     try:
         given = hand_over(access, own_folder()) if browser else None
         ready(access.new_address(), False)
         if given is not None:
             threading.Timer(0.5, webbrowser.open, (given.as_uri(),)).start()
-        server(desks, access).run(sockets=[opened])
+        server(sessions, access).run(sockets=[opened])
     except KeyboardInterrupt:
         # the usual way to stop it
         pass
     finally:
         if given is not None:
             given.unlink(missing_ok=True)
-        desks.close()
+        sessions.close()
         signal.signal(signal.SIGTERM, before)
 
 

@@ -18,7 +18,7 @@ from shoal.studio import facts, weighing
 from shoal.studio.edit import TYPES, range_words, source_of
 from shoal.studio.guarantee import CARDS, PLACES, RAKED, SLIDERS, offers, typed
 from shoal.studio.preview import command_text, fragment, render, waiting
-from shoal.studio.session import PEOPLE, Desk
+from shoal.studio.session import PEOPLE, StudioSession
 from shoal.studio.starting import Cost
 from shoal.text import Message, capital, counted, listed
 
@@ -28,27 +28,27 @@ SEPARATORS: Mapping[str, str] = {"": "automatic", ",": "comma", ";": "semicolon"
 DECIMALS: Mapping[str, str] = {"": "automatic", ".": "point", ",": "comma"}
 
 
-def data(desk: Desk, limit: int = 0) -> str:
-    if desk.table is None or desk.source is None:
+def data(session: StudioSession, limit: int = 0) -> str:
+    if session.table is None or session.source is None:
         return render(
             "start.html",
-            desk=desk,
+            session=session,
             formats=listed(titles(), "or"),
             accept=accepted(),
             limit=_bytes(limit),
             people=PEOPLE,
         )
-    table = desk.table
-    schema = desk.recipe.schema
-    viewed = [a for a in schema.attributes if desk.rows_shown or a.name in desk.viewed]
+    table = session.table
+    schema = session.recipe.schema
+    viewed = [a for a in schema.attributes if session.rows_shown or a.name in session.viewed]
     written = FORMATS[table.format]
     return render(
         "data.html",
-        desk=desk,
+        session=session,
         rows=table.n,
         names=table.names,
-        size=_bytes(desk.source.size),
-        missing=[attribute.name for attribute in viewed if desk.seen.gaps(attribute)],
+        size=_bytes(session.source.size),
+        missing=[attribute.name for attribute in viewed if session.seen.gaps(attribute)],
         viewed=bool(viewed),
         text=written.text,
         told=schema.file,
@@ -56,19 +56,19 @@ def data(desk: Desk, limit: int = 0) -> str:
         separators=SEPARATORS,
         decimals=DECIMALS,
         doubts=list(table.doubts.values()),
-        window=Markup(window(desk, 0, WINDOW)) if desk.rows_shown else None,
+        window=Markup(window(session, 0, WINDOW)) if session.rows_shown else None,
     )
 
 
-def window(desk: Desk, start: int, count: int) -> str:
+def window(session: StudioSession, start: int, count: int) -> str:
     """Some rows of the table, once somebody asked to see them.
 
     Raises:
         OptionError: nobody did.
     """
-    if not desk.rows_shown:
+    if not session.rows_shown:
         raise OptionError("rows-table-shown-request")
-    table = desk.sheet
+    table = session.sheet
     first = max(min(start, table.n - 1), 0)
     part = table.frame[first : first + min(count, 200), :]
     columns = [[_cell(value) for value in part.get_column(name).to_list()] for name in table.names]
@@ -94,28 +94,30 @@ def too_large(name: str, size: int, limit: int) -> Message:
     return Message.of("too-large-to-copy", name=name, size=_bytes(size), most=_bytes(limit))
 
 
-def columns(desk: Desk) -> str:
-    attributes = desk.recipe.schema.attributes
-    if not desk.open_column:
-        waiting = (a.name for a in attributes if desk.recipe.publishes(a) and status(desk, a)[0] != "good")
-        desk.open_column = next(waiting, attributes[0].name)
+def columns(session: StudioSession) -> str:
+    attributes = session.recipe.schema.attributes
+    if not session.open_column:
+        waiting = (
+            a.name for a in attributes if session.recipe.publishes(a) and status(session, a)[0] != "good"
+        )
+        session.open_column = next(waiting, attributes[0].name)
     return render(
         "columns.html",
-        desk=desk,
-        rows=[row(desk, number) for number in range(len(attributes))],
-        open=desk.recipe.schema.names.index(desk.open_column),
-        inspector=Markup(inspector(desk)),
-        left=unsettled(desk),
-        looked=all(a.name in desk.viewed for a in attributes),
+        session=session,
+        rows=[row(session, number) for number in range(len(attributes))],
+        open=session.recipe.schema.names.index(session.open_column),
+        inspector=Markup(inspector(session)),
+        left=unsettled(session),
+        looked=all(a.name in session.viewed for a in attributes),
     )
 
 
-def row(desk: Desk, number: int) -> Markup:
+def row(session: StudioSession, number: int) -> Markup:
     """One line of the table of columns."""
-    attribute = desk.column(number)
-    draft = desk.drafts.get(attribute.name)
-    lo, hi = _ends(desk, attribute)
-    looked = attribute.name in desk.viewed
+    attribute = session.column(number)
+    draft = session.drafts.get(attribute.name)
+    lo, hi = _ends(session, attribute)
+    looked = attribute.name in session.viewed
     ends = common_range(attribute.name) if attribute.kind_facts.measured and attribute.lo is None else None
     return Markup(
         render(
@@ -123,33 +125,33 @@ def row(desk: Desk, number: int) -> Markup:
             number=number,
             attribute=attribute,
             facts=attribute.kind_facts,
-            published=desk.recipe.publishes(attribute),
-            gaps=desk.seen.gaps(attribute) if looked else None,
+            published=session.recipe.publishes(attribute),
+            gaps=session.seen.gaps(attribute) if looked else None,
             chosen=source_of(attribute),
-            bars=_seen(desk, attribute).get("bars") if looked else None,
-            different=_seen(desk, attribute)["different"] if looked else None,
+            bars=_seen(session, attribute).get("bars") if looked else None,
+            different=_seen(session, attribute)["different"] if looked else None,
             lo=lo,
             hi=hi,
             ends=ends if not lo and not hi else None,
             draft=draft,
-            listed=_listed_words(desk, attribute),
-            status=status(desk, attribute),
+            listed=_listed_words(session, attribute),
+            status=status(session, attribute),
         )
     )
 
 
-def _ends(desk: Desk, attribute: Attribute) -> tuple[str, str]:
+def _ends(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
     """The ends of a range as they were typed."""
     lo, hi = range_words(attribute)
-    draft = desk.drafts.get(attribute.name)
+    draft = session.drafts.get(attribute.name)
     return (lo, hi) if draft is None else (draft.typed.get("lo", lo), draft.typed.get("hi", hi))
 
 
-def _seen(desk: Desk, attribute: Attribute) -> dict[str, Any]:
-    return (desk.seen.picture if attribute.kind_facts.ranged else desk.seen.listed)(attribute)
+def _seen(session: StudioSession, attribute: Attribute) -> dict[str, Any]:
+    return (session.seen.picture if attribute.kind_facts.ranged else session.seen.listed)(attribute)
 
 
-def _listed_words(desk: Desk, attribute: Attribute) -> str:
+def _listed_words(session: StudioSession, attribute: Attribute) -> str:
     if attribute.kind_facts.ranged or attribute.dropped:
         return ""
     if attribute.kind_facts.listed:
@@ -162,23 +164,23 @@ def _listed_words(desk: Desk, attribute: Attribute) -> str:
     return "List its values"
 
 
-def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
+def status(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
     """How far a column is settled: a level and a few words."""
-    if attribute.role == "weight" and (draft := desk.drafts.get(attribute.name)) is not None:
+    if attribute.role == "weight" and (draft := session.drafts.get(attribute.name)) is not None:
         return "bad", draft.short
-    if desk.recipe.raking == attribute.name:
+    if session.recipe.raking == attribute.name:
         return "warn", "needs public totals"
     if attribute.release == RAKED:
         return "good", "raked"
-    if not desk.recipe.publishes(attribute):
+    if not session.recipe.publishes(attribute):
         if (
             attribute.role == "unit"
             and attribute.max_rows is None
-            and attribute.name not in desk.recipe.left_out
+            and attribute.name not in session.recipe.left_out
         ):
             return "warn", "needs a number of rows"
         return "off", "left out"
-    draft = desk.drafts.get(attribute.name)
+    draft = session.drafts.get(attribute.name)
     if draft is not None:
         return "bad", draft.short
     kind = attribute.kind_facts
@@ -188,7 +190,7 @@ def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
         return "warn", "needs an order"
     if not kind.ordered and attribute.tree is None and attribute.type != "boolean":
         return "warn", "needs a list"
-    if count := outside(desk, attribute):
+    if count := outside(session, attribute):
         return "bad", f"{counted(count, 'value')} outside"
     origin = source_of(attribute)
     if origin == RECORDS:
@@ -198,38 +200,38 @@ def status(desk: Desk, attribute: Attribute) -> tuple[str, str]:
     return "good", "ready"
 
 
-def outside(desk: Desk, attribute: Attribute) -> int:
+def outside(session: StudioSession, attribute: Attribute) -> int:
     """How many values lie outside what is declared; told only to who asked to see the values."""
-    if attribute.name not in desk.viewed:
+    if attribute.name not in session.viewed:
         return 0
     if attribute.kind_facts.ranged:
-        return int(desk.seen.picture(attribute).get("outside", 0))
-    return sum(entry["count"] for entry in desk.seen.listed(attribute)["strange"])
+        return int(session.seen.picture(attribute).get("outside", 0))
+    return sum(entry["count"] for entry in session.seen.listed(attribute)["strange"])
 
 
-def unsettled(desk: Desk) -> int:
+def unsettled(session: StudioSession) -> int:
     """How many columns are not settled."""
-    if desk.table is None:
+    if session.table is None:
         return 0
     return sum(
-        status(desk, attribute)[0] in ("warn", "bad")
-        for attribute in desk.recipe.schema.attributes
-        if desk.recipe.publishes(attribute) or attribute.role == "weight"
+        status(session, attribute)[0] in ("warn", "bad")
+        for attribute in session.recipe.schema.attributes
+        if session.recipe.publishes(attribute) or attribute.role == "weight"
     )
 
 
-def inspector(desk: Desk) -> str:
+def inspector(session: StudioSession) -> str:
     """All about one column."""
-    names = desk.recipe.schema.names
-    if desk.open_column not in names:
+    names = session.recipe.schema.names
+    if session.open_column not in names:
         return render("inspector_empty.html")
-    return render("inspector.html", **_about(desk, names.index(desk.open_column)))
+    return render("inspector.html", **_about(session, names.index(session.open_column)))
 
 
-def _about(desk: Desk, number: int) -> dict[str, Any]:
+def _about(session: StudioSession, number: int) -> dict[str, Any]:
     """What the inspector shows of a column."""
-    attribute = desk.column(number)
-    looked = attribute.name in desk.viewed
+    attribute = session.column(number)
+    looked = attribute.name in session.viewed
     ranged = attribute.kind_facts.ranged
     tree = attribute.taxonomy
     return {
@@ -237,47 +239,47 @@ def _about(desk: Desk, number: int) -> dict[str, Any]:
         "attribute": attribute,
         "facts": attribute.kind_facts,
         "about": attribute.kind_facts.about,
-        "gaps": desk.seen.gaps(attribute) if looked else None,
+        "gaps": session.seen.gaps(attribute) if looked else None,
         "looked": looked,
-        "picture": desk.seen.picture(attribute) if ranged and looked else None,
-        "sliders": _sliders(desk, attribute) if ranged else [],
-        "listed": None if ranged or not looked else desk.seen.listed(attribute),
+        "picture": session.seen.picture(attribute) if ranged and looked else None,
+        "sliders": _sliders(session, attribute) if ranged else [],
+        "listed": None if ranged or not looked else session.seen.listed(attribute),
         "values": attribute.ordered or (attribute.tree.values if attribute.tree is not None else ()),
         "types": [name for name in TYPES if attribute.kind_facts.takes(name)],  # type: ignore[arg-type]
         "chosen": source_of(attribute),
         "step": "" if attribute.step is None else typed(attribute.step),
-        "steps": _steps(desk, attribute),
+        "steps": _steps(session, attribute),
         "levels": range(1, max((line["depth"] for line in facts.tree_lines(tree, {})), default=0))
         if tree is not None
         else (),
-        "weight": _weight(desk, attribute) if attribute.role == "weight" else None,
-        "draft": desk.drafts.get(attribute.name),
-        "status": status(desk, attribute),
-        "dropped": not desk.recipe.publishes(attribute),
+        "weight": _weight(session, attribute) if attribute.role == "weight" else None,
+        "draft": session.drafts.get(attribute.name),
+        "status": status(session, attribute),
+        "dropped": not session.recipe.publishes(attribute),
     }
 
 
-def _weight(desk: Desk, attribute: Attribute) -> dict[str, Any]:
+def _weight(session: StudioSession, attribute: Attribute) -> dict[str, Any]:
     """What becomes of a survey weight, and the totals that it is raked to."""
-    waits = desk.recipe.raking == attribute.name
+    waits = session.recipe.raking == attribute.name
     chosen = RAKED if waits else attribute.release or "dropped"
     return {
         "releases": weighing.RELEASES,
         "chosen": chosen,
-        "waits": [problem.sentence for problem in waiting(desk.recipe)] if waits else [],
-        "words": weighing.words(desk.recipe, attribute),
-        "totals": weighing.totals_of(desk.recipe, desk.drafts.get(attribute.name))
+        "waits": [problem.sentence for problem in waiting(session.recipe)] if waits else [],
+        "words": weighing.words(session.recipe, attribute),
+        "totals": weighing.totals_of(session.recipe, session.drafts.get(attribute.name))
         if chosen == RAKED
         else None,
     }
 
 
-def _sliders(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
+def _sliders(session: StudioSession, attribute: Attribute) -> list[dict[str, Any]]:
     """Both ends of a range on its scale; none as long as nothing public or shown says where it lies."""
-    scale = desk.seen.scale(attribute)
+    scale = session.seen.scale(attribute)
     if scale is None:
         return []
-    draft = desk.drafts.get(attribute.name)
+    draft = session.drafts.get(attribute.name)
     found = []
     for end, title, value, word in (
         ("lo", "Lowest", attribute.lo, range_words(attribute)[0]),
@@ -295,33 +297,33 @@ def _thousands(text: str) -> str:
     return f"{int(whole):,}{point}{rest}" if whole.lstrip("-").isdigit() else text
 
 
-def _steps(desk: Desk, attribute: Attribute) -> list[dict[str, Any]]:
+def _steps(session: StudioSession, attribute: Attribute) -> list[dict[str, Any]]:
     """The steps before protection of a column, and what they do to it, for who asked to see its values."""
-    schema = desk.recipe.schema
+    schema = session.recipe.schema
     own = [(place, step) for place, step in enumerate(schema.steps) if step.column == attribute.name]
     if not own:
         return []
     done: list[str] = []
-    if attribute.name in desk.viewed:
+    if attribute.name in session.viewed:
         only = replace(schema, steps=tuple(step for _, step in own))
         try:
-            done = [str(line) for line in step_lines(only, with_steps(desk.sheet, only))]
+            done = [str(line) for line in step_lines(only, with_steps(session.sheet, only))]
         except ShoalError as error:
             done = [str(error)] * len(own)
     lines = done or [f"{step.words}; source: {step.source or 'none declared'}" for _, step in own]
     return [{"place": place, "words": line} for (place, _), line in zip(own, lines, strict=True)]
 
 
-def column_changed(desk: Desk, number: int, *, whole: bool) -> str:
+def column_changed(session: StudioSession, number: int, *, whole: bool) -> str:
     """What one change of a column changes on the page."""
-    attribute = desk.column(number)
+    attribute = session.column(number)
     parts = [
-        fragment(f"#row-{number}", row(desk, number))
+        fragment(f"#row-{number}", row(session, number))
         if whole
-        else fragment(f"#status-{number}", render("status.html", status=status(desk, attribute)))
+        else fragment(f"#status-{number}", render("status.html", status=status(session, attribute)))
         + fragment(f"#known-{number}", _known(number, attribute)),
-        fragment("#inspector", inspector(desk)),
-        *_settled(desk),
+        fragment("#inspector", inspector(session)),
+        *_settled(session),
     ]
     return "".join(parts)
 
@@ -330,123 +332,127 @@ def _known(number: int, attribute: Attribute) -> str:
     return render("known.html", number=number, attribute=attribute, chosen=source_of(attribute))
 
 
-def column_slid(desk: Desk, number: int) -> str:
+def column_slid(session: StudioSession, number: int) -> str:
     """What a slider of a range changes: all that depends on it, and not the slider."""
-    about = _about(desk, number)
-    lo, hi = _ends(desk, desk.column(number))
+    about = _about(session, number)
+    lo, hi = _ends(session, session.column(number))
     parts = [
         fragment(f"#ends-{number}", render("ends.html", lo=lo, hi=hi, **about)),
         fragment(f"#status-{number}", render("status.html", status=about["status"])),
         fragment("#inspector-problem", render("inspector_problem.html", **about)),
         fragment("#inspector-picture", render("inspector_picture.html", **about)),
-        fragment(f"#known-{number}", _known(number, desk.column(number))),
+        fragment(f"#known-{number}", _known(number, session.column(number))),
         *(fragment(f"#slid-{one['end']}", one["words"]) for one in about["sliders"]),
-        *_settled(desk),
+        *_settled(session),
     ]
     return "".join(parts)
 
 
-def _settled(desk: Desk) -> list[str]:
-    left = unsettled(desk)
+def _settled(session: StudioSession) -> list[str]:
+    left = unsettled(session)
     return [
         fragment("#unsettled", render("unsettled.html", left=left)),
-        fragment("#foot-note", render("foot_note.html", step="columns", left=left, desk=desk)),
+        fragment("#foot-note", render("foot_note.html", step="columns", left=left, session=session)),
     ]
 
 
-def promise(desk: Desk) -> str:
+def guarantee(session: StudioSession) -> str:
     return render(
-        "promise.html",
-        desk=desk,
-        recipe=desk.recipe,
+        "guarantee.html",
+        session=session,
+        recipe=session.recipe,
         cards=[card for card in CARDS if not card.folded],
         folded=[card for card in CARDS if card.folded],
-        known=[a.name for a in desk.recipe.wanted if a.role == "quasi-identifier"],
-        strength=Markup(strength(desk)),
-        noise=Markup(noise(desk)),
-        statement=Markup(statement(desk)),
-        same=Markup(same(desk)),
-        people=Markup(_people(desk)),
-        wrong=_wrong(desk),
+        known=[a.name for a in session.recipe.wanted if a.role == "quasi-identifier"],
+        strength=Markup(strength(session)),
+        noise=Markup(noise(session)),
+        statement=Markup(statement(session)),
+        same=Markup(same(session)),
+        people=Markup(_people(session)),
+        wrong=_wrong(session),
     )
 
 
-def people(desk: Desk) -> str:
+def people(session: StudioSession) -> str:
     """Who is rehearsed on."""
-    return fragment("#people", _people(desk))
+    return fragment("#people", _people(session))
 
 
-def _people(desk: Desk) -> str:
-    return render("people.html", desk=desk, another=desk.another, accept=accepted(), wrong=_wrong(desk))
+def _people(session: StudioSession) -> str:
+    return render(
+        "people.html", session=session, another=session.another, accept=accepted(), wrong=_wrong(session)
+    )
 
 
-def _wrong(desk: Desk) -> tuple[Message, ...]:
+def _wrong(session: StudioSession) -> tuple[Message, ...]:
     """Why a rehearsal cannot use the other table as things stand; what is wrong with both is said elsewhere."""
-    if desk.another is None or not desk.look_ahead().ready:
+    if session.another is None or not session.look_ahead().ready:
         return ()
-    return desk.another.problems(desk.recipe)
+    return session.another.problems(session.recipe)
 
 
-def promised(desk: Desk, *, method: bool = False, moved: str = "", by: str = "") -> str:
+def guaranteed(session: StudioSession, *, method: bool = False, moved: str = "", by: str = "") -> str:
     """What a setting changes on the page: all that depends on it, and not the control itself.
 
     Args:
-        method: the promise or the method changed, and with it the controls.
+        method: the guarantee or the method changed, and with it the controls.
         moved, by: the setting, and which of its two controls was used.
     """
     parts = [
-        fragment("#noise", noise(desk)),
-        fragment("#statement", statement(desk)),
-        fragment("#same", same(desk)),
-        fragment("#people-problem", render("people_problem.html", desk=desk, wrong=_wrong(desk))),
-        fragment("#sheet", render("sheet.html", desk=desk, ahead=desk.look_ahead(), wrong=_wrong(desk))),
+        fragment("#noise", noise(session)),
+        fragment("#statement", statement(session)),
+        fragment("#same", same(session)),
+        fragment("#people-problem", render("people_problem.html", session=session, wrong=_wrong(session))),
+        fragment(
+            "#sheet", render("sheet.html", session=session, ahead=session.look_ahead(), wrong=_wrong(session))
+        ),
     ]
     if method:
-        parts.insert(0, fragment("#strength", strength(desk)))
+        parts.insert(0, fragment("#strength", strength(session)))
     elif moved in SLIDERS:
         other = "typed" if by == "slider" else "slider"
-        control = render(f"{other}.html", setting=_slider(desk, moved))
+        control = render(f"{other}.html", setting=_slider(session, moved))
         parts.insert(0, fragment(f"#{other}-{moved}", control))
     return "".join(parts)
 
 
-def strength(desk: Desk) -> str:
-    recipe = desk.recipe
+def strength(session: StudioSession) -> str:
+    recipe = session.recipe
     method = method_class(recipe.method)
     own = method.parameters()
     kinds = [attribute.kind for attribute in recipe.wanted]
-    shown = [name for name in SLIDERS if name in own and _shown(desk, name)]
+    shown = [name for name in SLIDERS if name in own and _shown(session, name)]
     elsewhere = ("link", "t", "delta", *(("split",) if len(recipe.taken) > 1 else ()))
     rest = [name for name in own if name not in shown and name not in elsewhere]
     left_out = [a.name for a in recipe.wanted if a.kind not in method.kinds]
     return render(
         "strength.html",
-        desk=desk,
+        session=session,
         recipe=recipe,
         method=method,
-        offers=offers(recipe.promise, len(kinds), kinds.count("nominal"), desk.sheet.n),
-        sliders=[_slider(desk, name) for name in shown],
-        neighbours=_field(desk, own["neighbours"]) if "neighbours" in own else None,
-        fields=[_field(desk, own[name]) for name in rest if name != "neighbours"],
-        odd=[_field(desk, DECLARATIONS[name]) for name in ("outside", "missing")],
+        offers=offers(recipe.guarantee, len(kinds), kinds.count("nominal"), session.sheet.n),
+        sliders=[_slider(session, name) for name in shown],
+        neighbours=_field(session, own["neighbours"]) if "neighbours" in own else None,
+        fields=[_field(session, own[name]) for name in rest if name != "neighbours"],
+        odd=[_field(session, DECLARATIONS[name]) for name in ("outside", "missing")],
         left_out=left_out,
-        can_buy=desk.can_buy,
-        ledger=recipe.promise.budgeted,
+        can_buy=session.can_buy,
+        ledger=recipe.guarantee.budgeted,
     )
 
 
-def _shown(desk: Desk, name: str) -> bool:
-    """Sliders of what a promise has; δ and t belong to their own cards."""
+def _shown(session: StudioSession, name: str) -> bool:
+    """Sliders of what a guarantee has; δ and t belong to their own cards."""
     if name in ("delta", "t"):
-        return name in desk.recipe.settings
+        return name in session.recipe.settings
     return True
 
 
-def _slider(desk: Desk, name: str) -> dict[str, Any]:
-    slider, setting = SLIDERS[name], method_class(desk.recipe.method).parameters()[name]
-    value = desk.recipe.settings.get(name, "")
+def _slider(session: StudioSession, name: str) -> dict[str, Any]:
+    slider, setting = SLIDERS[name], method_class(session.recipe.method).parameters()[name]
+    value = session.recipe.settings.get(name, "")
     try:
-        place = slider.place(float(value), desk.sheet.n) if value else 0
+        place = slider.place(float(value), session.sheet.n) if value else 0
     except (ValueError, OverflowError):
         place = 0
     return {
@@ -462,9 +468,9 @@ def _slider(desk: Desk, name: str) -> dict[str, Any]:
     }
 
 
-def _field(desk: Desk, setting: Parameter) -> dict[str, Any]:
+def _field(session: StudioSession, setting: Parameter) -> dict[str, Any]:
     """A parameter as a form asks for it; its declaration says all about it."""
-    recipe = desk.recipe
+    recipe = session.recipe
     own = setting.default
     value = (
         getattr(recipe, setting.name)
@@ -496,11 +502,11 @@ def _sentence(text: str) -> str:
     return f"{capital(text)}."
 
 
-def noise(desk: Desk) -> str:
+def noise(session: StudioSession) -> str:
     """What the noise will do, and how ε is shared, where the method can share it."""
-    shared = method_class(desk.recipe.method).parameters().get("split")
-    split = _field(desk, shared) if shared is not None and len(desk.recipe.taken) > 1 else None
-    return render("noise.html", ahead=desk.look_ahead(), recipe=desk.recipe, split=split)
+    shared = method_class(session.recipe.method).parameters().get("split")
+    split = _field(session, shared) if shared is not None and len(session.recipe.taken) > 1 else None
+    return render("noise.html", ahead=session.look_ahead(), recipe=session.recipe, split=split)
 
 
 def ask_cost(cost: Cost, kind: str, price: str) -> str:
@@ -509,37 +515,37 @@ def ask_cost(cost: Cost, kind: str, price: str) -> str:
     return fragment("#ask", render("cost.html", cost=cost, kind=kind, sent=sent))
 
 
-def expected(desk: Desk) -> str:
+def expected(session: StudioSession) -> str:
     """How long a run would take, as far as it is known; who asked need not ask again."""
-    return fragment("#expected", render("expected.html", desk=desk, asked=True))
+    return fragment("#expected", render("expected.html", session=session, asked=True))
 
 
-def statement(desk: Desk) -> str:
-    """The promise as readers will read it."""
-    ahead = desk.look_ahead()
+def statement(session: StudioSession) -> str:
+    """The guarantee as readers will read it."""
+    ahead = session.look_ahead()
     return render(
         "statement.html",
-        desk=desk,
+        session=session,
         ahead=ahead,
-        card=desk.recipe.promise,
+        card=session.recipe.guarantee,
         recorded=() if ahead.statement is None else recorded_codes(ahead.statement),
-        first=desk.first_measured,
+        first=session.first_measured,
         asked=False,
-        another=desk.another,
-        wrong=_wrong(desk),
+        another=session.another,
+        wrong=_wrong(session),
         people=PEOPLE,
-        outside=_outside(desk),
-        column_numbers={name: number for number, name in enumerate(desk.recipe.schema.names)},
+        outside=_outside(session),
+        column_numbers={name: number for number, name in enumerate(session.recipe.schema.names)},
     )
 
 
-def _outside(desk: Desk) -> dict[str, int | None]:
+def _outside(session: StudioSession) -> dict[str, int | None]:
     """How many values lie outside their range, by column; None as long as nobody asked to see that column."""
     return {
-        problem.column: outside(desk, desk.recipe.schema[problem.column])
-        if problem.column in desk.viewed
+        problem.column: outside(session, session.recipe.schema[problem.column])
+        if problem.column in session.viewed
         else None
-        for problem in desk.look_ahead().problems
+        for problem in session.look_ahead().problems
         if problem.code == "outside-domain"
     }
 
@@ -549,7 +555,9 @@ def recorded_codes(statement: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(one["code"] for one in statement["recorded"] if one["code"] != DATA_DEPENDENT)
 
 
-def same(desk: Desk) -> str:
+def same(session: StudioSession) -> str:
     """The same as a command."""
-    name = desk.source.name if desk.source is not None else "DATA"
-    return render("same.html", recipe=desk.look_ahead().recipe, command=command_text(name, desk.dataset))
+    name = session.source.name if session.source is not None else "DATA"
+    return render(
+        "same.html", recipe=session.look_ahead().recipe, command=command_text(name, session.dataset)
+    )

@@ -320,16 +320,16 @@ def _pairs(name: str, text: str) -> list[tuple[str, str]]:
     return found
 
 
-def with_promise(recipe: Recipe, rows: int, card: str | None = None, method: str | None = None) -> Recipe:
-    """A promise and the columns settle which methods there are; settings that belong to the claim are filled in.
+def with_guarantee(recipe: Recipe, rows: int, card: str | None = None, method: str | None = None) -> Recipe:
+    """A guarantee and the columns settle which methods there are; settings that belong to the claim are filled in.
 
     Args:
         rows: of the table, which is public here.
-        card: the promise; that of the recipe by default.
-        method: the method; that of the recipe by default, as long as the promise stays.
+        card: the guarantee; that of the recipe by default.
+        method: the method; that of the recipe by default, as long as the guarantee stays.
 
     Raises:
-        OptionError: there is no such promise, or no method keeps it on these columns.
+        OptionError: there is no such guarantee, or no method keeps it on these columns.
     """
     if card is not None and card not in BY_NAME:
         raise OptionError("there-no-promise", card=card)

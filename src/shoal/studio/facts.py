@@ -3,7 +3,7 @@
 All of it is private. The page says so, and the journal of use notes what it shows.
 
 The intruder knows some columns of a person and takes the published row that is nearest. That is a picture and not the
-promise: it shows one intruder, and only what that one would pick.
+guarantee: it shows one intruder, and only what that one would pick.
 """
 
 from __future__ import annotations

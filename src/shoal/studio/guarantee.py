@@ -1,6 +1,6 @@
 """Guarantees on offer, the recipe being edited, and the scales of ranges.
 
-The words here are the choice that is offered; what a release then promises is said by its statement. A card names
+The words here are the choice that is offered; what a release then guarantees is said by its statement. A card names
 models of privacy and no method: every method whose claim is one of them appears on it by itself.
 
 A recipe holds what was typed. What it means is read by the library, when it is previewed and when it is run.
@@ -31,10 +31,10 @@ _BESIDE_VALUES, _BESIDE_RANGE = 0.08, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One promise to choose.
+    """One guarantee to choose.
 
     Attributes:
-        title: the promise in one sentence, as a person would say it.
+        title: the guarantee in one sentence, as a person would say it.
         meaning: what that does to the table.
         whom: for which tables it is.
         technical: what the field calls it.
@@ -56,7 +56,7 @@ class Card:
 
     @property
     def about_the_table(self) -> bool:
-        """What others may know is part of the promise."""
+        """What others may know is part of the guarantee."""
         return any(MODELS[model].of_the_table for model in self.models)
 
     @property
@@ -120,7 +120,7 @@ CARDS: tuple[Card, ...] = (
     Card(
         "t-closeness",
         "Groups that reveal little about their members",
-        "Knowing a person's group changes the odds of a sensitive value by a factor of at most t.",
+        "Knowing a person's group changes the probability of a bucket of sensitive values by a factor of at most t.",
         "For sensitive values that a whole group may share.",
         "t-closeness",
         ("t-closeness",),
@@ -184,7 +184,7 @@ def usual_delta(rows: int) -> Fraction:
 
 
 def offers(card: Card, attributes: int, nominal: int, rows: int) -> tuple[MethodCard, ...]:
-    """The methods that keep a card's promise on so many columns, the recommended ones first."""
+    """The methods that keep a card's guarantee on so many columns, the recommended ones first."""
     found = []
     for method in map(method_class, names()):
         for fixed in _variants(method, rows):
@@ -205,7 +205,7 @@ def offered(card: Card, kinds: Sequence[str], rows: int, wanted: str | None = No
 
 
 def _variants(method: type[Method], rows: int) -> Iterator[dict[str, Any]]:
-    """A method as it is, and with each of the settings that can change what it promises."""
+    """A method as it is, and with each of the settings that can change what it guarantees."""
     yield {}
     for name, value in (("link", False), ("delta", usual_delta(rows)), ("t", 2)):
         if name in method.parameters():
@@ -262,7 +262,7 @@ SLIDERS: Mapping[str, Slider] = {
     "l": Slider(
         "Distinct sensitive values in a group, l", "more accurate", "more private", (2, 20), whole=True
     ),
-    "t": Slider("Largest change of the odds, t", "more private", "more accurate", (2, 20), whole=True),
+    "t": Slider("Largest factor, t", "more private", "more accurate", (2, 20), whole=True),
 }
 
 
@@ -273,7 +273,7 @@ class Recipe:
     Attributes:
         schema: what is declared about every column of the table.
         left_out: columns that are not to be published although their role would allow it.
-        card: the promise, by its name.
+        card: the guarantee, by its name.
         settings: of methods, as they were typed; a method takes those that it has.
         missing, outside: what becomes of odd values.
         raking: a weight that is to be raked and has no public totals yet; empty for none.
@@ -291,7 +291,7 @@ class Recipe:
     bought: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def promise(self) -> Card:
+    def guarantee(self) -> Card:
         return BY_NAME[self.card]
 
     def publishes(self, attribute: Attribute) -> bool:
@@ -321,7 +321,7 @@ class Recipe:
     def fixed_beforehand(self) -> bool:
         """Whether the claim rests on settings that do not depend on the records."""
         return any(
-            MODELS[model].guarantee and not MODELS[model].of_the_table for model in self.promise.models
+            MODELS[model].guarantee and not MODELS[model].of_the_table for model in self.guarantee.models
         )
 
     @property

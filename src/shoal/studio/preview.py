@@ -150,7 +150,7 @@ class PreviewProblem:
 
     Attributes:
         column: the column to go to, empty for none.
-        fixes: by their words, what each sends to the desk.
+        fixes: by their words, what each sends to the session.
     """
 
     message: Message

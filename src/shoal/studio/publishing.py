@@ -1,7 +1,7 @@
 """Publish a release: checks, texts and the bundle to download.
 
 What is checked follows from the public part of the verdict and from the files themselves. What was measured on the
-original records decides only where the promise is about the table itself, and never enters the bundle.
+original records decides only where the guarantee is about the table itself, and never enters the bundle.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class Checked:
         level: good, warn or bad; a bad one blocks the download.
         fix: words of a button that leads to what mends it; empty where there is none.
         step: where that button leads.
-        sent: what it sends to the desk first; nothing where it only leads there.
+        sent: what it sends to the session first; nothing where it only leads there.
     """
 
     level: str
     title: str
     detail: str
     fix: str = ""
-    step: str = "promise"
+    step: str = "guarantee"
     sent: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -147,7 +147,7 @@ def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
 
 
 def _measured(run: StudioRun) -> Iterator[Checked]:
-    """Where the promise is about the table itself, what was measured counts as well."""
+    """Where the guarantee is about the table itself, what was measured counts as well."""
     facts = run.facts
     if facts["decision"] != facts["public_decision"]:
         level = "warn" if run.override else "bad"

@@ -1,10 +1,10 @@
 """Sessions: the state of one browser tab, and all tabs of a server.
 
-A desk changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.views`).
+A session changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.views`).
 
 The folder goes when the studio ends. One that was killed leaves its folder behind; the next start sweeps it.
 
-All of it is private, and shown on request only, which the journal of use notes (`Desk.show`).
+All of it is private, and shown on request only, which the journal of use notes (`StudioSession.show`).
 
 Nothing of the table is shown by them. The journal notes that the other file was rehearsed on, so it is asked about when
 somebody opens that file as a table.
@@ -33,7 +33,7 @@ from shoal.io import Conventions, Table, content_digest, fingerprint
 from shoal.journal import Journal
 from shoal.release import Uses, domains_of, people_of, prepare
 from shoal.studio import facts
-from shoal.studio.edit import Draft, with_promise, with_setting, with_settings_of
+from shoal.studio.edit import Draft, with_guarantee, with_setting, with_settings_of
 from shoal.studio.guarantee import SLIDERS, Recipe, SliderScale, around
 from shoal.studio.preview import Expecting, Memory, Preview, preview
 from shoal.studio.runs import StudioRun
@@ -112,41 +112,41 @@ class Another:
         return ()
 
 
-def choose(desk: Desk, path: Path | None = None, name: str = "") -> None:
+def choose(session: StudioSession, path: Path | None = None, name: str = "") -> None:
     """Rehearse on the people of a file, or on made-up ones without it.
 
-    One that cannot be used leaves the choice as it was, and the desk says why.
+    One that cannot be used leaves the choice as it was, and the session says why.
     """
     try:
-        found = None if path is None else _opened(desk, path, name)
-        with desk.lock:
-            if desk.running is not None:
+        found = None if path is None else _opened(session, path, name)
+        with session.lock:
+            if session.running is not None:
                 # it may be reading what would be removed
                 raise OptionError("a-run-is-on-its-way")
-            made_up(desk)
-            desk.another = found
+            made_up(session)
+            session.another = found
     except ShoalError as error:
-        desk.another_problem = named(error, path, name)
-        _remove_copy(desk, path)
+        session.another_problem = named(error, path, name)
+        _remove_copy(session, path)
 
 
-def _opened(desk: Desk, path: Path, name: str) -> Another:
-    table = read_declared(path, file=desk.recipe.schema.file)
+def _opened(session: StudioSession, path: Path, name: str) -> Another:
+    table = read_declared(path, file=session.recipe.schema.file)
     mark = content_digest(table)
-    if mark == desk.content:
+    if mark == session.content:
         raise OptionError("holds-records-table-itself", name=name)
     return Another(path, name, mark, table.n)
 
 
-def made_up(desk: Desk) -> None:
+def made_up(session: StudioSession) -> None:
     """Rehearse on people who do not exist; a copy of another file is removed."""
-    if desk.another is not None:
-        _remove_copy(desk, desk.another.path)
-    desk.another = desk.another_problem = None
+    if session.another is not None:
+        _remove_copy(session, session.another.path)
+    session.another = session.another_problem = None
 
 
-def _remove_copy(desk: Desk, path: Path | None) -> None:
-    if path is not None and desk.folder in path.parents:
+def _remove_copy(session: StudioSession, path: Path | None) -> None:
+    if path is not None and session.folder in path.parents:
         path.unlink(missing_ok=True)
 
 
@@ -205,14 +205,14 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """The file a desk is about; one that was named on the command line stays where it is."""
+    """The file a session is about; one that was named on the command line stays where it is."""
 
     path: Path
     name: str
     size: int
 
 
-class Desk:
+class StudioSession:
     """The work of one tab."""
 
     def __init__(self, name: str, folder: Path) -> None:
@@ -251,7 +251,7 @@ class Desk:
     def open(
         self, path: Path, name: str, file: Conventions | None = None, schema: Schema | None = None
     ) -> None:
-        """Read a file and begin anew with it; one that cannot be read leaves the desk as it was, and says why."""
+        """Read a file and begin anew with it; one that cannot be read leaves the session as it was, and says why."""
         told = file or Conventions()
         self.problem, self.reading = None, True
         try:
@@ -279,7 +279,7 @@ class Desk:
             self.content = content_digest(table)
             self._memory = Memory()
             self._history, self._place = [Recipe(drafted)], 0
-            self.promise()
+            self.guarantee()
 
     def open_survey(self) -> None:
         """The made-up survey, with what its questionnaire says."""
@@ -326,7 +326,7 @@ class Desk:
     def sheet(self) -> Table:
         """The table, where there has to be one."""
         if self.table is None:
-            raise OptionError("there-no-table-desk")
+            raise OptionError("there-no-table-session")
         return self.table
 
     @property
@@ -341,7 +341,7 @@ class Desk:
     @property
     def recipe(self) -> Recipe:
         if self._place < 0:
-            raise OptionError("there-no-table-desk")
+            raise OptionError("there-no-table-session")
         return self._history[self._place]
 
     def settle(self, recipe: Recipe, merge: str = "") -> None:
@@ -424,14 +424,14 @@ class Desk:
     def column(self, number: int) -> Attribute:
         attributes = self.recipe.schema.attributes
         if not 0 <= number < len(attributes):
-            raise OptionError("desk-there-no-column", number=number + 1)
+            raise OptionError("session-there-no-column", number=number + 1)
         return attributes[number]
 
-    # the promise
+    # the guarantee
 
-    def promise(self, card: str | None = None, method: str | None = None) -> None:
-        """A promise or a method is chosen, or the columns that they depend on were changed."""
-        self.settle(with_promise(self.recipe, self.sheet.n, card, method))
+    def guarantee(self, card: str | None = None, method: str | None = None) -> None:
+        """A guarantee or a method is chosen, or the columns that they depend on were changed."""
+        self.settle(with_guarantee(self.recipe, self.sheet.n, card, method))
 
     def set(self, name: str, value: str, merge: str = "") -> None:
         """A setting as it was typed."""
@@ -446,7 +446,7 @@ class Desk:
         self.settle(with_settings_of(self.recipe, settings))
 
     def look_ahead(self) -> Preview:
-        """What a release would promise as things stand; asked often, computed once."""
+        """What a release would guarantee as things stand; asked often, computed once."""
         uses = self.uses
         entries = uses.journal.entries()
         noted = len(entries), entries[-1].id if entries else ""
@@ -558,11 +558,11 @@ def _without_domains(schema: Schema) -> Schema:
     return replace(schema, attributes=made)
 
 
-class Desks:
-    """The desks of a running studio.
+class StudioSessions:
+    """The sessions of a running studio.
 
     Attributes:
-        file: the file that was named on the command line: every new desk begins with it, where it lies.
+        file: the file that was named on the command line: every new session begins with it, where it lies.
         limit: the most bytes of a file that is copied.
         leaving: whether the studio is about to end; streams of events never end by themselves.
     """
@@ -578,27 +578,27 @@ class Desks:
         # held as long as the process lives, however it ends
         self._held = os.open(self.folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
         fcntl.flock(self._held, fcntl.LOCK_EX)
-        self._desks: dict[str, Desk] = {}
+        self._sessions: dict[str, StudioSession] = {}
         self._lock = threading.Lock()
 
-    def new(self) -> Desk:
+    def new(self) -> StudioSession:
         name = secrets.token_urlsafe(12)
         folder = self.folder / name
         folder.mkdir(mode=0o700)
-        desk = Desk(name, folder)
+        session = StudioSession(name, folder)
         with self._lock:
-            self._desks[name] = desk
+            self._sessions[name] = session
         if self.file is not None:
-            desk.open(self.file, self.file.name)
-        return desk
+            session.open(self.file, self.file.name)
+        return session
 
-    def find(self, name: str) -> Desk:
-        """A desk by its name.
+    def find(self, name: str) -> StudioSession:
+        """A session by its name.
 
         Raises:
             OptionError: there is none: the studio was started anew.
         """
-        found = self._desks.get(name) if _NAME.fullmatch(name) else None
+        found = self._sessions.get(name) if _NAME.fullmatch(name) else None
         if found is None:
             raise OptionError("gone")
         return found
@@ -606,9 +606,9 @@ class Desks:
     def close(self) -> None:
         """End all runs and remove all files."""
         with self._lock:
-            for desk in self._desks.values():
-                desk.remove()
-            self._desks = {}
+            for session in self._sessions.values():
+                session.remove()
+            self._sessions = {}
         shutil.rmtree(self.folder, ignore_errors=True)
         with contextlib.suppress(OSError):
             os.close(self._held)

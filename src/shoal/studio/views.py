@@ -21,37 +21,39 @@ from shoal.studio.facts import person as one_person
 from shoal.studio.guarantee import typed
 from shoal.studio.preview import command_text, fragment, render, script_text
 from shoal.studio.runs import StudioRun
-from shoal.studio.session import PEOPLE, Desk, Desks
+from shoal.studio.session import PEOPLE, StudioSession, StudioSessions
 from shoal.text import Message
 
 
-def judge(desk: Desk, letter: str = "", column: str = "", tab: str = "distributions", row: int = 17) -> str:
-    run = desk.judge(letter)
+def judge(
+    session: StudioSession, letter: str = "", column: str = "", tab: str = "distributions", row: int = 17
+) -> str:
+    run = session.judge(letter)
     if run is None:
-        return render("judge_empty.html", desk=desk)
+        return render("judge_empty.html", session=session)
     return render(
         "judge.html",
-        desk=desk,
+        session=session,
         run=run,
         facts=run.facts,
-        runs=desk.releases,
-        before=_before(desk, run),
-        part=Markup(judge_part(desk, run, tab, column)),
+        runs=session.releases,
+        before=_before(session, run),
+        part=Markup(judge_part(session, run, tab, column)),
         tab=tab,
         person=Markup(person(run, row)),
-        frontier=Markup(frontier(desk)),
+        frontier=Markup(frontier(session)),
         statement=run.facts["statement"],
     )
 
 
-def judge_part(desk: Desk, run: StudioRun, tab: str, column: str = "") -> str:
+def judge_part(session: StudioSession, run: StudioRun, tab: str, column: str = "") -> str:
     """One of the tabs: distributions, relations, groups or learning."""
     shown = run.facts["columns"]
     wanted = next((one for one in shown if one["name"] == column), shown[0])
-    compared = [one for one in desk.shown_runs if one is not run and _people(one) == _people(run)][:3]
+    compared = [one for one in session.shown_runs if one is not run and _people(one) == _people(run)][:3]
     return render(
         f"judge_{tab}.html",
-        desk=desk,
+        session=session,
         run=run,
         facts=run.facts,
         shown=shown,
@@ -159,11 +161,11 @@ def person(run: StudioRun, number: int) -> str:
     return render("person.html", person=found, run=run, rows=len(original), exposed=run.facts.get("exposed"))
 
 
-def frontier(desk: Desk) -> str:
+def frontier(session: StudioSession) -> str:
     """All runs and compared settings: loss over risk."""
-    compared = next((run for run in reversed(desk.runs) if run.kind == "compare"), None)
+    compared = next((run for run in reversed(session.runs) if run.kind == "compare"), None)
     loss = compared.loss if compared is not None and compared.loss else "total_variation"
-    dots = [dot for run in desk.shown_runs if (dot := _run_dot(run, loss))["loss"] is not None]
+    dots = [dot for run in session.shown_runs if (dot := _run_dot(run, loss))["loss"] is not None]
     dots += [_compared_dot(dot) for dot in (compared.dots if compared is not None else ()) if dot["loss"]]
     top = max((dot["loss"] for dot in dots), default=0.0) * 1.15 or 1.0
     right = min(max((dot["risk"] for dot in dots), default=0.0) * 1.15, 100.0) or 1.0
@@ -173,17 +175,17 @@ def frontier(desk: Desk) -> str:
     edge = sorted((dot for dot in dots if dot["frontier"]), key=lambda dot: dot["x"])
     return render(
         "frontier.html",
-        desk=desk,
+        session=session,
         dots=dots,
-        chosen=next((dot for dot in dots if dot["name"] == desk.dot), None),
+        chosen=next((dot for dot in dots if dot["name"] == session.dot), None),
         line=" ".join(f"{dot['x']},{dot['y']}" for dot in edge) if len(edge) > 1 else "",
         loss=loss.replace("_", " "),
         right=f"{right:.3g}",
         top=f"{top:.2g}",
-        real=any(not run.rehearsed for run in desk.shown_runs),
-        history=_history(desk),
+        real=any(not run.rehearsed for run in session.shown_runs),
+        history=_history(session),
         people=PEOPLE,
-        on=compared.on if compared is not None else "" if desk.another is None else desk.another.name,
+        on=compared.on if compared is not None else "" if session.another is None else session.another.name,
     )
 
 
@@ -229,16 +231,16 @@ def _apart(dots: list[dict[str, Any]]) -> None:
         taken.append(place)
 
 
-def _history(desk: Desk) -> list[dict[str, Any]]:
+def _history(session: StudioSession) -> list[dict[str, Any]]:
     found, before = [], None
-    for run in desk.shown_runs:
+    for run in session.shown_runs:
         found.append({"run": run, "changes": [] if before is None else _changes(before, run)})
         before = run
     return found
 
 
-def _before(desk: Desk, run: StudioRun) -> list[str]:
-    return next((entry["changes"] for entry in _history(desk) if entry["run"] is run), [])
+def _before(session: StudioSession, run: StudioRun) -> list[str]:
+    return next((entry["changes"] for entry in _history(session) if entry["run"] is run), [])
 
 
 def _changes(before: StudioRun, after: StudioRun) -> list[str]:
@@ -252,15 +254,15 @@ def _changes(before: StudioRun, after: StudioRun) -> list[str]:
     ]
 
 
-def publish(desk: Desk) -> str:
-    run = desk.to_publish
+def publish(session: StudioSession) -> str:
+    run = session.to_publish
     if run is None:
-        return render("publish_empty.html", desk=desk)
+        return render("publish_empty.html", session=session)
     checks = publishing.checklist(run)
-    name = desk.source.name if desk.source is not None else "the table"
+    name = session.source.name if session.source is not None else "the table"
     return render(
         "publish.html",
-        desk=desk,
+        session=session,
         run=run,
         facts=run.facts,
         checks=checks,
@@ -277,7 +279,7 @@ def publish(desk: Desk) -> str:
 STEPS: Mapping[str, str] = {
     "data": "Data",
     "columns": "Columns",
-    "promise": "Guarantee",
+    "guarantee": "Guarantee",
     "judge": "Judge",
     "publish": "Publish",
 }
@@ -288,57 +290,57 @@ def page() -> str:
     return render("page.html", steps=STEPS)
 
 
-def step_fragments(desk: Desk, name: str, limit: int = 0) -> str:
+def step_fragments(session: StudioSession, name: str, limit: int = 0) -> str:
     """A whole step, with everything around it."""
-    main = column_views.data(desk, limit) if name == "data" else _STEPS[name](desk)
-    return fragment("#main", main) + around(desk, name)
+    main = column_views.data(session, limit) if name == "data" else _STEPS[name](session)
+    return fragment("#main", main) + around(session, name)
 
 
-def around(desk: Desk, name: str) -> str:
+def around(session: StudioSession, name: str) -> str:
     """The list of steps, the foot and the strip."""
     places = list(STEPS)
     reached = places.index(name) if name in places else 0
     after = places[reached + 1] if reached + 1 < len(places) else ""
-    steps = render("steps.html", steps=STEPS, now=name, reached=reached, ready=desk.table is not None)
-    left = column_views.unsettled(desk)
-    foot = render("foot.html", step=name, after=after, names=STEPS, desk=desk, left=left)
-    return fragment("#steps", steps) + fragment("#foot", foot) + strip(desk)
+    steps = render("steps.html", steps=STEPS, now=name, reached=reached, ready=session.table is not None)
+    left = column_views.unsettled(session)
+    foot = render("foot.html", step=name, after=after, names=STEPS, session=session, left=left)
+    return fragment("#steps", steps) + fragment("#foot", foot) + strip(session)
 
 
-def strip(desk: Desk) -> str:
+def strip(session: StudioSession) -> str:
     """Where the work of a run stands."""
-    run = desk.running
-    ended = desk.runs[-1] if desk.runs and run is None else None
-    return fragment("#strip", render("strip.html", desk=desk, run=run, ended=ended))
+    run = session.running
+    ended = session.runs[-1] if session.runs and run is None else None
+    return fragment("#strip", render("strip.html", session=session, run=run, ended=ended))
 
 
 def problem(said: Message | Exception) -> str:
     return fragment("#toast", render("toast.html", text=said))
 
 
-_STEPS: Mapping[str, Callable[[Desk], str]] = {
+_STEPS: Mapping[str, Callable[[StudioSession], str]] = {
     "columns": column_views.columns,
-    "promise": column_views.promise,
+    "guarantee": column_views.guarantee,
     "judge": judge,
     "publish": publish,
 }
 
 
-def all_desks(request: Request) -> Desks:
-    found: Desks = request.app.state.desks
+def all_sessions(request: Request) -> StudioSessions:
+    found: StudioSessions = request.app.state.sessions
     return found
 
 
-All = Annotated[Desks, Depends(all_desks)]
+All = Annotated[StudioSessions, Depends(all_sessions)]
 
 
-def one_desk(desk: str, desks: All) -> Desk:
-    return desks.find(desk)
+def one_session(session: str, sessions: All) -> StudioSession:
+    return sessions.find(session)
 
 
-At = Annotated[Desk, Depends(one_desk)]
+At = Annotated[StudioSession, Depends(one_session)]
 
 
-def whole(desk: Desk, desks: Desks, step: str) -> str:
+def whole(session: StudioSession, sessions: StudioSessions, step: str) -> str:
     """A step with everything around it; without a table there is only the first."""
-    return step_fragments(desk, step, desks.limit)
+    return step_fragments(session, step, sessions.limit)

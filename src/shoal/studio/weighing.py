@@ -26,7 +26,7 @@ from shoal.io import private_text
 from shoal.numbers import decimal_text
 from shoal.studio.edit import Draft, changed, range_words, short_problem, step_of
 from shoal.studio.guarantee import RAKED, Recipe, with_attribute
-from shoal.studio.session import Desk, named
+from shoal.studio.session import StudioSession, named
 from shoal.taxonomy import Taxonomy
 
 # in the words of the page
@@ -113,25 +113,25 @@ def words(recipe: Recipe, attribute: Attribute) -> str:
     return str(weight_words(recipe.schema) or "")
 
 
-def release(desk: Desk, number: int, value: str) -> None:
+def release(session: StudioSession, number: int, value: str) -> None:
     """What becomes of a weight. One that is to be raked and has no totals yet is waited for."""
-    attribute = desk.column(number)
-    waiting = desk.recipe.raking
-    recipe = replace(desk.recipe, raking="" if waiting == attribute.name else waiting)
+    attribute = session.column(number)
+    waiting = session.recipe.raking
+    recipe = replace(session.recipe, raking="" if waiting == attribute.name else waiting)
     if value == RAKED and not recipe.schema.margins:
-        _wait(desk, attribute, recipe)
+        _wait(session, attribute, recipe)
         return
     try:
         made = with_attribute(recipe.schema, attribute, replace(attribute, release=value or None))
     except ShoalError as error:
-        desk.drafts[attribute.name] = Draft({}, error, "check this")
+        session.drafts[attribute.name] = Draft({}, error, "check this")
         return
-    _settle(desk, attribute, replace(recipe, schema=made))
+    _settle(session, attribute, replace(recipe, schema=made))
 
 
-def give(desk: Desk, number: int, form: Mapping[str, str]) -> None:
+def give(session: StudioSession, number: int, form: Mapping[str, str]) -> None:
     """Public totals of one column, instead of those that it had."""
-    attribute, recipe = desk.column(number), desk.recipe
+    attribute, recipe = session.column(number), session.recipe
     column, text, source = (form.get(name, "") for name in ("column", "totals", "source"))
     try:
         made = margin_of(column, text, source)
@@ -141,141 +141,141 @@ def give(desk: Desk, number: int, form: Mapping[str, str]) -> None:
             schema = with_attribute(schema, attribute, replace(attribute, release=RAKED))
     except ShoalError as error:
         kept = {"column": column, "totals": text, "source": source}
-        desk.drafts[attribute.name] = Draft(kept, error, "check the totals")
+        session.drafts[attribute.name] = Draft(kept, error, "check the totals")
         return
     raking = "" if recipe.raking == attribute.name else recipe.raking
-    _settle(desk, attribute, replace(recipe, schema=schema, raking=raking))
+    _settle(session, attribute, replace(recipe, schema=schema, raking=raking))
 
 
-def take_away(desk: Desk, number: int, column: str) -> None:
+def take_away(session: StudioSession, number: int, column: str) -> None:
     """A column has no totals any more; a weight that loses the last of them waits for others."""
-    attribute, recipe = desk.column(number), desk.recipe
+    attribute, recipe = session.column(number), session.recipe
     margins = tuple(margin for margin in recipe.schema.margins if margin.column != column)
     if margins or attribute.release != RAKED:
-        _settle(desk, attribute, replace(recipe, schema=replace(recipe.schema, margins=margins)))
+        _settle(session, attribute, replace(recipe, schema=replace(recipe.schema, margins=margins)))
         return
-    _wait(desk, attribute, recipe)
+    _wait(session, attribute, recipe)
 
 
-def _wait(desk: Desk, attribute: Attribute, recipe: Recipe) -> None:
+def _wait(session: StudioSession, attribute: Attribute, recipe: Recipe) -> None:
     """A weight that is to be raked is dropped until there are totals."""
     dropped = with_attribute(recipe.schema, attribute, replace(attribute, release=None))
     schema = replace(dropped, margins=())
-    _settle(desk, attribute, replace(recipe, schema=schema, raking=attribute.name))
+    _settle(session, attribute, replace(recipe, schema=schema, raking=attribute.name))
 
 
-def _settle(desk: Desk, attribute: Attribute, recipe: Recipe) -> None:
-    desk.drafts.pop(attribute.name, None)
-    desk.settle(recipe)
-    desk.promise()
+def _settle(session: StudioSession, attribute: Attribute, recipe: Recipe) -> None:
+    session.drafts.pop(attribute.name, None)
+    session.settle(recipe)
+    session.guarantee()
 
 
-def change(desk: Desk, number: int, what: str, value: Any, merge: str = "") -> None:
+def change(session: StudioSession, number: int, what: str, value: Any, merge: str = "") -> None:
     """Change one fact about a column; what cannot be is kept beside it, with the reason.
 
     Args:
         merge: changes with the same word in a row are one for undoing.
     """
-    attribute = desk.column(number)
+    attribute = session.column(number)
     if what == "publish":
-        left_out = set(desk.recipe.left_out) ^ {attribute.name}
-        desk.settle(replace(desk.recipe, left_out=frozenset(left_out)))
+        left_out = set(session.recipe.left_out) ^ {attribute.name}
+        session.settle(replace(session.recipe, left_out=frozenset(left_out)))
         return
     found: Sequence[str] = ()
     if what in ("values", "ordered") and value is None:
-        look(desk, attribute.name)
-        found = sorted(entry["value"] for entry in desk.seen.listed(attribute)["values"])
+        look(session, attribute.name)
+        found = sorted(entry["value"] for entry in session.seen.listed(attribute)["values"])
     try:
         made = changed(attribute, what, value, found)
         # other columns may be in its way, such as a weight that is raked to its values
-        _ = with_attribute(desk.recipe.schema, attribute, made)
+        _ = with_attribute(session.recipe.schema, attribute, made)
     except ShoalError as error:
         ends = dict(zip(("lo", "hi"), map(str, value), strict=True)) if what == "range" else {}
-        desk.drafts[attribute.name] = Draft(ends, error, short_problem(what, value, error))
+        session.drafts[attribute.name] = Draft(ends, error, short_problem(what, value, error))
         if what != "range":
             return
         # the old range is not what was meant
         made = replace(attribute, lo=None, hi=None)
     else:
-        desk.drafts.pop(attribute.name, None)
+        session.drafts.pop(attribute.name, None)
     if found:
         made = replace(made, source={**made.source, "domain": RECORDS})
-    elif what in _SEEN and attribute.name in desk.viewed:
+    elif what in _SEEN and attribute.name in session.viewed:
         made = replace(made, source={fact: one for fact, one in made.source.items() if fact != "domain"})
-    _replace(desk, attribute, made, merge)
-    if what == "type" and desk.source is not None:
-        desk.table = read_declared(desk.source.path, desk.recipe.schema)
+    _replace(session, attribute, made, merge)
+    if what == "type" and session.source is not None:
+        session.table = read_declared(session.source.path, session.recipe.schema)
     if what in ("kind", "role"):
-        desk.promise()
+        session.guarantee()
 
 
-def slide(desk: Desk, number: int, end: str, place: int) -> None:
+def slide(session: StudioSession, number: int, end: str, place: int) -> None:
     """One end of a range by its place on the slider; an end that nobody named yet is where its slider stands."""
-    attribute = desk.column(number)
-    scale = desk.seen.scale(attribute)
+    attribute = session.column(number)
+    scale = session.seen.scale(attribute)
     if scale is None or end not in ("lo", "hi"):
         raise OptionError("column-no-slider", column=attribute.name, end=end)
-    draft = desk.drafts.get(attribute.name)
+    draft = session.drafts.get(attribute.name)
     lo, hi = range_words(attribute)
     if draft is not None and draft.typed:
         lo, hi = draft.typed.get("lo", lo), draft.typed.get("hi", hi)
     ends = {"lo": lo or scale.text(0), "hi": hi or scale.text(1000), end: scale.text(place)}
-    change(desk, number, "range", [ends["lo"], ends["hi"]], merge=f"{end} of {attribute.name}")
+    change(session, number, "range", [ends["lo"], ends["hi"]], merge=f"{end} of {attribute.name}")
 
 
-def _replace(desk: Desk, old: Attribute, new: Attribute, merge: str) -> None:
-    recipe = desk.recipe
+def _replace(session: StudioSession, old: Attribute, new: Attribute, merge: str) -> None:
+    recipe = session.recipe
     schema = with_attribute(recipe.schema, old, new)
     # what is no weight is not raked
     raking = recipe.raking if recipe.raking != new.name or new.role == "weight" else ""
-    desk.settle(replace(recipe, schema=schema, raking=raking), merge)
+    session.settle(replace(recipe, schema=schema, raking=raking), merge)
 
 
-def recode(desk: Desk, number: int, form: Mapping[str, str]) -> None:
+def recode(session: StudioSession, number: int, form: Mapping[str, str]) -> None:
     """One more step before protection: bands, new names, a level, or values cut at the top or at the bottom."""
-    attribute = desk.column(number)
+    attribute = session.column(number)
     told = dict(form)
-    if not told.get("source") and attribute.name in desk.viewed:
+    if not told.get("source") and attribute.name in session.viewed:
         told["source"] = RECORDS
     try:
-        made = desk.recipe.schema.with_steps(step_of(attribute, told))
+        made = session.recipe.schema.with_steps(step_of(attribute, told))
         _ = made.stepped
     except ShoalError as error:
-        desk.drafts[attribute.name] = Draft({}, error, "check this")
+        session.drafts[attribute.name] = Draft({}, error, "check this")
         return
-    desk.drafts.pop(attribute.name, None)
-    desk.settle(replace(desk.recipe, schema=made))
-    desk.promise()
+    session.drafts.pop(attribute.name, None)
+    session.settle(replace(session.recipe, schema=made))
+    session.guarantee()
 
 
-def take_back(desk: Desk, place: int) -> None:
+def take_back(session: StudioSession, place: int) -> None:
     """A step before protection is not taken."""
-    schema = desk.recipe.schema
+    schema = session.recipe.schema
     steps = tuple(step for number, step in enumerate(schema.steps) if number != place)
-    desk.settle(replace(desk.recipe, schema=replace(schema, steps=steps)))
-    desk.promise()
+    session.settle(replace(session.recipe, schema=replace(schema, steps=steps)))
+    session.guarantee()
 
 
-def give_taxonomy(desk: Desk, number: int, text: str, name: str = "") -> None:
+def give_taxonomy(session: StudioSession, number: int, text: str, name: str = "") -> None:
     """A taxonomy that was pasted, or the text of a file of one."""
     if not name:
-        change(desk, number, "taxonomy", text)
+        change(session, number, "taxonomy", text)
         return
-    path = desk.folder / f"taxonomy-{number}{Path(name).suffix}"
+    path = session.folder / f"taxonomy-{number}{Path(name).suffix}"
     private_text(path, text)
     try:
-        change(desk, number, "taxonomy", Taxonomy.load(path))
+        change(session, number, "taxonomy", Taxonomy.load(path))
     except ShoalError as error:
-        desk.drafts[desk.column(number).name] = Draft({}, named(error, path, name), "check this")
+        session.drafts[session.column(number).name] = Draft({}, named(error, path, name), "check this")
     finally:
         path.unlink(missing_ok=True)
 
 
-def look(desk: Desk, name: str) -> None:
+def look(session: StudioSession, name: str) -> None:
     """Show the values of a column, or those of all of them, with their counts; the journal notes it."""
-    chosen = [a for a in desk.recipe.schema.attributes if name in ("*", a.name)]
+    chosen = [a for a in session.recipe.schema.attributes if name in ("*", a.name)]
     for ranged, view in ((True, "histogram"), (False, "values")):
-        desk.show([a.name for a in chosen if a.kind_facts.ranged == ranged], view, "counts")
-    desk.viewed.update(a.name for a in chosen)
+        session.show([a.name for a in chosen if a.kind_facts.ranged == ranged], view, "counts")
+    session.viewed.update(a.name for a in chosen)
     # what was moved before and after it are two changes
-    desk.merged = ""
+    session.merged = ""

@@ -658,21 +658,6 @@ class Taxonomy:
         return min(_FINEST_BITS, _SUM_BITS - largest.bit_length())
 
 
-def as_taxonomy(given: Taxonomy | Mapping[Any, Any] | Sequence[Any] | str | Path) -> Taxonomy:
-    """A taxonomy from any accepted form: a taxonomy, a nested dict, a list of values or a path.
-
-    >>> as_taxonomy(["a", "b"]).labels
-    ('*', 'a', 'b')
-    """
-    if isinstance(given, Taxonomy):
-        return given
-    if isinstance(given, str | Path):
-        return Taxonomy.load(given)
-    if isinstance(given, Mapping):
-        return Taxonomy.from_dict(given)
-    return Taxonomy.flat(given)
-
-
 Pairs = list[tuple[str, str]]
 
 # Length of the beginning of a file from which its format is detected.

@@ -517,7 +517,7 @@ def close_groups(
         progress: called with the records that have a group, and their number.
 
     Guarantee:
-        Given the groups, the odds of a bucket for one individual change by a factor of at most t in either
+        Given the groups, the probability of a bucket for one individual changes by a factor of at most t in either
         direction against its share in the whole table. An intruder who knows more than those shares, such as the
         values of other members of the group, is not covered. This is not differential privacy.
 

@@ -116,7 +116,6 @@ def _left_shares(counts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate([*found, np.full(counts[-1].size, 0.5)])
 
 
-REBUILDS = ("uniform", "centroid", "normal")
 # Rows that are drawn together; a larger leaf is drawn as several even samples of its rows.
 BLOCK = 1 << 16
 

@@ -1,6 +1,6 @@
 // Listens to what the studio says about runs, and shows it.
 
-import { apply, at, desk } from "./swap.js";
+import { apply, at, session } from "./swap.js";
 
 /** @type {EventSource | null} */
 let source = null;
@@ -8,7 +8,7 @@ let last = "";
 
 function listen() {
   source?.close();
-  if (!desk()) return;
+  if (!session()) return;
   source = new EventSource(at("events"));
   source.onmessage = (event) => {
     if (event.data === last) return;

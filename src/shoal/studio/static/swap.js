@@ -7,11 +7,11 @@ const REST = 1200;
 // longer than between the two presses of a double click
 const AWAKE = 600;
 
-/** @returns {string} the desk of this tab */
-export const desk = () => sessionStorage.getItem("shoal-desk") ?? "";
+/** @returns {string} the session of this tab */
+export const session = () => sessionStorage.getItem("shoal-session") ?? "";
 
 /** @param {string} path @returns {string} */
-export const at = (path) => `/desk/${desk()}/${path}`;
+export const at = (path) => `/session/${session()}/${path}`;
 
 /** Where controls were moved to, by their id, as long as the studio has not answered. @type {Map<string, string>} */
 const ahead = new Map();
@@ -89,7 +89,7 @@ async function post(path, body = {}, signal) {
 let before = Promise.resolve();
 
 /**
- * Send something to the desk and show what comes back, one after the other: a late answer never undoes a later one.
+ * Send something to the session and show what comes back, one after the other: a late answer never undoes a later one.
  * @param {string} path @param {unknown} [body] @param {AbortSignal} [signal]
  * @returns {Promise<Response | null>}
  */
@@ -105,7 +105,7 @@ async function deliver(path, body, signal) {
   const answer = await post(at(path), body, signal);
   if (!answer) return null;
   if (answer.headers.get("x-shoal-gone")) {
-    sessionStorage.removeItem("shoal-desk");
+    sessionStorage.removeItem("shoal-session");
     await begin();
     return answer;
   }
@@ -142,10 +142,10 @@ function arrive() {
 }
 
 async function begin() {
-  if (!desk()) {
-    const answer = await post("/desk");
+  if (!session()) {
+    const answer = await post("/session");
     if (!answer) return;
-    sessionStorage.setItem("shoal-desk", (await answer.json()).desk);
+    sessionStorage.setItem("shoal-session", (await answer.json()).session);
   }
   await deliver(`step/${location.hash.slice(1) || "data"}`);
   document.dispatchEvent(new Event("shoal:ready"));
@@ -346,7 +346,7 @@ document.addEventListener("keydown", async (event) => {
     /** @type {HTMLButtonElement | null} */ (document.querySelector("[data-run]"))?.click();
   } else if (event.ctrlKey && event.key.toLowerCase() === "z" && !typing) {
     event.preventDefault();
-    await send("promise", { what: "undo" });
+    await send("guarantee", { what: "undo" });
     await go(location.hash.slice(1) || "data", false);
   } else if (!typing && (event.key === "j" || event.key === "k")) {
     const names = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("tr.column .name")]);

@@ -14,7 +14,7 @@ from shoal.io import Conventions, write
 from shoal.release.publication import Planned
 from shoal.studio.guarantee import Recipe
 from shoal.studio.runs import buy, release
-from shoal.studio.session import Desks, sweep
+from shoal.studio.session import StudioSessions, sweep
 from shoal.survey import survey
 
 from .studio_client import Tab, finished, job_of
@@ -27,7 +27,7 @@ def test_a_file_is_read_and_no_range_is_taken_from_it(tab: Tab, table: Path) -> 
     assert "No value is missing" not in page
     assert 'id="show-rows"' in page
     assert 'id="grid"' not in page
-    assert all(a.lo is None and not a.values for a in tab.desk.recipe.schema.attributes)
+    assert all(a.lo is None and not a.values for a in tab.session.recipe.schema.attributes)
     columns = tab.post("step/columns")
     assert "needs a range" in columns
     assert "List its values" in columns
@@ -43,8 +43,8 @@ def test_a_file_that_cannot_be_read_says_why_and_the_drop_zone_stays(tab: Tab, t
     assert "Drop a table here" in page
     assert "'people.csv'" in page
     assert "row" in page
-    assert str(tab.desk.folder) not in page
-    assert not list(tab.desk.folder.glob("table*"))
+    assert str(tab.session.folder) not in page
+    assert not list(tab.session.folder.glob("table*"))
 
 
 def test_too_large_a_file_is_refused_before_and_while_it_is_sent(tab: Tab, tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_too_large_a_file_is_refused_before_and_while_it_is_sent(tab: Tab, tmp_p
     large = tmp_path / "large.csv"
     large.write_text("a,b\n" + "1,2\n" * 60_000, "utf-8")
     assert words in tab.upload(large)
-    assert tab.desk.table is None
-    assert list(tab.desk.folder.iterdir()) == []
+    assert tab.session.table is None
+    assert list(tab.session.folder.iterdir()) == []
 
 
 def test_an_unknown_ending_is_refused_before_it_is_sent(tab: Tab) -> None:
@@ -69,15 +69,15 @@ def test_how_the_file_is_written_has_its_effect_at_once(tab: Tab, tmp_path: Path
     tab.post("rows")
     page = tab.post("written", separator=";", decimal=",", na="?")
     assert "Missing values in a" in page
-    assert tab.desk.recipe.schema.file == Conventions(separator=";", decimal=",", na=("?",))
-    assert tab.desk.recipe.schema["a"].kind == "numeric"
+    assert tab.session.recipe.schema.file == Conventions(separator=";", decimal=",", na=("?",))
+    assert tab.session.recipe.schema["a"].kind == "numeric"
 
 
 def test_any_window_of_the_table_is_one_request(tab: Tab, table: Path) -> None:
     tab.upload(table)
-    assert "only on request" in tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
+    assert "only on request" in tab.client.get(f"/session/{tab.name}/rows?start=290&count=50").text
     assert "No value is missing" in tab.post("rows")
-    rows = tab.client.get(f"/desk/{tab.name}/rows?start=290&count=50").text
+    rows = tab.client.get(f"/session/{tab.name}/rows?start=290&count=50").text
     assert rows.count("<tr>") == 10
     assert ">300<" in rows
 
@@ -88,7 +88,7 @@ def test_low_above_high_stands_in_the_cell_and_is_not_used(tab: Tab, table: Path
     page = tab.column("age", "range", ["120", "0"])
     assert "low above high" in page
     assert "Column 'age': a domain needs lo < hi, got 120:0." in page
-    assert tab.desk.recipe.schema["age"].lo is None
+    assert tab.session.recipe.schema["age"].lo is None
     assert 'value="120"' in tab.post("step/columns")
 
 
@@ -97,7 +97,7 @@ def test_a_range_changed_after_its_column_was_shown_needs_a_source_again(settled
     settled.column("income", "look")
     page = settled.column("income", "range", ["0", "350000"])
     assert "needs a source" in page
-    assert "domain" not in settled.desk.recipe.schema["income"].source
+    assert "domain" not in settled.session.recipe.schema["income"].source
     assert "ready" in settled.column("income", "source", "law")
 
 
@@ -113,74 +113,74 @@ def test_taxonomies_show_what_they_lack_with_a_suggestion(settled: Tab) -> None:
     assert "Did you mean femal?" in page
     page = settled.column("sex", "rename", ["femal", "female"])
     assert "Did you mean" not in page
-    assert settled.desk.recipe.schema["sex"].tree.values == ("female", "male")
+    assert settled.session.recipe.schema["sex"].tree.values == ("female", "male")
 
 
 def test_an_order_can_be_changed(settled: Tab) -> None:
     settled.column("sex", "kind", "ordinal")
     settled.column("sex", "ordered")
-    assert settled.desk.recipe.schema["sex"].ordered == ("female", "male")
+    assert settled.session.recipe.schema["sex"].ordered == ("female", "male")
     settled.column("sex", "ordered", ["male", "female"])
-    assert settled.desk.recipe.schema["sex"].ordered == ("male", "female")
+    assert settled.session.recipe.schema["sex"].ordered == ("male", "female")
 
 
 def test_undo_goes_back_one_change(settled: Tab) -> None:
-    before = settled.desk.recipe
-    settled.promise("typed", "77", "k")
-    settled.promise("undo", "")
-    assert settled.desk.recipe == before
+    before = settled.session.recipe
+    settled.guarantee("typed", "77", "k")
+    settled.guarantee("undo", "")
+    assert settled.session.recipe == before
 
 
-def test_two_tabs_do_not_mix(desks: Desks, settled: Tab, table: Path) -> None:
-    other = Tab(desks)
+def test_two_tabs_do_not_mix(sessions: StudioSessions, settled: Tab, table: Path) -> None:
+    other = Tab(sessions)
     other.upload(table)
-    other.promise("card", "k-anonymity")
-    assert settled.desk.recipe.card == "given-partition"
-    assert other.desk.recipe.schema["income"].lo is None
+    other.guarantee("card", "k-anonymity")
+    assert settled.session.recipe.card == "given-partition"
+    assert other.session.recipe.schema["income"].lo is None
     other.post("close")
-    assert settled.desk.table is not None
+    assert settled.session.table is not None
 
 
 def test_a_reload_keeps_everything(settled: Tab) -> None:
-    again = Tab(settled.desks)
+    again = Tab(settled.sessions)
     again.name = settled.name
-    assert "checked" in again.post("step/promise")
-    assert again.desk.recipe == settled.desk.recipe
+    assert "checked" in again.post("step/guarantee")
+    assert again.session.recipe == settled.session.recipe
 
 
 def test_nothing_is_left_at_the_end_nor_of_a_studio_that_was_killed(tmp_path: Path, table: Path) -> None:
-    first = Desks(place=tmp_path)
-    desk = first.new()
-    desk.open_survey()
-    assert (desk.folder / "survey.csv").is_file()
+    first = StudioSessions(place=tmp_path)
+    session = first.new()
+    session.open_survey()
+    assert (session.folder / "survey.csv").is_file()
     assert sweep(tmp_path) == []
     # killed: the lock is free, the files are there
     import os
 
     os.close(first._held)
-    second = Desks(place=tmp_path)
+    second = StudioSessions(place=tmp_path)
     assert not first.folder.exists()
     second.close()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_named_at_the_start_is_read_where_it_lies(tmp_path: Path, table: Path) -> None:
-    made = Desks(table, place=tmp_path)
-    desk = made.new()
-    assert desk.source is not None
-    assert desk.source.path == table
-    assert list(desk.folder.iterdir()) == []
+    made = StudioSessions(table, place=tmp_path)
+    session = made.new()
+    assert session.source is not None
+    assert session.source.path == table
+    assert list(session.folder.iterdir()) == []
     made.close()
     assert table.is_file()
 
 
 def in_place(path: Path, recipe: Recipe, place: Path) -> Iterator[Tab]:
     """A tab about a file that is read where it lies, of which everything is settled."""
-    desks = Desks(path, place=place)
-    tab = Tab(desks)
-    tab.desk.settle(recipe)
+    sessions = StudioSessions(path, place=place)
+    tab = Tab(sessions)
+    tab.session.settle(recipe)
     yield tab
-    desks.close()
+    sessions.close()
 
 
 @pytest.fixture
@@ -190,8 +190,8 @@ def lying(tmp_path: Path, table: Path, settled_recipe: Recipe) -> Iterator[Tab]:
 
 
 def changed_on_disk(tab: Tab) -> None:
-    assert tab.desk.source is not None
-    path = tab.desk.source.path
+    assert tab.session.source is not None
+    path = tab.session.source.path
     header, first, *rest = path.read_text("utf-8").splitlines()
     path.write_text("\n".join([header, *rest, first]) + "\n", "utf-8")
 
@@ -201,14 +201,19 @@ CHANGED = "'people.csv' has changed on disk since it was opened: read it again (
 
 def test_a_file_that_changed_after_it_was_shown_is_not_released(lying: Tab, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.sqlite"
-    job = {**job_of(lying.desk), "folder": str(lying.desk.folder), "ledger": str(ledger), "dataset": "people"}
+    job = {
+        **job_of(lying.session),
+        "folder": str(lying.session.folder),
+        "ledger": str(ledger),
+        "dataset": "people",
+    }
     changed_on_disk(lying)
     for kind in (release, buy):
         with pytest.raises(InputError) as refused:
             kind({**job, "price": "0.1"}, lambda message: None)
         assert str(refused.value) == CHANGED
     # nothing is written or charged
-    assert list(lying.desk.folder.iterdir()) == []
+    assert list(lying.session.folder.iterdir()) == []
     assert not ledger.exists()
 
 
@@ -223,32 +228,32 @@ def test_a_file_that_changes_during_the_run_leaves_nothing(
 
     monkeypatch.setattr(Planned, "carry_out", late)
     with pytest.raises(InputError, match="has changed on disk"):
-        finished(lying.desk)
-    assert lying.desk.releases == []
+        finished(lying.session)
+    assert lying.session.releases == []
 
 
 def test_a_changed_file_is_read_again_with_what_is_declared_and_its_runs_are_gone(lying: Tab) -> None:
-    run = finished(lying.desk)
-    before = lying.desk.recipe
+    run = finished(lying.session)
+    before = lying.session.recipe
     changed_on_disk(lying)
     assert 'id="reread"' in lying.post("step/data")
     lying.post("reread")
-    assert lying.desk.recipe == before
-    assert lying.desk.runs == []
+    assert lying.session.recipe == before
+    assert lying.session.runs == []
     assert not run.folder.exists()
     # what is shown now can be released
-    assert finished(lying.desk).state == "done"
+    assert finished(lying.session).state == "done"
 
 
 @pytest.mark.parametrize("card", ["k-anonymity", "swapping"])
 def test_settings_changed_after_a_measurement_are_a_limit_of_claims_about_the_table_too(
     settled: Tab, card: str
 ) -> None:
-    settled.promise("card", card)
-    finished(settled.desk)
+    settled.guarantee("card", card)
+    finished(settled.session)
     settled.post("step/judge")
-    settled.promise("typed", "9", "k")
-    ahead = settled.desk.look_ahead()
+    settled.guarantee("typed", "9", "k")
+    ahead = settled.session.look_ahead()
     assert ahead.verdict is not None
     assert ahead.verdict.level == "amber"
     assert {"code": "settings-changed", "facts": {"settings": ["k"]}} in ahead.statement["recorded"]
@@ -261,31 +266,31 @@ def test_codes_of_a_file_can_be_texts(tab: Tab, tmp_path: Path) -> None:
     tab.upload(path)
     tab.column("code", "type", "text")
     tab.post("rows")
-    assert "007" in tab.client.get(f"/desk/{tab.name}/rows").text
+    assert "007" in tab.client.get(f"/session/{tab.name}/rows").text
 
 
 def test_a_column_is_recoded_before_it_is_protected(settled: Tab) -> None:
     settled.post("column/0", what="recode", breaks="0, 40, 120", top="")
-    ahead = settled.desk.look_ahead()
+    ahead = settled.session.look_ahead()
     assert ahead.ready, ahead.problems
     assert ahead.statement is not None
     assert ahead.statement["attributes"]["age"]["lo"] == "(0,40]"
-    run = finished(settled.desk)
+    run = finished(settled.session)
     assert "(40,120]" in (run.bundle / "data.csv").read_text("utf-8")
     assert 'recode = "age"' in ahead.recipe
     page = settled.post("column/0", what="recode", breaks="40, 0")
     assert "Step recode of 'age'" in page
     settled.post("column/0", what="take back", value=0)
-    assert settled.desk.recipe.schema.steps == ()
+    assert settled.session.recipe.schema.steps == ()
 
 
 def test_another_recoding_after_a_measurement_is_recorded_as_a_change(settled: Tab) -> None:
     settled.post("column/0", what="recode", breaks="0, 40, 120")
-    finished(settled.desk)
+    finished(settled.session)
     settled.post("step/judge")
 
     def recorded() -> dict[str, Any]:
-        ahead = settled.desk.look_ahead()
+        ahead = settled.session.look_ahead()
         assert ahead.statement is not None, ahead.problems
         return {one["code"]: one["facts"] for one in ahead.statement["recorded"]}
 
@@ -300,22 +305,22 @@ def test_bounds_of_a_step_are_from_these_records_once_they_were_looked_at(settle
     settled.column("age", "look")
     page = settled.post("column/0", what="recode", bottom="20")
     assert "cells changed" in page
-    assert [step.source for step in settled.desk.recipe.schema.steps] == ["questionnaire", "these records"]
+    assert [step.source for step in settled.session.recipe.schema.steps] == ["questionnaire", "these records"]
     settled.post("column/0", what="recode", bottom="18", source="law")
-    assert settled.desk.recipe.schema.steps[-1].source == "law"
+    assert settled.session.recipe.schema.steps[-1].source == "law"
 
 
 def test_names_are_recoded_to_a_level_of_their_taxonomy(settled: Tab) -> None:
     settled.post("column/1", what="taxonomy", value="female, people\nmale, people\npeople, *")
     assert 'name="level"' in settled.column("sex", "open")
     settled.post("column/1", what="recode", level="1")
-    assert settled.desk.recipe.schema.stepped["sex"].tree.values == ("people",)
+    assert settled.session.recipe.schema.stepped["sex"].tree.values == ("people",)
 
 
 def test_a_slider_moves_one_end_and_what_depends_on_it_but_not_itself(settled: Tab) -> None:
     settled.column("income", "open")
     page = settled.post("column/3", what="slide", name="hi", value=500)
-    income = settled.desk.recipe.schema["income"]
+    income = settled.session.recipe.schema["income"]
     assert (income.lo, income.hi) == (0, 225_000)
     assert 'data-into="#ends-3"' in page
     assert 'value="225000"' in page
@@ -324,7 +329,7 @@ def test_a_slider_moves_one_end_and_what_depends_on_it_but_not_itself(settled: T
     # both ends cannot change places
     page = settled.post("column/3", what="slide", name="lo", value=900)
     assert "low above high" in page
-    assert settled.desk.recipe.schema["income"].lo is None
+    assert settled.session.recipe.schema["income"].lo is None
 
 
 def test_a_scale_follows_the_records_only_after_a_look(tab: Tab, table: Path) -> None:
@@ -334,7 +339,7 @@ def test_a_scale_follows_the_records_only_after_a_look(tab: Tab, table: Path) ->
     assert page.count('type="range"') == 2
     assert page.count(">not set<") == 2
     tab.post("column/3", what="slide", name="hi", value=1000)
-    income = tab.desk.recipe.schema["income"]
+    income = tab.session.recipe.schema["income"]
     assert income.lo is not None
     assert "domain" not in income.source
 
@@ -342,10 +347,10 @@ def test_a_scale_follows_the_records_only_after_a_look(tab: Tab, table: Path) ->
 def test_what_becomes_of_a_weight_is_a_choice(settled: Tab) -> None:
     page = settled.column("income", "role", "weight")
     assert "Release of the weight" in page
-    assert not settled.desk.recipe.publishes(settled.desk.recipe.schema["income"])
+    assert not settled.session.recipe.publishes(settled.session.recipe.schema["income"])
     settled.column("income", "release", "masked")
-    assert settled.desk.recipe.publishes(settled.desk.recipe.schema["income"])
-    settled.promise("card", "given-partition")
-    ahead = settled.desk.look_ahead()
+    assert settled.session.recipe.publishes(settled.session.recipe.schema["income"])
+    settled.guarantee("card", "given-partition")
+    ahead = settled.session.look_ahead()
     assert ahead.ready, ahead.problems
     assert "income" in ahead.statement["attributes"]

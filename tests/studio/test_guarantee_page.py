@@ -1,4 +1,4 @@
-"""The promise page: cards from models, controls from settings, words from statements, and the price of looking."""
+"""The guarantee page: cards from models, controls from settings, words from statements, and the price of looking."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_every_model_has_a_card_and_every_method_is_offered_somewhere() -> None:
 @pytest.mark.parametrize("card", CARDS, ids=lambda card: card.name)
 def test_what_a_card_offers_has_its_claim(card: object, settled: Tab) -> None:
     assert card in CARDS
-    settled.promise("card", card.name)
-    ahead = settled.desk.look_ahead()
+    settled.guarantee("card", card.name)
+    ahead = settled.session.look_ahead()
     assert ahead.ready, ahead.problems
     assert ahead.statement["model"] in card.models
     # never more than holds: what was 50% sure may become surer
@@ -61,89 +61,89 @@ class MdavNew(shoal.MdavDP):
 def test_a_new_method_appears_on_the_page_by_its_class_alone(settled: Tab) -> None:
     with forgotten_afterwards():
         register_method(MdavNew, who="the tests")
-        settled.promise("card", "given-partition")
-        page = settled.post("step/promise")
+        settled.guarantee("card", "given-partition")
+        page = settled.post("step/guarantee")
         assert "mdav-new: a method of tomorrow" in page
-        settled.promise("method", "mdav-new")
-        assert settled.desk.look_ahead().statement["method"] == "mdav-new"
-        assert settled.desk.recipe.settings["k"] == "30"
+        settled.guarantee("method", "mdav-new")
+        assert settled.session.look_ahead().statement["method"] == "mdav-new"
+        assert settled.session.recipe.settings["k"] == "30"
 
 
 def test_every_option_of_a_method_is_on_the_page_with_its_sentence(settled: Tab) -> None:
-    page = settled.post("step/promise")
+    page = settled.post("step/guarantee")
     for known in shoal.MdavDP.parameters().values():
         assert known.about.format(on="on", off="off")[1:] in page
 
 
 def test_a_slider_gets_back_what_depends_on_it_and_not_itself(settled: Tab) -> None:
-    found = settled.post("promise", what="slider", name="epsilon", value="1000")
-    assert settled.desk.recipe.settings["epsilon"] == "10"
+    found = settled.post("guarantee", what="slider", name="epsilon", value="1000")
+    assert settled.session.recipe.settings["epsilon"] == "10"
     assert 'data-into="#typed-epsilon"' in found
     assert 'data-into="#slider-epsilon"' not in found
     assert 'data-into="#statement"' in found
-    found = settled.promise("typed", "0.25", "epsilon")
+    found = settled.guarantee("typed", "0.25", "epsilon")
     assert 'data-into="#slider-epsilon"' in found
     assert 'data-into="#typed-epsilon"' not in found
-    assert settled.desk.look_ahead().statement["epsilon"] == 0.25
+    assert settled.session.look_ahead().statement["epsilon"] == 0.25
 
 
 def test_noise_is_told_from_public_quantities_and_a_k_that_helps_is_a_button(settled: Tab) -> None:
-    settled.promise("typed", "3", "k")
-    ahead = settled.desk.look_ahead()
+    settled.guarantee("typed", "3", "k")
+    ahead = settled.session.look_ahead()
     assert any(one.loud for one in ahead.noise)
     known = {
         one.column: one
         for one in shoal.expected_noise(
-            settled.desk.recipe.schema,
+            settled.session.recipe.schema,
             "mdav-dp",
             "1",
             3,
             n=300,
-            columns=list(settled.desk.recipe.schema.names),
+            columns=list(settled.session.recipe.schema.names),
         )
     }
     for one in ahead.noise:
         share = known[one.column].share_of_range
         assert (one.share is None) == (share is None)
     assert ahead.fix_k is not None
-    settled.promise("setting", str(ahead.fix_k), "k")
-    assert not any(one.loud for one in settled.desk.look_ahead().noise)
+    settled.guarantee("setting", str(ahead.fix_k), "k")
+    assert not any(one.loud for one in settled.session.look_ahead().noise)
 
 
 def test_problems_are_the_library_s_with_a_way_out(settled: Tab) -> None:
-    page = settled.promise("typed", "301", "k")
+    page = settled.guarantee("typed", "301", "k")
     assert "301" in page
     assert "300" in page
     assert "Use a smaller k" in page
-    settled.promise("setting", "30", "k")
+    settled.guarantee("setting", "30", "k")
     settled.column("income", "range", ["0", "20000"])
-    page = settled.promise("typed", "30", "k")
+    page = settled.guarantee("typed", "30", "k")
     assert "Some values of column 'income' lie outside 0:20000" in page
     assert "Go to income" in page
-    page = settled.post("promise", what="outside", value="clip")
+    page = settled.post("guarantee", what="outside", value="clip")
     assert "lie outside" not in page
 
 
 def test_how_many_values_lie_outside_is_told_on_request_only(settled: Tab) -> None:
     settled.column("income", "range", ["0", "20000"])
-    page = settled.post("step/promise")
+    page = settled.post("step/guarantee")
     sentence = (
         "Some values of column 'income' lie outside 0:20000: widen the domain, or clip with outside=\"clip\"."
     )
     assert sentence in page
-    table = read(settled.desk.source.path)
+    table = read(settled.session.source.path)
     count = int((np.asarray(table.numeric("income")) > 20_000).sum())
     assert f"{count} values" not in page
     for end in ("19999", "20001"):
         # whichever range is tried, the answer is the same
         settled.column("income", "range", ["0", end])
-        assert sentence.replace("20000", end) in settled.post("step/promise")
+        assert sentence.replace("20000", end) in settled.post("step/guarantee")
         assert "values outside" not in settled.column("income", "open")
     settled.column("income", "range", ["0", "20000"])
-    assert "income" not in settled.desk.viewed
-    page = settled.promise("look", "income")
+    assert "income" not in settled.session.viewed
+    page = settled.guarantee("look", "income")
     assert f"{count} values." in page
-    assert "income" in settled.desk.viewed
+    assert "income" in settled.session.viewed
 
 
 def order(page: str) -> list[str]:
@@ -152,21 +152,21 @@ def order(page: str) -> list[str]:
 
 
 def test_rehearse_and_protect_stay_where_they_are(settled: Tab) -> None:
-    first = settled.post("step/promise")
+    first = settled.post("step/guarantee")
     assert order(first) == ["rehearse", "release"] * 2
-    assert settled.desk.rehearses_first
-    finished(settled.desk, "rehearse")
-    after = settled.post("step/promise")
-    assert not settled.desk.rehearses_first
+    assert settled.session.rehearses_first
+    finished(settled.session, "rehearse")
+    after = settled.post("step/guarantee")
+    assert not settled.session.rehearses_first
     assert order(after) == order(first)
     # the key that runs something runs what costs nothing, before and after
     for page in (first, after):
         assert re.findall(r'id="(\w+)" data-run', page) == ["rehearse"]
-    settled.promise("card", "k-anonymity")
-    assert order(settled.post("step/promise")) == order(first)
-    finished(settled.desk)
+    settled.guarantee("card", "k-anonymity")
+    assert order(settled.post("step/guarantee")) == order(first)
+    finished(settled.session)
     settled.post("step/judge")
-    assert order(settled.post("step/promise")) == order(first)
+    assert order(settled.post("step/guarantee")) == order(first)
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_the_real_run_is_confirmed_with_what_it_costs(
 ) -> None:
     started: list[str] = []
     monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
-    settled.promise("card", card)
+    settled.guarantee("card", card)
     page = settled.post("run/release")
     assert words in page
     assert started == []
@@ -195,14 +195,14 @@ def test_a_run_that_costs_something_else_than_was_confirmed_is_asked_about_again
 ) -> None:
     started: list[str] = []
     monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
-    settled.promise("card", "dp")
+    settled.guarantee("card", "dp")
     page = settled.post("run/release")
     confirmed = json.loads(re.search(r"id=\"confirm-run\"[^>]*data-body='([^']+)'", page)[1])
     # changed in another window meanwhile
-    settled.promise("typed", "2", "epsilon")
+    settled.guarantee("typed", "2", "epsilon")
     assert "ε = 2" in settled.post("run/release", **confirmed)
-    settled.promise("typed", "1", "epsilon")
-    settled.post("promise", what="ledger", ledger="/tmp/ledger.sqlite", **{"data-set": "survey"})
+    settled.guarantee("typed", "1", "epsilon")
+    settled.post("guarantee", what="ledger", ledger="/tmp/ledger.sqlite", **{"data-set": "survey"})
     assert "charges it to the ledger /tmp/ledger.sqlite" in settled.post("run/release", **confirmed)
     assert started == []
 
@@ -212,14 +212,14 @@ def test_a_rehearsal_needs_no_confirmation_and_a_private_choice_does(
 ) -> None:
     started: list[str] = []
     monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: started.append(run.kind))
-    settled.promise("card", "dp")
+    settled.guarantee("card", "dp")
     settled.column("sex", "publish")
-    settled.promise("method", "ranking-dp")
+    settled.guarantee("method", "ranking-dp")
     assert "uses <b>ε = 0.1</b> per row" in settled.post("run/buy", price="0.1")
     assert started == []
     settled.run("rehearse")
     assert started == ["rehearse"]
-    settled.desk.runs.clear()
+    settled.session.runs.clear()
     settled.run("buy", price="0.1")
     assert started == ["rehearse", "buy"]
 
@@ -232,38 +232,38 @@ def test_text_where_numbers_are_declared_is_named_with_its_row(tab: Tab, tmp_pat
     tab.column("pay", "range", ["0", "100"])
     tab.column("n", "range", ["0", "10"])
     tab.vouch("law")
-    page = tab.post("step/promise")
+    page = tab.post("step/guarantee")
     assert "'much'" in page
     assert "row 2" in page
 
 
 def test_a_rehearsal_may_be_looked_at_as_often_as_wanted(settled: Tab) -> None:
-    assert settled.desk.rehearses_first
-    finished(settled.desk, "rehearse")
+    assert settled.session.rehearses_first
+    finished(settled.session, "rehearse")
     page = settled.post("step/judge")
     assert "Synthetic records: no facts about these records are shown." in page
-    settled.promise("typed", "25", "k")
-    assert settled.desk.look_ahead().statement["recorded"] == []
-    assert not settled.desk.rehearses_first
+    settled.guarantee("typed", "25", "k")
+    assert settled.session.look_ahead().statement["recorded"] == []
+    assert not settled.session.rehearses_first
     assert "Nothing to publish yet" in settled.post("step/publish")
 
 
 def test_a_run_that_was_never_looked_at_gives_way_to_the_next(
     settled: Tab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = finished(settled.desk)
+    first = finished(settled.session)
     monkeypatch.setattr("shoal.studio.runs.start", lambda run, job, told: None)
     settled.run()
-    assert first not in settled.desk.runs
+    assert first not in settled.session.runs
     assert not first.folder.exists()
 
 
 def test_publish_checks_the_bundle_and_gives_it_out(settled: Tab, tmp_path: Path) -> None:
-    finished(settled.desk)
+    finished(settled.session)
     page = settled.post("step/publish")
     assert "Ready to publish" in page
     assert "Nothing is recorded that affects these declarations." in page
-    found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
+    found = settled.client.get(f"/session/{settled.name}/bundle.zip")
     assert found.headers["content-type"] == "application/zip"
     with zipfile.ZipFile(BytesIO(found.content)) as archive:
         # neither when the files were made nor how they lie on this machine
@@ -276,7 +276,7 @@ def test_publish_checks_the_bundle_and_gives_it_out(settled: Tab, tmp_path: Path
     # what the page shows is what the bundle holds, and what a script would use
     recipe = load_recipe(tmp_path / "release-A" / "method.toml")
     ahead = tmp_path / "ahead.toml"
-    ahead.write_text(settled.desk.look_ahead().recipe, "utf-8")
+    ahead.write_text(settled.session.look_ahead().recipe, "utf-8")
     assert load_recipe(ahead) == recipe
 
 
@@ -284,12 +284,12 @@ def test_what_was_taken_from_the_records_blocks_the_download_until_somebody_says
     settled: Tab, tmp_path: Path
 ) -> None:
     settled.column("income", "source", "these records")
-    run = finished(settled.desk)
-    settled.desk.judge(run.letter)
+    run = finished(settled.session)
+    settled.session.judge(run.letter)
     page = settled.post("step/publish")
     assert "Not ready to publish" in page
     assert "Recorded: domains inferred from the records: income" in page
-    refused = settled.client.get(f"/desk/{settled.name}/bundle.zip")
+    refused = settled.client.get(f"/session/{settled.name}/bundle.zip")
     assert "not ready to be published" in refused.text
     assert "20 characters" in settled.post("override", reason="because", name="release-A")
     assert "Type the folder's name" in settled.post(
@@ -297,7 +297,7 @@ def test_what_was_taken_from_the_records_blocks_the_download_until_somebody_says
     )
     page = settled.post("override", reason="the minister asked for it today", name="release-A")
     assert "Download the bundle" in page
-    found = settled.client.get(f"/desk/{settled.name}/bundle.zip")
+    found = settled.client.get(f"/session/{settled.name}/bundle.zip")
     with zipfile.ZipFile(BytesIO(found.content)) as archive:
         archive.extractall(tmp_path)
         names = [Path(name).name for name in archive.namelist()]
@@ -310,7 +310,7 @@ def test_what_was_taken_from_the_records_blocks_the_download_until_somebody_says
 
 
 def test_private_advice_never_stands_in_a_bundle(settled: Tab) -> None:
-    run = finished(settled.desk)
+    run = finished(settled.session)
     facts = run.facts
     written = "".join(path.read_text("utf-8", "replace") for path in run.bundle.iterdir())
     for line in facts["measured"]:
@@ -326,9 +326,9 @@ def test_private_advice_never_stands_in_a_bundle(settled: Tab) -> None:
 
 
 def test_a_rehearsal_shows_nothing_of_a_run_that_was_not_opened(settled: Tab) -> None:
-    finished(settled.desk, "rehearse")
-    settled.promise("typed", "25", "k")
-    run = finished(settled.desk)
+    finished(settled.session, "rehearse")
+    settled.guarantee("typed", "25", "k")
+    run = finished(settled.session)
     page = settled.post("judge", run="A")
     assert not run.seen
     assert used(settled) == []
@@ -340,7 +340,7 @@ def test_a_rehearsal_shows_nothing_of_a_run_that_was_not_opened(settled: Tab) ->
 
 
 def test_judge_shows_the_person_and_what_was_published(settled: Tab) -> None:
-    finished(settled.desk)
+    finished(settled.session)
     page = settled.post("step/judge")
     assert "Could someone re-identify row 17?" in page
     assert "an illustration, not the guarantee" in page
@@ -373,9 +373,9 @@ def test_the_most_exposed_person_is_the_one_whose_own_row_stands_out_most() -> N
 
 
 def test_methods_whose_rows_belong_to_nobody_say_why_nobody_is_looked_for(settled: Tab) -> None:
-    settled.promise("card", "dp")
-    settled.promise("method", "tree-dp")
-    finished(settled.desk)
+    settled.guarantee("card", "dp")
+    settled.guarantee("method", "tree-dp")
+    finished(settled.session)
     page = settled.post("step/judge")
     assert "Method 'tree-dp' draws synthetic records: no published row belongs to this person." in page
     assert "no row is known to come from a particular record" in page
@@ -383,8 +383,8 @@ def test_methods_whose_rows_belong_to_nobody_say_why_nobody_is_looked_for(settle
 
 
 def test_crowds_are_counted_again_in_the_file(settled: Tab) -> None:
-    settled.promise("card", "k-anonymity")
-    run = finished(settled.desk)
+    settled.guarantee("card", "k-anonymity")
+    run = finished(settled.session)
     assert "Equivalence classes of at least 5 confirmed in the released file" in settled.post("step/publish")
     table = run.bundle / "data.csv"
     header, first, *rest = table.read_text("utf-8").splitlines()
@@ -397,7 +397,7 @@ def test_crowds_are_counted_again_in_the_file(settled: Tab) -> None:
 
 
 def test_the_verdict_has_the_words_and_lights_of_every_other_page(settled: Tab) -> None:
-    run = finished(settled.desk)
+    run = finished(settled.session)
     _, release = run.kept
     found = verdict(release, shoal.evaluate(run.kept[0], release))
     page = settled.post("step/judge")
@@ -421,37 +421,37 @@ def page_text(page: str, place: str) -> str:
 
 
 def test_a_private_choice_is_offered_where_the_claim_can_carry_it(settled: Tab) -> None:
-    assert "choose k privately" not in settled.post("step/promise")
-    settled.promise("card", "dp")
+    assert "choose k privately" not in settled.post("step/guarantee")
+    settled.guarantee("card", "dp")
     settled.column("sex", "publish")
-    settled.promise("method", "ranking-dp")
-    assert settled.desk.recipe.settings["link"] == "off"
-    assert "choose k privately" in settled.post("step/promise")
+    settled.guarantee("method", "ranking-dp")
+    assert settled.session.recipe.settings["link"] == "off"
+    assert "choose k privately" in settled.post("step/guarantee")
     told: list[Any] = []
-    buy({**job_of(settled.desk), "price": "0.1"}, told.append)
+    buy({**job_of(settled.session), "price": "0.1"}, told.append)
     run = StudioRun(
-        "Z", "buy", settled.desk.recipe, settled.desk.folder / "none", state="done", bought=told[-1]
+        "Z", "buy", settled.session.recipe, settled.session.folder / "none", state="done", bought=told[-1]
     )
-    heard(settled.desk, run)
-    assert settled.desk.recipe.settings["k"] == str(told[-1]["k"])
-    ahead = settled.desk.look_ahead()
+    heard(settled.session, run)
+    assert settled.session.recipe.settings["k"] == str(told[-1]["k"])
+    ahead = settled.session.look_ahead()
     assert ahead.statement is not None
     assert ahead.statement["epsilon"] == 1.1
     assert ahead.statement["data_dependent"] == []
     # another k than the one that was bought is not paid for
-    settled.promise("typed", str(told[-1]["k"] + 1), "k")
-    assert settled.desk.look_ahead().statement["data_dependent"] != []
+    settled.guarantee("typed", str(told[-1]["k"] + 1), "k")
+    assert settled.session.look_ahead().statement["data_dependent"] != []
 
 
 def test_what_was_learned_stays_with_the_run_that_it_is_about(settled: Tab) -> None:
-    first, second = (finished(settled.desk, "rehearse") for _ in range(2))
+    first, second = (finished(settled.session, "rehearse") for _ in range(2))
     learned = StudioRun(
-        "Z", "learn", settled.desk.recipe, settled.desk.folder / "none", state="done", of=first.folder
+        "Z", "learn", settled.session.recipe, settled.session.folder / "none", state="done", of=first.folder
     )
     learned._facts = {"target": "sex"}
     # somebody looks at another one meanwhile
-    settled.desk.judge(second.letter)
-    heard(settled.desk, learned)
+    settled.session.judge(second.letter)
+    heard(settled.session, learned)
     assert first.facts["learning"] == learned.facts
     assert second.facts.get("learning") != learned.facts
 
@@ -465,13 +465,13 @@ def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> N
         "rows": 300,
         "epsilon": "1",
     }
-    compare({**job_of(settled.desk), **more}, told.append)
+    compare({**job_of(settled.session), **more}, told.append)
     arrived = [len(message["dots"]) for message in told if message["event"] == "dots"]
     assert arrived == [1, 2, 3, 4]
-    run = StudioRun("Z", "compare", settled.desk.recipe, settled.desk.folder / "none", state="done")
+    run = StudioRun("Z", "compare", settled.session.recipe, settled.session.folder / "none", state="done")
     run.dots, run.loss = told[-1]["dots"], told[-1]["loss"]
-    finished(settled.desk, "rehearse")
-    settled.desk.runs.append(run)
+    finished(settled.session, "rehearse")
+    settled.session.runs.append(run)
     page = settled.post("step/judge")
     assert page.count("data-double=") == 5
     shown = settled.post("judge", what="dot", value=run.dots[0]["words"])
@@ -479,8 +479,8 @@ def test_compared_settings_arrive_one_by_one_and_can_be_taken(settled: Tab) -> N
     assert "Use these settings" in shown
     page = settled.post("judge", what="take", value={"method": "ranking-dp", "k": 50})
     assert "Which guarantee do you want to give?" in page
-    assert (settled.desk.recipe.method, settled.desk.recipe.settings["k"]) == ("ranking-dp", "50")
-    assert settled.desk.look_ahead().statement["recorded"] == []
+    assert (settled.session.recipe.method, settled.session.recipe.settings["k"]) == ("ranking-dp", "50")
+    assert settled.session.look_ahead().statement["recorded"] == []
 
 
 def test_cards_say_nothing_that_does_not_hold() -> None:
