@@ -1,4 +1,4 @@
-"""The picture of the README: the demo comes in; before, after, promise and verdict leave as one picture.
+"""Draw the picture of the README: the demo before and after, with its guarantee and verdict.
 
 python -m benchmarks.picture [--out docs/figures/release-and-report.png]
 

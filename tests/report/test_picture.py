@@ -1,4 +1,4 @@
-"""The picture of the README: it is there, small, shown where readers begin, and its command draws it."""
+"""The picture of the README exists, is small, is shown at the top, and is drawn by its command."""
 
 from __future__ import annotations
 

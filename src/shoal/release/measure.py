@@ -332,8 +332,8 @@ def risk(
         weight: the column of sampling weights; by default the one with that role in the schema. Without weights the
             table is taken as the whole population.
         household: the column that identifies the household. A record without one is a household by itself.
-        unit: the column that identifies the person, where a person can have several records; by default that of
-            role `unit` in the schema. Persons are counted then: fk is how many of them match, Fk the sum of their
+        unit: the column that identifies the person, where a person can have several records; by default that with
+            the role `unit` in the schema. Persons are counted then: fk is how many of them match, Fk the sum of their
             weights, of each person the smallest one of their records; a person's risk is that of their riskiest record.
         schema: roles of the columns, and preprocessing steps that are run before anything is measured.
         sensitive: columns whose l-diversity is measured, or a single one; a missing value counts as the commonest
