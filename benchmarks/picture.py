@@ -1,4 +1,4 @@
-"""Draw the picture of the README: the demo before and after, with its guarantee and verdict.
+"""Picture of the README: original and released table of the demo, with guarantee and verdict.
 
 python -m benchmarks.picture [--out docs/figures/release-and-report.png]
 
@@ -45,7 +45,7 @@ h2 { font-size: 17px; margin: 0; } p { margin: 0 0 8px; } .soft { color: var(--s
 svg { display: block; } text { font-size: 12px; fill: var(--soft); } path { fill: none; stroke: var(--edge); }
 .original { fill: var(--original); } .released { fill: var(--published); }
 aside { display: grid; gap: 18px; align-content: stretch; }
-.verdict { border-left: 7px solid; } .verdict h2 { font-size: 24px; } .promise { font-size: 18px; font-weight: 650; }
+.verdict { border-left: 7px solid; } .verdict h2 { font-size: 24px; } .guarantee { font-size: 16px; font-weight: 650; }
 small { color: var(--soft); font-size: 13px; }
 """
 _LAMPS = {
@@ -56,13 +56,13 @@ _LAMPS = {
 
 
 def dots(table: pa.Table) -> NDArray[np.float64]:
-    """The different points of two columns, and how often each one comes."""
+    """The distinct points of two columns with their frequencies."""
     pairs = Counter(zip(*(table[name].to_pylist() for name in COLUMNS), strict=True))
     return np.array([(*pair, count) for pair, count in pairs.items()], dtype=np.float64)
 
 
 def scatter(points: NDArray[np.float64], kind: str) -> str:
-    """Points as a drawing; the area of a dot says how many rows it stands for."""
+    """A scatter plot; the area of a dot is proportional to its number of rows."""
     width, height = FRAME
     shown = points[: min(len(points), MOST_DOTS)]
     across, up = width * shown[:, 0] / ENDS[0], height * shown[:, 1] / ENDS[1]
@@ -94,12 +94,12 @@ def _text(x: float, y: float, anchor: str, words: str) -> str:
 
 
 def poster(original: pa.Table, released: pa.Table, statement: dict[str, Any]) -> str:
-    """The page that is photographed: both tables, the promise and the verdict, as the statement has them."""
-    told, found = explanation(statement), verdict(statement)
+    """The page that is photographed: both tables, the guarantee and the verdict, as the statement has them."""
+    explained, found = explanation(statement), verdict(statement)
     tables = "".join(
         f"<section><h2>{title}</h2><p class=soft>{escape(words)}</p>{scatter(dots(table), kind)}</section>"
         for title, words, kind, table in (
-            ("Before", f"survey.csv: {original.num_rows:,} people, made up", "original", original),
+            ("Before", f"survey.csv: {original.num_rows:,} synthetic people", "original", original),
             ("After", f"release/data.csv, by {statement['method']}", "released", released),
         )
     )
@@ -108,7 +108,7 @@ def poster(original: pa.Table, released: pa.Table, statement: dict[str, Any]) ->
         f"<!doctype html><html data-theme=light><meta charset=utf-8><style>{tokens()}{_STYLE}</style>{tables}<aside>"
         f'<section class=verdict style="border-left-color: var({_LAMPS[found.decision]})"><small>Verdict</small>'
         f"<h2>{escape(found.decision[0].upper() + found.decision[1:])}</h2>{reasons}</section>"
-        f"<section><small>Promise</small><p class=promise>{escape(told.sentence)}</p>"
+        f"<section><small>Guarantee</small><p class=guarantee>{escape(explained.sentence)}</p>"
         f"<p class=soft>{escape(statement['sentence'])}</p></section></aside>"
     )
 
@@ -128,7 +128,7 @@ def chromium() -> Iterator[Any]:
 
 
 def draw(out: Path, people: int = 5000) -> None:
-    """Run the demo, look at its report, and write the picture."""
+    """Run the demo and write the picture."""
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         demo = Path(folder) / "demo"
         if run(["demo", "--people", f"{people}", "--out", f"{demo}"]) != 0:

@@ -1,8 +1,8 @@
-"""Three tables as offices have them, about people who do not exist: python examples/messy_tables.py
+"""Write three synthetic tables in the formats of administrative files: python examples/messy_tables.py
 
-comunas.csv    a register: Latin-1, semicolons, decimal commas, dates with points, an age missing here and there
-visits.xlsx    a workbook of two sheets in which a patient has several rows
-wages.csv.gz   a compressed export: weights, badges, remarks, texts for missing values, a cell that is a formula
+comunas.csv    a register: Latin-1, semicolons, decimal commas, dates with points, some missing ages
+visits.xlsx    a workbook with two sheets, in which a patient has several rows
+wages.csv.gz   a compressed export: weights, badges, remarks, texts for missing values, a cell that contains a formula
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def comunas(path: Path, people: int = 2700) -> None:
     lines = ["persnum;wght;age;born;town;income"]
     for row in range(people):
         age, income = table["age"][row], table["income"][row]
-        # one age in a hundred nobody wrote down
+        # one age in a hundred is missing
         written = "" if row % 100 == 37 else str(age)
         born = f"{1 + row % 28:02d}.{1 + row % 12:02d}.{2024 - age}"
         weight = f"{1 + row % 7 / 10:.1f}".replace(".", ",")

@@ -46,7 +46,7 @@ def walk(page: Any) -> Iterator[str]:
     page.get_by_role("heading", name="income").wait_for()
     yield "2-columns"
     page.locator("#continue").click()
-    page.get_by_role("heading", name="What do you want to guarantee?").wait_for()
+    page.get_by_role("heading", name="Which guarantee do you want to give?").wait_for()
     page.locator("#card-given-partition").check()
     page.locator("#fix-k").click()
     expect(page.locator("#fix-k")).to_have_count(0)

@@ -245,7 +245,7 @@ class ShoalWarning(CodeAndFacts, UserWarning):
 
 
 class LeftOutWarning(ShoalWarning):
-    """Columns were left out of a release although nobody asked for that."""
+    """Columns were left out of a release without an explicit declaration."""
 
 
 class ExposedWarning(ShoalWarning):

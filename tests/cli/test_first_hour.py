@@ -69,7 +69,7 @@ def test_all_commands_give_one_verdict(name: str, capsys: Captured) -> None:
     said(capsys, "schema", "people.csv", "--out", "draft.toml")
     settings = ("--schema", "people.toml", "--epsilon", "1", *more)
     rehearsed = said(capsys, "rehearse", *settings, "--people", "1500")
-    assert "nothing was spent, charged or spoiled" in rehearsed
+    assert "no privacy budget was used" in rehearsed
     planned = said(capsys, "protect", "people.csv", *settings, "--dry-run")
     written = said(
         capsys,

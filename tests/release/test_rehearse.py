@@ -36,7 +36,7 @@ def test_every_kind_of_column_is_rehearsed(method: str, settings: dict[str, Any]
     assert set(found.evaluation.columns) == {"age", "pay", "born", "level", "town", "member"}
     assert found.evaluation.rows["original"] == 300
     assert found.verdict.rehearsed
-    assert "nothing was spent" in found.sentence
+    assert "no privacy budget was used" in found.sentence
     assert found.release.statement.method == method
 
 
@@ -71,7 +71,7 @@ def test_another_table_can_be_rehearsed_on() -> None:
     last_year = pa.table({"age": [20, 30, 40, 50] * 25})
     found = shoal.rehearse(method="laplace", epsilon=1, on=last_year, domains={"age": (0, 120)})
     assert not found.made_up
-    assert found.sentence.startswith("Rehearsal on 100 people of another table")
+    assert found.sentence.startswith("Rehearsal on 100 records of another table")
 
 
 def test_another_table_may_lack_what_is_not_released_but_not_what_a_method_needs() -> None:

@@ -1,4 +1,4 @@
-"""The picture of the README exists, is small, is shown at the top, and is drawn by its command."""
+"""Picture of the README: present, small, near the top of the page, and drawn by its command."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def test_equal_rows_are_one_dot_and_dots_outside_are_left_out() -> None:
     assert f'<circle cx="{width / 4:.1f}" cy="{height / 2:.1f}"' in drawn
 
 
-def test_the_poster_holds_both_tables_the_promise_and_the_verdict() -> None:
+def test_the_poster_holds_both_tables_the_guarantee_and_the_verdict() -> None:
     table = pa.table({"income": np.arange(50) * 1000, "rent": np.arange(50) * 100})
     domains = {"income": (0, 100_000), "rent": (0, 20_000)}
     made = shoal.protect(table, method="ranking-dp", epsilon=1, k=5, domains=domains)
     page = picture.poster(table, made.data, made.statement.to_dict())
-    assert "50 people" in page
+    assert "50 synthetic people" in page
     assert page.count("<svg") == 2
     assert "Publish with these limits" in page
     assert made.statement.sentence in page

@@ -148,12 +148,12 @@ def test_nobody_is_kept_out_in_either_theme(sort: str, theme: Theme, look: Open)
 
 
 @pytest.mark.parametrize("sort", SORTS)
-def test_first_screen_holds_verdict_promise_and_what_is_not_promised(sort: str, look: Open) -> None:
+def test_first_screen_holds_verdict_guarantee_and_what_is_not_guaranteed(sort: str, look: Open) -> None:
     page = look(sort, DESKTOP, "light").page
     places = [
         page.locator("#verdict"),
-        page.locator(".promise"),
-        page.get_by_role("heading", name="What is not promised"),
+        page.locator(".guarantee"),
+        page.get_by_role("heading", name="What is not guaranteed"),
         page.locator(".cards"),
     ]
     tops = [place.bounding_box()["y"] for place in places]

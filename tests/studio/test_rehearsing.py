@@ -48,7 +48,7 @@ def test_a_rehearsal_on_another_file_spoils_nothing_and_names_it(settled: Tab, l
     assert "Rehearse on the records of last-year.csv" in page
     run = finished(settled.session, "rehearse")
     page = settled.post("step/judge")
-    assert "Rehearsal on 250 people of another table: nothing was spent, charged or spoiled." in page
+    assert "Rehearsal on 250 records of another table: no privacy budget was used." in page
     assert "Records of last-year.csv, not of this table: no facts about these records are shown" in page
     assert len(run.kept[0]) == 250
     settled.guarantee("typed", "25", "k")

@@ -121,7 +121,7 @@ def _looks_like_a_code(value: float) -> bool:
 
 
 def patterns(separate: Mapping[str, NDArray[np.bool_]], columns: tuple[str, ...]) -> NDArray[np.int64] | None:
-    """The pattern of missing values of each row in these columns as a number, 0 for none; None if all are alike."""
+    """The pattern of missing values of each row in these columns, 0 for none missing; None without such columns."""
     gaps = [separate[column] for column in columns if column in separate]
     if not gaps:
         return None

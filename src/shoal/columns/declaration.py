@@ -249,7 +249,8 @@ def _not_released(name: str, reason: Message) -> Message:
 def _as_read(name: str, domain: Any, table: Table) -> Any:
     """The domain of an empty column, interpreted as it would be if there were values of the listed kind.
 
-    Without this, the type of a released column, or a missing refusal, would reveal that a table has no rows."""
+    Without this, the type of a released column, or a missing refusal, would reveal that a table has no rows.
+    """
     if name not in table.inferred or not spells_numbers(domain):
         return domain
     lo, hi = range_of(name, domain)

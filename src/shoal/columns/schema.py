@@ -154,8 +154,8 @@ _HEADER = """\
 #   decimals  for a decimal column: how many it is released with
 #   format for a column of dates: how they are written, as DD.MM.YYYY
 #   source where the facts about a column are known from: questionnaire | law | common knowledge |
-#          an earlier release | these records. A draft says "these records", and no promise holds as it stands
-#          until you have checked it and say where you know it from
+#          an earlier release | these records. A draft says "these records", and no guarantee holds as stated
+#          until you have checked each fact and given its source
 #          (for single facts: source = { domain = "law", type = "questionnaire" })
 #   lo, hi the range the attribute can take, known without looking at these records
 #          (dates as 1984-05-31)

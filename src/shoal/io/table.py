@@ -31,7 +31,7 @@ Words = NDArray[np.uint64]
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _NUMBER, _TEXT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 _SUMS = (np.uint64(0xD6E8FEB86659FD93), np.uint64(0xA0761D6478BD642F))
-# public weights of the bytes of a text, by position; positions in longer texts are told apart by their round
+# public weights of the bytes of a text, by position; positions in longer texts are distinguished by their round
 _PLACES = 1 << 12
 _WEIGHTS = np.random.default_rng(0).integers(1, 1 << 63, _PLACES, dtype=np.uint64) * np.uint64(2) + np.uint64(
     1

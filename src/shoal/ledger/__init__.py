@@ -1,6 +1,6 @@
-"""The budget ledger: requests to spend come in, receipts or refusals leave, and nothing written is ever changed.
+"""The privacy-budget ledger: append-only accounts of charges for each data set.
 
-SQLAlchemy is loaded when a ledger is opened, not before.
+SQLAlchemy is imported when a ledger is opened, not before.
 """
 
 from shoal._door import door

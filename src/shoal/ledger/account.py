@@ -1,6 +1,6 @@
 """Accounts: balances and permissions of one data set, computed from its entries.
 
-Totals live in memory only. They are computed from the entries, so that nothing in the database but the entries
+Totals are kept in memory only. They are computed from the entries, so that nothing in the database except the entries
 themselves could be changed to allow more.
 """
 
@@ -33,9 +33,9 @@ from shoal.noise import epsilon_from, pure_rho
 from shoal.numbers import decimal_text
 from shoal.text import Message
 
-# Requests priced together; one more opens a new family, so that a price is found in bounded time.
+# Number of requests priced together; further ones start a new family, so that pricing takes bounded time.
 FAMILY_SIZE = 64
-# what an entry takes besides its content: hashes, names, amounts, its place in three indexes
+# size of an entry besides its content: hashes, names, amounts, its place in three indexes
 _ENTRY_BYTES = 512
 _NOTHING = Fraction(0)
 
@@ -43,7 +43,7 @@ _NOTHING = Fraction(0)
 @renamed_attributes(neighbours="adjacency")
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What the holder fixed for a data set; the unit is None while it is open, and in ledgers that did not keep it."""
+    """The custodian's terms for a data set; the unit is None while it is open, and in ledgers that did not store it."""
 
     adjacency: str
     ceiling: Fraction | None
@@ -98,13 +98,13 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is spent and what is left of a data set at one moment.
+    """The spent and remaining budget of a data set at one moment.
 
     Attributes:
-        number: of its newest entry.
-        head: hash of that entry; whoever keeps it can tell later whether entries were lost.
+        number: number of its newest entry.
+        head: hash of that entry; a copy of it shows later whether entries were lost.
         spent: in the currency of the terms.
-        unanswered: charges without a stored answer: being worked on, or cut off by a crash.
+        unanswered: charges without a stored answer: in progress, or interrupted by a crash.
     """
 
     dataset: str
@@ -117,7 +117,7 @@ class Standing:
     unanswered: int
 
     def remaining(self, analyst: str = "") -> Fraction | None:
-        """What is left, for everybody or for one analyst; None without a limit."""
+        """The remaining budget, in total or of one analyst; None without a limit."""
         own = self.terms.analyst_ceiling(analyst)
         left = [] if self.terms.ceiling is None else [self.terms.ceiling - self.spent]
         if own is not None:
@@ -126,7 +126,7 @@ class Standing:
 
     @property
     def words(self) -> str:
-        """What is spent, of how much, and what is left, in words."""
+        """The spent, total and remaining budget as text."""
         ceiling, remaining = self.terms.ceiling, self.remaining()
         without = "standing-no-ceiling" if remaining is None else "standing-no-ceiling-left"
         found = Message.of(
@@ -140,7 +140,7 @@ class Standing:
 
     @property
     def epsilon(self) -> Fraction:
-        """The ε that all charges together amount to; for a budget in ρ, at the δ of its terms."""
+        """The ε of all charges together; for a budget in ρ, at the δ of its terms."""
         if self.terms.currency == "epsilon":
             return self.spent
         return epsilon_from(self.spent, self.terms.delta_ceiling)
@@ -169,8 +169,8 @@ class Standing:
 class Balance:
     """The running total of a data set, or of one analyst within it, in the currency of its terms.
 
-    Questions about declared individuals count, in each key column, as much as the individual who was asked about
-    most; members of a family count as much as their joint price; everything else adds up.
+    Questions about declared individuals count, in each key column, as much as the individual with the highest
+    total; members of a family count as much as their joint price; everything else adds up.
     """
 
     epsilon: Fraction = _NOTHING
@@ -180,33 +180,33 @@ class Balance:
     families: dict[str, tuple[list[str], Fraction]] = field(default_factory=dict)
 
     def adds(self, charge: Charge) -> Fraction:
-        """What one more charge would add to the total.
+        """The amount one more charge would add to the total.
 
         Guarantee:
             The total bounds the ε, or the ρ, of all answers together: sequential composition; over disjoint
             individuals the maximum (the thesis, Proposition 4); within a family the price of the joint query.
 
         Raises:
-            UnpricedError: its family has other members than it was priced with.
+            UnpricedError: the members of its family have changed since it was priced.
         """
         if charge.person is None and charge.joint is not None:
             members, priced = self.family(charge.family)
             together = charge.prices.get((*members, charge.content))
             if together is None:
                 raise UnpricedError
-            # never more than by itself, whatever the price of the family says
+            # never more than its separate price, whatever the price of the family
             return min(charge.epsilon, max(_NOTHING, together - priced))
         return self.adds_alone(charge.epsilon, charge.person)
 
     def adds_alone(self, epsilon: Fraction, person: tuple[str, str] | None) -> Fraction:
-        """What an amount outside of any family would add, exactly: entries may be older than the grid."""
+        """The exact increase by an amount outside any family: entries may be older than the grid."""
         if person is None:
             return epsilon
         spent = self.persons.get(person, _NOTHING) + epsilon
         return max(_NOTHING, spent - self.largest.get(person[0], _NOTHING))
 
     def book(self, charge: LedgerEntry, added: Fraction) -> None:
-        """Take a charge into the total."""
+        """Add a charge to the total."""
         self.epsilon += added
         if charge.delta:
             self.delta += charge.delta
@@ -220,20 +220,20 @@ class Balance:
             self.families[charge.family] = ([*members, charge.content], priced + added)
 
     def family(self, name: str) -> tuple[list[str], Fraction]:
-        """The members that the next one is priced with, and what they cost together."""
+        """The members to price the next one with, and their joint cost."""
         members, priced = self.families.get(name, ([], _NOTHING))
         return (members, priced) if len(members) < FAMILY_SIZE else ([], _NOTHING)
 
 
 @dataclass(slots=True)
 class Account:
-    """The state of one data set after the entries seen so far.
+    """The state of one data set after the entries read so far.
 
     Attributes:
-        number: of the newest entry.
+        number: number of the newest entry.
         head: its hash.
         unanswered: charges whose answer is not stored (yet), with the hash of their entries.
-        stored: bytes that the entries of each analyst take.
+        stored: size in bytes of the entries of each analyst.
     """
 
     dataset: str
@@ -246,13 +246,13 @@ class Account:
     stored: dict[str, int] = field(default_factory=dict)
 
     def in_currency(self, charge: Charge) -> Charge:
-        """The charge with its amounts in what this budget counts.
+        """The charge with its amounts in the currency of this budget.
 
         Guarantee:
-            ε-DP implies ε²/2-zCDP. Nothing that costs ρ has a pure ε, and nothing with a δ of its own has a ρ.
+            ε-DP implies ε²/2-zCDP. A charge in ρ has no pure ε, and a charge with its own δ has no ρ.
 
         Raises:
-            ClaimError: it has no such amount.
+            ClaimError: the charge cannot be expressed in this currency.
         """
         if self._terms().currency == "epsilon":
             if charge.rho is not None:
@@ -266,13 +266,13 @@ class Account:
         return replace(charge, epsilon=pure_rho(charge.epsilon), prices=prices)
 
     def permit(self, charge: Charge) -> tuple[Fraction, Fraction]:
-        """What a charge adds to the data set's and to its analyst's total; refused if that exceeds a ceiling.
+        """What a charge adds to the totals of the data set and of its analyst; refused if that exceeds a ceiling.
 
         Args:
-            charge: as `in_currency` gives it.
+            charge: in the form `in_currency` returns.
 
         Raises:
-            OverdrawnError: nothing was spent.
+            OverdrawnError: a ceiling would be exceeded; no privacy budget was used.
         """
         own = self.analysts.get(charge.analyst, Balance())
         added, added_analyst = self.total.adds(charge), own.adds(charge)
@@ -283,7 +283,7 @@ class Account:
         """What a charge adds to its analyst's total, refused if that alone exceeds a ceiling.
 
         Raises:
-            OverdrawnError: nothing was spent.
+            OverdrawnError: a ceiling would be exceeded; no privacy budget was used.
         """
         own, terms = self.analysts.get(charge.analyst, Balance()), self._terms()
         added = own.adds(charge)
@@ -293,10 +293,10 @@ class Account:
         return added
 
     def follow(self, entry: LedgerEntry) -> None:
-        """Check the next entry and take it into account.
+        """Verify the next entry and add it.
 
         Raises:
-            LedgerError: it does not continue the chain, or spends what it should not.
+            LedgerError: it does not continue the chain, or spends more than allowed.
         """
         if entry.number != self.number + 1 or entry.previous != self.head or entry.sealed() != entry.hash:
             raise LedgerError("the-ledger-is-broken", number=entry.number, dataset=entry.dataset)
@@ -310,7 +310,7 @@ class Account:
         self.take(entry)
 
     def take(self, entry: LedgerEntry) -> None:
-        """Take an entry into account that was checked, or made from this very account."""
+        """Add an entry that was verified, or created from this account."""
         if entry.kind == "terms":
             self.terms = Terms.from_dict(json.loads(entry.content))
         elif entry.kind == "answer":
@@ -324,7 +324,7 @@ class Account:
         self.stored[entry.analyst] = self.stored.get(entry.analyst, 0) + len(entry.content) + _ENTRY_BYTES
 
     def standing(self) -> Standing:
-        """A copy that does not change any more."""
+        """A copy that does not change."""
         return Standing(
             self.dataset,
             self.number,
@@ -349,7 +349,7 @@ class Account:
         if min(entry.epsilon, entry.delta, entry.added, entry.added_analyst) < 0:
             raise self._wrong(entry, "entry-gives-back")
         if entry.family:
-            # the price of a family needs the questions' meaning; all others follow from the entries alone
+            # the price of a family needs the meaning of its questions; other prices follow from the entries alone
             if max(entry.added, entry.added_analyst) > entry.epsilon:
                 raise self._wrong(entry, "entry-adds-more")
         else:

@@ -1,4 +1,4 @@
-"""Ledger entries: operations, receipts and refusals, and the chain of hashes that links entries."""
+"""Ledger entries: operations, receipts and refusals, and the hash chain that links entries."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from shoal.columns import ROW
 from shoal.errors import OptionError, ShoalError
 from shoal.numbers import decimal_text
 
-# What a budget is counted in: ε of pure differential privacy, or ρ of zero-concentrated differential privacy.
+# Currencies of a budget: ε of pure differential privacy, or ρ of zero-concentrated differential privacy.
 Currency = Literal["epsilon", "rho"]
 SYMBOLS: Mapping[Currency, str] = {"epsilon": "ε", "rho": "ρ"}
-# The total of several requests that are priced together, given their contents.
+# The joint price of several requests, given their contents.
 Joint = Callable[[Sequence[str]], Fraction]
-# Charges are multiples of these. Fractions of any size would add up to ones too long to print, or to compute with.
+# Charges are multiples of these. Sums of arbitrary fractions would become too long to print or to compute with.
 EPSILON_GRID, DELTA_GRID = 10**12, 10**18
 Kind = Literal["terms", "charge", "release", "look", "answer"]
-# Where the chain of every data set begins.
+# The start of every data set's chain.
 ORIGIN = "0" * 64
 _FORMAT = "shoal-ledger-1"
 _NOTHING = Fraction(0)
 
 
 def rounded_up(amount: Fraction, grid: int = EPSILON_GRID) -> Fraction:
-    """The least multiple of 1/grid that is not less.
+    """The smallest multiple of 1/grid that is not below the amount.
 
     >>> rounded_up(Fraction(2, 3)), rounded_up(Fraction(1, 4))
     (Fraction(666666666667, 1000000000000), Fraction(1, 4))
@@ -40,18 +40,18 @@ def rounded_up(amount: Fraction, grid: int = EPSILON_GRID) -> Fraction:
 @renamed_attributes(neighbours="adjacency")
 @dataclass(frozen=True, slots=True)
 class Register:
-    """Terms of a data set; the first ones open its chain, later ones may change ceilings only.
+    """Terms of a data set; the first ones start its chain, later ones may change ceilings only.
 
     Attributes:
-        adjacency: the relation that all claims are about, "replace-one" or "add-remove".
-        ceiling: the most that may be spent in total, in the currency; None counts without a limit.
-        delta_ceiling: the most δ in total; in the currency ρ, the δ of the one conversion to ε at the end.
+        adjacency: the adjacency of all claims, "replace-one" or "add-remove".
+        ceiling: maximum total, in the currency; None counts without a limit.
+        delta_ceiling: maximum total δ; in the currency ρ, the δ of the one conversion to ε at the end.
         analysts: lower ceilings for some analysts.
-        every_analyst: lower ceiling for each analyst who has none of their own.
-        fingerprint: of the table, to recognise it again.
-        unit: whose budget it is, in the words of a statement: "row", or "value of 'person' (at most 3 rows)". None
-            leaves it open, for the first charge that counts.
-        currency: what is counted, fixed for good. ρ takes pure charges too, at ε²/2; ε takes no charge in ρ.
+        every_analyst: lower ceiling for each analyst without one of their own.
+        fingerprint: fingerprint of the table, to recognise it again.
+        unit: the unit of privacy, as in statements: "row", or "value of 'person' (at most 3 rows)". None leaves
+            it open until the first charge that counts.
+        currency: the currency, fixed permanently. ρ accepts pure charges too, at ε²/2; ε accepts no charge in ρ.
     """
 
     dataset: str
@@ -71,20 +71,20 @@ class Register:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A request to spend; what it costs is rounded up to the grid.
+    """A request to spend; its cost is rounded up to the grid.
 
     Attributes:
-        content: the request as canonical JSON; a key stands for this very text.
-        epsilon: what it costs by itself.
-        rho: what it costs by itself where that has no pure ε; `epsilon` is 0 then.
+        content: the request as canonical JSON; an idempotency key refers to exactly this text.
+        epsilon: its separate cost.
+        rho: its separate cost if it has no pure ε; `epsilon` is then 0.
         person: (key column, value) if it concerns one declared individual only.
         family: with `joint`, requests of the same family are priced together.
-        joint: the total of a family from the contents of its members; called by `Ledger.priced`, never under a lock.
-        kind: "release" for a table that is published, "look" for measurements of one that were shown, which cost
-            nothing and spoil what is chosen by them.
-        room: the most bytes that entries of this analyst may take; None for any number.
-        size: bytes to expect of the answer.
-        prices: what `joint` said, by contents.
+        joint: function from the contents of a family to its total; called by `Ledger.priced`, never under a lock.
+        kind: "release" for a published table, "look" for displayed measurements of one, which cost nothing but
+            taint choices based on them.
+        room: maximum size in bytes of this analyst's entries; None for no limit.
+        size: expected size of the answer in bytes.
+        prices: results of `joint`, by contents.
     """
 
     dataset: str
@@ -111,7 +111,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Deposit:
-    """The answer to a charge, to be kept before it is sent."""
+    """The answer to a charge, stored before it is sent."""
 
     dataset: str
     charge: int
@@ -121,14 +121,14 @@ class Deposit:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What is known about a charge that stands.
+    """The result of an accepted charge.
 
     Attributes:
         charge: number of the charge.
-        added: what it added to the total of the data set.
-        repeated: the charge was there already, under the same key.
-        answer: the stored answer, if there is one.
-        head: hash of the newest entry about it: that of the answer, or of the charge.
+        added: the amount it added to the total of the data set.
+        repeated: the charge existed already, under the same key.
+        answer: the stored answer, if any.
+        head: hash of its newest entry: that of the answer, or of the charge.
     """
 
     dataset: str
@@ -144,26 +144,26 @@ Operation = Register | Charge | Deposit
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A line that is written once.
+    """An immutable ledger entry.
 
     Attributes:
         dataset: the chain it belongs to.
-        number: its place in that chain, from 1.
-        kind: terms of the data set, a charge for a question, a release, a look at measurements, or
-            the answer to a charge.
-        at: when it was written, in UTC.
-        analyst: who asked; empty for the holder.
-        key: idempotency key of a charge, empty if there is none.
+        number: its position in that chain, from 1.
+        kind: terms of the data set, a charge for a question, a release, a look at measurements, or the answer
+            to a charge.
+        at: time of writing, in UTC.
+        analyst: the analyst who asked; empty for the custodian.
+        key: idempotency key of a charge, empty without one.
         refers: for an answer, the number of the charge it belongs to.
-        epsilon: what the charge costs by itself, in the currency of the data set's terms.
+        epsilon: the separate cost of the charge, in the currency of the data set's terms.
         delta: its δ.
-        added: what it adds to the total of the data set.
-        added_analyst: what it adds to the total of its analyst.
+        added: the amount it adds to the total of the data set.
+        added_analyst: the amount it adds to the total of its analyst.
         person: (key column, value) for a question about one declared individual.
         family: charges of one family are priced together.
         content: the request, the answer or the terms, as canonical JSON.
-        previous: hash of the entry before.
-        hash: hash of all of the above.
+        previous: hash of the previous entry.
+        hash: hash of all other fields.
     """
 
     dataset: str
@@ -184,11 +184,11 @@ class LedgerEntry:
     hash: str
 
     def sealed(self) -> str:
-        """The hash that the other fields have; equal to `hash` unless the entry was altered."""
+        """The hash computed from the other fields; equal to `hash` unless the entry was altered."""
         return seal([getattr(self, name) for name in _SEALED])
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, fractions as text, the content as the JSON it is."""
+        """Plain values for JSON, fractions as text, the content as parsed JSON."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in ("epsilon", "delta", "added", "added_analyst"):
             plain[name] = fraction_text(plain[name])
@@ -202,7 +202,7 @@ _SEALED = [field.name for field in fields(LedgerEntry) if field.name != "hash"]
 
 
 def seal(values: list[Any]) -> str:
-    """SHA-256 over the fields of an entry, in their order.
+    """SHA-256 over the fields of an entry, in order.
 
     >>> seal(["a", 1]) == seal(["a", 1]), seal(["a", 1]) == seal(["a1"])
     (True, False)
@@ -211,7 +211,7 @@ def seal(values: list[Any]) -> str:
 
 
 def canonical(document: Any) -> str:
-    """JSON with one spelling: sorted keys, no spaces, plain ASCII that every database can hold.
+    """Canonical JSON: sorted keys, no spaces, plain ASCII that every database can store.
 
     >>> canonical({"b": 1, "a": [None]})
     '{"a":[null],"b":1}'
@@ -229,7 +229,7 @@ def fraction_text(value: Fraction) -> str:
 
 
 def decimals(amounts: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The same amounts as decimal numbers, for readers; the fractions are what counts.
+    """The same amounts as decimal numbers, for readers; the fractions are authoritative.
 
     >>> decimals({"spent": "3/10", "remaining": None})
     {'spent': '0.3', 'remaining': None}
@@ -241,8 +241,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), default=fraction_text).encode
 
 
 def fraction_of(text: str) -> Fraction:
-    """The fraction that `fraction_text` wrote."""
-    if text == "0/1":  # most amounts in a ledger
+    """The fraction from the text of `fraction_text`."""
+    if text == "0/1":  # most amounts in a ledger are zero
         return _NOTHING
     numerator, _, denominator = text.partition("/")
     return Fraction(int(numerator), int(denominator))
@@ -255,10 +255,10 @@ class LedgerError(ShoalError):
 
 
 class OverdrawnError(ShoalError):
-    """A charge was refused because it would exceed a ceiling. Nothing was spent and nothing was looked at.
+    """A charge was refused because it would exceed a ceiling. No privacy budget was used and no data was read.
 
     Attributes:
-        of: whose ceiling, "the data set" or "the analyst".
+        of: owner of the ceiling, "the data set" or "the analyst".
         what: "epsilon" or "delta".
     """
 
@@ -273,7 +273,7 @@ class OverdrawnError(ShoalError):
 
 
 class QuotaError(ShoalError):
-    """A charge was refused because the entries of its analyst take all the room they may. Nothing was spent."""
+    """A charge was refused because its analyst has reached their storage quota. No privacy budget was used."""
 
     kind = "quota"
 
@@ -283,7 +283,7 @@ class QuotaError(ShoalError):
 
 
 class UnpricedError(ShoalError):
-    """A charge that is priced together with others met more of them than it was priced with: price it again."""
+    """The members of a charge's family have changed since it was priced: price it again."""
 
     kind = "unpriced"
 
@@ -292,7 +292,7 @@ class UnpricedError(ShoalError):
 
 
 class KeyReusedError(ShoalError):
-    """An idempotency key came with another request than the first time."""
+    """An idempotency key was reused for a different request."""
 
     kind = "key-reused"
 

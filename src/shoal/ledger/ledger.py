@@ -1,10 +1,10 @@
-"""The ledger: decide operations and write them in one durable transaction, alone or in groups.
+"""The ledger: decide operations and write them in one durable transaction, singly or in groups.
 
-A charge is decided on totals read inside the transaction that writes it. So two requests can never both be granted
-what only one of them may have, whichever process, thread or machine they come through.
+A charge is decided on totals read inside the transaction that writes it. So two requests can never both be granted a
+budget that covers only one of them, across processes, threads and machines.
 
-A commit waits for the disk. Whatever arrives meanwhile is written together by the next one, so that many requests at
-once cost little more than one.
+A commit waits for the disk. Operations that arrive meanwhile are written together by the next one, so that many
+concurrent requests cost little more than one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 _NOTHING = Fraction(0)
-# How often a price is computed again because others asked meanwhile.
+# How often a price is recomputed because of concurrent requests.
 _TRIES = 5
 _Result = TypeVar("_Result")
 Then = Callable[[Receipt | Exception], None]
@@ -57,18 +57,18 @@ _LARGEST_GROUP = 512
 
 
 def open_ledger(address: str | Path, *, create: bool = True, check: bool = True) -> Ledger:
-    """Open a ledger, and make it if it is not there yet.
+    """Open a ledger, creating it if necessary.
 
     Args:
         address: a path (SQLite), or `postgresql://user@host/database`.
-        create: make the file if there is none.
-        check: follow all chains now; otherwise each is followed when it is first used.
+        create: create the file if it does not exist.
+        check: verify all chains now; otherwise each is verified at its first use.
 
     Guarantee:
-        What was granted stays within every ceiling, is on disk before it is granted, and is never given back.
+        Granted charges stay within every ceiling, are on disk before they are granted, and are never given back.
 
     Cost:
-        All entries are read once and their chain is checked; about 20 µs each.
+        All entries are read once and their chain is verified; about 20 µs each.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -85,7 +85,7 @@ was requested, but only 0.25 remains (short by 0.25).
     with needs_extra("server", "the ledger needs"):
         from shoal.ledger.store import EntryStore
 
-        store = EntryStore(address, create=create)  # which loads the driver of the database
+        store = EntryStore(address, create=create)  # loads the database driver
     ledger = Ledger(store)
     if check:
         ledger.refresh()
@@ -93,12 +93,12 @@ was requested, but only 0.25 remains (short by 0.25).
 
 
 class Ledger:
-    """An open ledger; safe to share between threads, and between processes that open it by themselves."""
+    """An open ledger; safe to share between threads, and between processes that each open it."""
 
     def __init__(self, store: EntryStore) -> None:
         self.store = self._store = store
         self._accounts: dict[str, Account] = {}
-        # the newest entry that was ever seen on disk, by data set: a ledger without it is not the same ledger
+        # the newest entry ever seen on disk, by data set: a ledger without it is a different ledger
         self._seen: dict[str, tuple[int, str]] = {}
         self._lock = threading.Lock()
 
@@ -106,7 +106,7 @@ class Ledger:
         """Decide and write several operations in order, in one transaction.
 
         Returns:
-            One result each: a receipt, or the error that refuses it; a refusal leaves the others alone.
+            One result each: a receipt, or the error that refuses it; a refusal does not affect the others.
 
         Raises:
             LedgerError: the ledger cannot be trusted; nothing was written.
@@ -125,7 +125,7 @@ class Ledger:
                     for name in datasets:
                         self._store.append(connection, work[name].written)
             except BaseException:
-                # what is in memory may hold entries that were never written: read it again
+                # the state in memory may include entries that were never written: read it again
                 for name in datasets:
                     self._accounts.pop(name, None)
                 raise
@@ -134,17 +134,17 @@ class Ledger:
         return results
 
     def register(self, terms: Register) -> None:
-        """Fix the terms of a data set; the same terms again change nothing."""
+        """Fix the terms of a data set; repeating the same terms changes nothing."""
         self._one(terms)
 
     def charge(self, charge: Charge) -> Receipt:
-        """Spend, durably, before any data is touched. Raises what refuses it."""
+        """Spend, durably, before any data is read. Raises the error of a refusal."""
         return self._with_price(charge, self._one)
 
     def quote(self, charge: Charge) -> Fraction:
         """What a charge would add to the total of its analyst. Writes nothing.
 
-        It depends on the terms and on this analyst's own charges, so that it shows nothing of what others asked.
+        It depends only on the terms and this analyst's own charges, so it reveals nothing about other analysts.
 
         Raises:
             OverdrawnError: it would exceed a ceiling even if nobody else had spent anything.
@@ -160,10 +160,10 @@ class Ledger:
                 return account.permit_own(account.in_currency(replace(charge, joint=None)))
 
     def priced(self, charge: Charge, *, own: bool = False) -> Charge:
-        """The charge with the price of its family as it is now, computed while others go on.
+        """The charge with the current price of its family, computed without blocking others.
 
         Args:
-            charge: what is to be priced.
+            charge: the charge to price.
             own: price it together with charges of its own analyst only.
         """
         if charge.joint is None:
@@ -175,7 +175,7 @@ class Ledger:
         return replace(charge, prices={found: rounded_up(charge.joint(found)) for found in together})
 
     def _with_price(self, charge: Charge, work: Callable[[Charge], _Result]) -> _Result:
-        """Do something with a charge once it is priced; if others keep coming in between, at its own price."""
+        """Do something with a charge once it is priced; after repeated interference, at its separate price."""
         for _ in range(_TRIES):
             try:
                 return work(self.priced(charge))
@@ -184,16 +184,16 @@ class Ledger:
         return work(replace(charge, joint=None))
 
     def deposit(self, answer: Deposit) -> Receipt:
-        """Keep an answer before it is sent; the receipt holds the one that counts, which is the first."""
+        """Store an answer before it is sent; the receipt holds the authoritative one, which is the first."""
         return self._one(answer)
 
     def standing(self, dataset: str) -> Standing:
-        """What is spent and what is left of a data set, as of now."""
+        """The current spent and remaining budget of a data set."""
         with self._lock, self._store.reading() as connection:
             return self._caught_up(connection, dataset).standing()
 
     def refresh(self) -> None:
-        """Follow all chains to their ends, checking every entry that was not checked before."""
+        """Read all chains to their ends, verifying every new entry."""
         with self._lock, self._store.reading() as connection:
             for name in self._store.datasets(connection):
                 self._caught_up(connection, name)
@@ -210,7 +210,7 @@ class Ledger:
     def answers(
         self, dataset: str, analyst: str, after: int = 0, limit: int = 100
     ) -> list[tuple[LedgerEntry, LedgerEntry | None]]:
-        """An analyst's charges after a number with their answers, None where it was not stored."""
+        """An analyst's charges after a number with their answers, None if not stored."""
         return self.page(dataset, analyst, after, limit)[0]
 
     def page(
@@ -219,11 +219,11 @@ class Ledger:
         """The same, and whether there may be more.
 
         Args:
-            dataset: whose.
-            analyst: who asked.
-            after: the number.
-            limit: how many at most.
-            most_bytes: stop before contents are longer together; the first one is there however long it is.
+            dataset: the data set.
+            analyst: the analyst who asked.
+            after: return charges after this number.
+            limit: maximum number of charges.
+            most_bytes: maximum total length of the contents; the first charge is always included.
         """
         with self._store.reading() as connection:
             sizes = self._store.sizes_of_analyst(connection, dataset, analyst, after, limit)
@@ -236,13 +236,13 @@ class Ledger:
         return found, bool(found) and (fitting < len(sizes) or fitting == limit)
 
     def alive(self) -> None:
-        """Raise what keeps the ledger from being used: no database, a file that was replaced, a full disk."""
+        """Raise if the ledger cannot be used: no database, a replaced file, or a full disk."""
         with self._store.reading() as connection:
             self._store.datasets(connection)
         self._store.check_room()
 
     def heads(self) -> dict[str, tuple[int, str]]:
-        """The number and the hash of the newest entry that this process has seen, by data set."""
+        """The number and the hash of the newest entry this process has seen, by data set."""
         with self._lock:
             return dict(self._seen)
 
@@ -256,7 +256,7 @@ class Ledger:
         return result
 
     def _caught_up(self, connection: Connection, dataset: str) -> Account:
-        """The account with everything that other processes wrote meanwhile; the caller holds the lock."""
+        """The account including everything written by other processes meanwhile; the caller holds the lock."""
         account = self._accounts.get(dataset) or Account(dataset)
         number, head = self._seen.get(dataset, (0, ""))
         entries = self._store.entries(connection, dataset, max(account.number, 1))
@@ -286,7 +286,7 @@ class _AccountWork:
         self.written: list[LedgerEntry] = []
 
     def look_up(self, operations: Sequence[Operation]) -> None:
-        """Read, in one go, what earlier transactions know about these operations."""
+        """Read, at once, what earlier transactions stored about these operations."""
         keys = [o.key for o in operations if isinstance(o, Charge) and o.key]
         for entry in self._store.by_key(self._connection, self._account.dataset, keys):
             self._by_key[entry.analyst, entry.key] = entry
@@ -299,7 +299,7 @@ class _AccountWork:
         self._answers = self._store.answers(self._connection, self._account.dataset, charges)
 
     def carry_out(self, operation: Operation) -> Receipt | Exception:
-        """Write what the operation asks for, or say why not. One that fails leaves the others of its group alone."""
+        """Write the requested operation, or return the error. A failure does not affect the others of its group."""
         before = len(self.written)
         try:
             if isinstance(operation, Charge):
@@ -309,7 +309,7 @@ class _AccountWork:
             return self._register(operation)
         except Exception as refusal:
             if len(self.written) > before:
-                raise  # half done: the whole transaction must go
+                raise  # half done: roll back the whole transaction
             return refusal
 
     def _register(self, wanted: Register) -> Receipt:
@@ -431,15 +431,15 @@ class _AccountWork:
 
 
 class GroupCommit:
-    """A thread that writes what was submitted, in order of arrival.
+    """A thread that writes submitted operations in order of arrival.
 
     Args:
-        ledger: where it is written.
-        noted: called after each transaction, before any of its results is handed out.
-        after: called after each transaction, when all of its results were handed out.
+        ledger: the ledger to write to.
+        noted: called after each transaction, before any of its results is returned.
+        after: called after each transaction, when all of its results were returned.
 
     Attributes:
-        failed: when a transaction last failed because of the database and not because of what the ledger holds.
+        failed: time of the last transaction that failed because of the database, not of the ledger's content.
     """
 
     def __init__(
@@ -456,11 +456,11 @@ class GroupCommit:
         self._thread.start()
 
     def submit(self, operation: Operation, then: Then) -> None:
-        """Have an operation written; `then` gets its result in the writing thread, and must be quick."""
+        """Queue an operation for writing; `then` gets its result in the writing thread, and must be fast."""
         self._waiting.put((operation, then))
 
     def call(self, operation: Operation) -> Receipt:
-        """Have an operation written and wait for it; a refusal is raised."""
+        """Write an operation and wait for the result; a refusal is raised."""
         future: Future[Receipt] = Future()
 
         def settle(result: Receipt | Exception) -> None:
@@ -473,7 +473,7 @@ class GroupCommit:
         return future.result()
 
     def close(self) -> None:
-        """Write what was submitted before, then end the thread."""
+        """Write the operations submitted so far, then end the thread."""
         self._waiting.put(None)
         self._thread.join()
 
@@ -502,7 +502,7 @@ class GroupCommit:
             if self._noted is not None:
                 self._noted()
         except Exception as error:
-            # nothing of this transaction is handed out, and whoever waits for it must hear so
+            # no result of this transaction is returned, and waiting callers must learn that
             results = [error] * len(group)
             if not isinstance(error, LedgerError):
                 self.failed = time.monotonic()

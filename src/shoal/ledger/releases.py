@@ -1,4 +1,4 @@
-"""Releases in the ledger: units and adjacency of a budget, and what a release charges."""
+"""Releases in the ledger: units and adjacency of a budget, and the charge of a release."""
 
 from __future__ import annotations
 
@@ -35,13 +35,12 @@ if TYPE_CHECKING:
 
 
 def named_dataset(ledger: object, dataset: str | None) -> str | None:
-    """The declared name of a data set, which a ledger charges.
+    """The declared name of a data set, under which a ledger charges.
 
-    A name that were taken from a file would be another one for each copy of the same table, and the same one for the
-    tables of different people.
+    A name taken from a file would differ between copies of the same table, and coincide for tables of different people.
 
     Raises:
-        OptionError: there is a ledger, and no name.
+        OptionError: there is a ledger, but no name.
     """
     if ledger is not None and not dataset:
         raise OptionError("ledger-needs-dataset", option="dataset")
@@ -57,10 +56,10 @@ def opened_budget(
     unit: str | None = None,
     max_rows: int | None = None,
 ) -> Register:
-    """The terms of a budget as its holder writes them: ε, or ε and δ, or ρ and δ.
+    """The terms of a budget as the custodian writes them: ε, or ε and δ, or ρ and δ.
 
     Raises:
-        OptionError: what was given does not make a budget.
+        OptionError: the values do not form a budget.
 
     >>> float(opened_budget("people", "add-remove", "1", "1e-6", None).ceiling)
     0.0243559703595
@@ -90,14 +89,14 @@ def account_of(
     table: str = "",
     delta: Fraction = Fraction(0),
 ) -> Standing:
-    """The account of a data set that a claim about this unit can be charged to; a new name gets one without a ceiling.
+    """The account of a data set to which a claim for this unit can be charged; a new name gets one without a ceiling.
 
     Args:
-        unit: what the claim is about, in the words of a statement; None for a release that is not counted.
-        delta: with it, a new name gets a budget in (ρ, δ).
+        unit: the unit of the claim, as in statements; None for a release that is not counted.
+        delta: with a δ, a new name gets a budget in (ρ, δ).
 
     Raises:
-        ClaimError: the account is about something else.
+        ClaimError: the account is for another unit or adjacency.
     """
     standing = _standing(ledger, dataset, adjacency, unit, table, delta)
     terms = standing.terms
@@ -125,10 +124,10 @@ def account_of(
 
 
 def declare_unit(ledger: Ledger, dataset: str, unit: str) -> None:
-    """Fix the unit of a data set that has none.
+    """Fix the unit of a data set without one.
 
     Raises:
-        OptionError: it has another one.
+        OptionError: it has another unit.
         LedgerError: there is no such data set.
     """
     ledger.register(_again(dataset, ledger.standing(dataset).terms, unit))
@@ -175,12 +174,12 @@ def charge_choice(
     adjacency: str,
     unit: str,
 ) -> int:
-    """Charge a private choice before the records are looked at.
+    """Charge a private choice before the records are read.
 
     Args:
-        candidates: the values of each setting that is chosen.
+        candidates: the candidate values of each chosen setting.
         epsilon: the budget of the choice, per row.
-        cost: what that is per unit of the data set.
+        cost: the same per unit of the data set.
 
     Returns:
         The number of the charge, for `keep_choice`.
@@ -195,12 +194,12 @@ def charge_choice(
 
 
 def keep_choice(ledger: Ledger, dataset: str, charge: int, chosen: Values) -> None:
-    """Note what was drawn. A charge without it was cut off, and has bought nothing."""
+    """Store the result of a choice. A charge without a result was interrupted and covers nothing."""
     ledger.deposit(Deposit(dataset, charge, "", canonical({"chosen": dict(chosen)})))
 
 
 def paid_before(ledger: Ledger, dataset: str, bought: Tuned) -> bool:
-    """Whether this very choice, with these values, was charged to the data set."""
+    """Whether exactly this choice, with these values, was charged to the data set."""
     if bought.epsilon is None:
         return False
     candidates = {one.setting: one.candidates for one in bought.choice}
@@ -211,7 +210,7 @@ def paid_before(ledger: Ledger, dataset: str, bought: Tuned) -> bool:
 
 
 def choice_words(request: str, answer: str | None) -> str | None:
-    """A private choice as a listing shows it; None for any other charge.
+    """A private choice as shown in a listing; None for any other charge.
 
     >>> choice_words('{"choice":{"k":[5,9]},"epsilon":"1/2"}', '{"chosen":{"k":9}}')
     'k = 9 of 5, 9'
@@ -238,12 +237,12 @@ class RecordedRelease:
     """A release in the ledger.
 
     Attributes:
-        dataset: whose budget it was charged to.
+        dataset: the data set whose budget was charged.
         charge: number of the entry.
-        added: what it added to the total of the data set, in its currency; None for a claim that is recorded and not
-            counted.
-        currency: of the data set.
-        warnings: for the custodian.
+        added: the amount it added to the total of the data set, in its currency; None for a claim that is
+            recorded but not counted.
+        currency: currency of the data set.
+        warnings: warnings for the custodian.
         head: hash of the entry.
     """
 
@@ -256,7 +255,7 @@ class RecordedRelease:
 
     @property
     def cost(self) -> str:
-        """What was charged, in words; empty where nothing was."""
+        """The charged amount as text; empty if nothing was charged."""
         return "" if self.added is None else f"{SYMBOLS[self.currency]} = {decimal_text(self.added)}"
 
 
@@ -270,25 +269,25 @@ def record_release(
     *,
     measured: bool = False,
 ) -> RecordedRelease:
-    """Charge a release before it is made, and say what else is known about the same table.
+    """Charge a release before it is made, and report what else is known about the same table.
 
     Args:
         ledger: where it is recorded.
-        dataset: whose budget it is; a new name is registered without a ceiling.
-        statement: of the release.
-        adjacency: the relation that the statement is about, "replace-one" or "add-remove".
+        dataset: the data set to charge; a new name is registered without a ceiling.
+        statement: the statement of the release.
+        adjacency: the adjacency of the statement, "replace-one" or "add-remove".
         table: fingerprint of the original.
-        bought: settings that were chosen under a budget, which the statement contains; it is not charged again where
+        bought: settings chosen under a budget that the statement includes; that budget is not charged again if
             the choice itself was charged to this data set.
-        measured: what the release loses and risks will be shown to the custodian.
+        measured: whether utility and risk of the release will be shown to the custodian.
 
     Returns:
-        What was charged, and warnings for the custodian.
+        The charge, and warnings for the custodian.
 
     Raises:
         OverdrawnError: the budget does not allow it.
-        ClaimError: the data set has a ceiling, and the claim of the release cannot be counted under it; or it counts
-            under another adjacency, or for another unit.
+        ClaimError: the data set has a ceiling under which the claim of the release cannot be counted, or it has
+            another adjacency or unit.
     """
     warnings = list(_other_uses(ledger, table))
     counted = (
@@ -321,9 +320,9 @@ def record_release(
 
 
 def releases_in(address: str, dataset: str) -> dict[str, bool]:
-    """The hashes of the releases of a data set that a ledger knows, and whether each was measured.
+    """The hashes of the releases of a data set in a ledger, and whether each was measured.
 
-    No ledger at the address is a new one, which is made when it is charged.
+    If there is no ledger at the address, it will be created by the first charge.
     """
     try:
         with closing(open_ledger(address, create=False)) as ledger:
@@ -331,7 +330,7 @@ def releases_in(address: str, dataset: str) -> dict[str, bool]:
                 return {}
             made = [entry for entry in ledger.entries(dataset) if entry.kind == "release"]
     except ShoalError:
-        # what is wrong with it is said when it is charged
+        # problems with the ledger are reported when it is charged
         return {}
     return {entry.hash: bool(json.loads(entry.content).get("measured")) for entry in made}
 

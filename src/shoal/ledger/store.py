@@ -1,7 +1,7 @@
 """Storage of a ledger: SQLite or PostgreSQL tables, their migrations, and checks for damage.
 
-SQLite by default, in write-ahead mode with a full sync at every commit; PostgreSQL by its address. The only module
-that knows SQL, together with the migrations.
+SQLite by default, in write-ahead mode with a full sync at every commit; PostgreSQL by its address. SQL is confined to
+this module and the migrations.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from shoal.errors import InputError
 from shoal.ledger.entry import LedgerEntry, LedgerError, fraction_of, fraction_text
 from shoal.text import Message
 
-# the database, its write-ahead log, and what its readers and writers share
+# the database, its write-ahead log, and the shared-memory file of its connections
 _SUFFIXES = ("", "-wal", "-shm")
 Identity = tuple[int, int]
 _metadata = sa.MetaData()
 
 version_table = sa.Table("ledger_version", _metadata, sa.Column("version", sa.Integer, primary_key=True))
-# one row per data set, to be locked where the database locks rows
+# one row per data set, for row locks in databases that support them
 dataset_table = sa.Table("ledger_dataset", _metadata, sa.Column("name", sa.Text, primary_key=True))
 entry_table = sa.Table(
     "ledger_entry",
@@ -54,7 +54,7 @@ entry_table = sa.Table(
     sa.Column("previous", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )
-# what must not happen twice is refused by the database too, not only by the code in front of it
+# constraints repeat in the database what the code already prevents
 _INDEXES = (
     "CREATE UNIQUE INDEX ledger_entry_key ON ledger_entry (dataset, key, analyst) WHERE key <> ''",
     "CREATE UNIQUE INDEX ledger_entry_answer ON ledger_entry (dataset, refers) WHERE refers IS NOT NULL",
@@ -73,16 +73,16 @@ _APPEND_ONLY = {
         "FOR EACH STATEMENT EXECUTE FUNCTION ledger_entry_append_only()",
     ),
 }
-# any number that other programs are unlikely to lock
+# an arbitrary number that other programs are unlikely to lock
 _MIGRATION_LOCK = 0x5403A1
 _MOST_SAID = 3
 
 
 class OpenFiles:
-    """Remembers which files a path led to and how long they were, and finds out when it leads to others or they shrink.
+    """Remembers the identity and size of the files at a path, and detects replaced or truncated files.
 
-    A database that is unlinked or replaced goes on for those who have it open: what they write is lost to everybody
-    else. The files are compared by what the path says, since closing one of one's own would drop SQLite's locks.
+    A database that is unlinked or replaced stays usable for those who have it open, but what they write is lost to
+    everybody else. The files are compared by path, since closing a file handle of our own would drop SQLite's locks.
     """
 
     def __init__(self, path: Path) -> None:
@@ -92,21 +92,21 @@ class OpenFiles:
         self.check()
 
     def check(self, *, writing: bool = False) -> None:
-        """Compare.
+        """Compare the files with their remembered state.
 
         Args:
-            writing: within a transaction that writes: from then on the log and what is shared are open, too. Before,
-                those that are there can be of somebody who is about to leave and take them along.
+            writing: within a writing transaction: from then on the log and the shared file are open, too.
+                Before, they may belong to a process that is about to exit and remove them.
 
         Raises:
-            LedgerError: the path leads to another file, to none, or to one that lost its end.
+            LedgerError: the path leads to another file, to none, or to a truncated one.
         """
         for suffix in _SUFFIXES:
             found, size = _identity(Path(f"{self._path}{suffix}"))
             known = self._known.get(suffix)
             if known is not None and found != known:
                 raise LedgerError("ledger-file-replaced-removed-while-open", path=self._path, suffix=suffix)
-            # a log begins anew after a checkpoint, but its file is never made shorter while it is open
+            # a log restarts after a checkpoint, but its file is never truncated while it is open
             if known is not None and size < self._sizes[suffix]:
                 raise LedgerError("ledger-file-cut-off-while-open", path=self._path, suffix=suffix)
             if found is not None and (writing or not suffix or known is not None):
@@ -114,7 +114,7 @@ class OpenFiles:
 
 
 def _identity(path: Path) -> tuple[Identity | None, int]:
-    """Which file it is, and its size."""
+    """The identity of a file, and its size."""
     try:
         status = path.stat()
     except OSError:
@@ -123,7 +123,7 @@ def _identity(path: Path) -> tuple[Identity | None, int]:
 
 
 def digest_of(path: Path) -> str | None:
-    """SHA-256 of a ledger file that nobody writes to; None while there is a write-ahead log beside it."""
+    """SHA-256 of a ledger file without writers; None while there is a write-ahead log beside it."""
     log = Path(f"{path}-wal")
     if not path.is_file() or (log.exists() and log.stat().st_size):
         return None
@@ -139,14 +139,14 @@ def _first_layout(connection: Connection) -> None:
 
 
 def _terms_with_units(connection: Connection) -> None:
-    """Terms name their unit from here on. The tables stay; versions that would write terms without it stay out."""
+    """Terms include their unit from here on. The tables are unchanged; versions that would omit it are locked out."""
 
 
 def _terms_with_currencies(connection: Connection) -> None:
-    """Terms may count ρ from here on. The tables stay; versions that would take ρ for ε stay out."""
+    """Terms may count ρ from here on. The tables are unchanged; versions that would read ρ as ε are locked out."""
 
 
-# the version of a layout is its place in this list; a new layout is a new line at the end
+# the version of a layout is its index in this list; append new layouts at the end
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     _first_layout,
     _terms_with_units,
@@ -155,7 +155,7 @@ MIGRATIONS: Sequence[Callable[[Connection], None]] = (
 
 
 def migrate(connection: Connection, migrations: Sequence[Callable[[Connection], None]] | None = None) -> None:
-    """Bring the tables to the newest layout, within the caller's transaction.
+    """Migrate the tables to the newest layout, within the caller's transaction.
 
     Raises:
         LedgerError: the ledger was written by a newer version of Shoal.
@@ -173,7 +173,7 @@ def migrate(connection: Connection, migrations: Sequence[Callable[[Connection], 
 
 
 def damage_of(connection: Connection) -> list[Message]:
-    """Everything that is wrong with the database as such; entries are checked by following them."""
+    """All damage of the database as such; entries are verified by reading the chains."""
     found = list(_sqlite(connection) if connection.dialect.name == "sqlite" else _postgres(connection))
     version = connection.scalar(sa.select(sa.func.max(version_table.c.version)))
     if version != len(MIGRATIONS):
@@ -210,7 +210,7 @@ def _fresh_layout() -> set[tuple[str, str, str, str]]:
 
 
 def _postgres(connection: Connection) -> Iterator[Message]:
-    """Rows as the table has them and as its indexes have them; the indexes themselves where amcheck is installed."""
+    """Compare rows as seen through the table and its indexes; check the indexes themselves if amcheck is installed."""
     counts = []
     for setting in ("enable_indexscan", "enable_seqscan"):
         connection.exec_driver_sql("SET LOCAL enable_bitmapscan TO off")
@@ -236,7 +236,7 @@ _LEAST_ROOM = 16 * 2**20
 class EntryStore:
     """Durable, serialised access to the entries.
 
-    Every transaction that writes excludes all others on the same data sets before it reads: SQLite locks the file
+    Every writing transaction excludes all others on the same data sets before it reads: SQLite locks the file
     (`BEGIN IMMEDIATE`), PostgreSQL the rows of the data sets, always in the same order.
     """
 
@@ -245,8 +245,8 @@ class EntryStore:
 
         Args:
             address: see `open_ledger`.
-            create: make the file if there is none.
-            looking: change nothing, not even what is damaged.
+            create: create the file if it does not exist.
+            looking: read-only: change nothing, not even to repair damage.
         """
         self.url = _url(address)
         self.sqlite = self.url.get_backend_name() == "sqlite"
@@ -263,7 +263,7 @@ class EntryStore:
 
     @contextmanager
     def writing(self, datasets: Sequence[str]) -> Iterator[Connection]:
-        """A transaction in which nobody else writes to these data sets; durable when it has ended."""
+        """A transaction with exclusive write access to these data sets; durable once it has ended."""
         with self._engine.connect() as connection:
             connection = connection.execution_options(shoal_writes=True)
             with connection.begin():
@@ -271,7 +271,7 @@ class EntryStore:
                     self._lock_rows(connection, sorted(datasets))
                 self._check_files(writing=True)
                 yield connection
-        # what went into a file that is not the ledger any more was not granted
+        # entries written to a file that is no longer the ledger were not granted
         self._check_files()
 
     @contextmanager
@@ -286,7 +286,7 @@ class EntryStore:
 
     def _lock_rows(self, connection: Connection, datasets: Sequence[str]) -> None:
         names = dataset_table.c.name
-        # a name that is new gets its row first, so that there is something to lock
+        # a new name gets its row first, so that there is something to lock
         from sqlalchemy.dialects.postgresql import insert
 
         known = set(connection.scalars(sa.select(names).where(names.in_(datasets))))
@@ -298,12 +298,12 @@ class EntryStore:
         ).all()
 
     def append(self, connection: Connection, entries: Sequence[LedgerEntry]) -> None:
-        """Write new entries; the database itself refuses a number, key or answer that is taken."""
+        """Write new entries; the database itself refuses a duplicate number, key or answer."""
         if not entries:
             return
         connection.exec_driver_sql(self._insert, [_row(entry) for entry in entries])
         if entries[0].number == 1 and self.sqlite:
-            # PostgreSQL has the row already, to be locked; a name without entries shows that they are gone
+            # PostgreSQL has the row already, for locking; a name without entries shows that they were lost
             connection.exec_driver_sql(
                 f"INSERT OR IGNORE INTO {dataset_table.name} VALUES (?)", (entries[0].dataset,)
             )
@@ -314,10 +314,10 @@ class EntryStore:
         return map(_entry, found)
 
     def by_key(self, connection: Connection, dataset: str, keys: Sequence[str]) -> list[LedgerEntry]:
-        """The charges that were made under these keys, by any analyst."""
+        """The charges made under these keys, by any analyst."""
         if not keys:
             return []
-        # "key <> ''" lets the database use the index, which has no other rows
+        # "key <> ''" lets the database use the partial index
         where = f"dataset = ? AND key <> '' AND key IN ({_marks(keys)})"
         return [_entry(row) for row in self._select(connection, where, (dataset, *keys))]
 
@@ -339,7 +339,7 @@ class EntryStore:
     def sizes_of_analyst(
         self, connection: Connection, dataset: str, analyst: str, after: int, limit: int
     ) -> list[tuple[int, int]]:
-        """The numbers of these charges, and how long their contents and answers are together."""
+        """The numbers of these charges, and the total length of each content and answer."""
         statement = (
             "SELECT c.number, length(c.content) + coalesce(length(a.content), 0) FROM ledger_entry c "
             "LEFT JOIN ledger_entry a ON a.dataset = c.dataset AND a.refers = c.number "
@@ -352,12 +352,12 @@ class EntryStore:
         return [(number, size) for number, size in found]
 
     def _select(self, connection: Connection, where: str, values: tuple[Any, ...]) -> CursorResult[Any]:
-        """Entries that meet a condition of this module, in which ? stands for a value."""
+        """Entries that meet an SQL condition of this module, with ? for values."""
         statement = f"SELECT {', '.join(_COLUMNS)} FROM {entry_table.name} WHERE {where}"
         return connection.exec_driver_sql(self._written_for_driver(statement), values)
 
     def _written_for_driver(self, statement: str) -> str:
-        """Statements are handed to the driver as they are: building them anew takes longer than running them."""
+        """Statements passed to the driver directly: compiling them anew takes longer than running them."""
         return statement if self.sqlite else statement.replace("?", "%s")
 
     def datasets(self, connection: Connection) -> list[str]:
@@ -365,19 +365,19 @@ class EntryStore:
         return list(connection.scalars(sa.select(name).distinct().order_by(name)))
 
     def damage(self, connection: Connection) -> list[Message]:
-        """What the database's own check finds."""
+        """The findings of the database's own check."""
         return damage_of(connection)
 
     def registered(self, connection: Connection) -> list[str]:
-        """The data sets that entries were ever written for; fewer in a ledger of an older version."""
+        """The data sets that ever had entries; fewer in a ledger of an older version."""
         name = dataset_table.c.name
         return list(connection.scalars(sa.select(name).order_by(name)))
 
     def check_room(self) -> None:
-        """Whether the disk of a ledger file has room for more.
+        """Check that there is disk space for a ledger file to grow.
 
         Raises:
-            LedgerError: it has not.
+            LedgerError: there is too little space.
         """
         if self.sqlite:
             free = shutil.disk_usage(Path(self.url.database or "").parent).free
@@ -468,7 +468,7 @@ def _prepare_file(url: URL, create: bool) -> None:
         raise InputError("there-no-ledger", path=path)
     if not path.parent.is_dir():
         raise InputError("there-no-folder-keep-ledger", parent=path.parent)
-    # answers and requests are in it: nobody but its owner reads it
+    # it holds answers and requests: only its owner may read it
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
@@ -491,7 +491,7 @@ def _looking_sqlite(connection: Any, _: Any) -> None:
 
 
 def _durable_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # transactions begin where `_begin_sqlite` says, nowhere else
+    connection.isolation_level = None  # transactions begin in `_begin_sqlite` only
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {_BUSY_MILLISECONDS}")
     mode = write_ahead(cursor)
@@ -502,10 +502,10 @@ def _durable_sqlite(connection: Any, _: Any) -> None:
 
 
 def write_ahead(cursor: Any) -> str:
-    """Ask for the write-ahead log.
+    """Enable the write-ahead log.
 
-    Two that ask at once on a new file could wait for each other, so SQLite refuses one of them at once, however long it
-    was told to wait: that one asks again.
+    Two connections that do so at once on a new file could deadlock, so SQLite refuses one of them immediately,
+    despite its timeout: that one retries.
     """
     until = time.monotonic() + _BUSY_MILLISECONDS / 1000
     while True:
@@ -524,7 +524,7 @@ def _begin_sqlite(connection: Connection) -> None:
 
 
 def _durable_postgres(connection: Any, _: Any) -> None:
-    """A server may be set up to acknowledge commits that are not on disk yet; not for this session."""
+    """Require durable commits for this session, even if the server acknowledges commits before they are on disk."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW synchronous_commit")
         if cursor.fetchone()[0] == "off":

@@ -1,4 +1,4 @@
-"""Verify that a ledger can be trusted, against its own chain and known checkpoints."""
+"""Verify a ledger against its own hash chain and known checkpoints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Found = TypeVar("_Found")
 
 @dataclass(frozen=True, slots=True)
 class ChainFinding:
-    """A data set whose chain is whole, and which of the known heads it contains."""
+    """A data set with an intact chain, and the known heads it contains."""
 
     standing: Standing
     heads: tuple[str, ...]
@@ -28,26 +28,26 @@ class ChainFinding:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What is in order, and everything that is not."""
+    """Findings of an examination: what is in order, and all problems."""
 
     findings: list[ChainFinding] = field(default_factory=list)
     problems: list[Message] = field(default_factory=list)
 
 
 def verify(ledger: Ledger, heads: Sequence[str] = ()) -> list[ChainFinding]:
-    """Check the database, then follow every chain from its origin: every hash, every amount, every ceiling.
+    """Check the database, then verify every chain from its start: every hash, every amount, every ceiling.
 
     Args:
         ledger: opened with `check=False` if it may be broken.
-        heads: hashes of entries that must be there, kept from an earlier look or taken from answers.
+        heads: hashes of entries that must be present, kept from an earlier check or taken from answers.
 
     Guarantee:
-        An entry that was altered, removed or put in breaks the chain, unless all later entries were made anew. That,
-        and a restored old backup, is found out by any head from a later time: a known head that is in no chain is an
+        An altered, removed or inserted entry breaks the chain, unless all later entries were recomputed. That,
+        and a restored old backup, is detected by any head from a later time: a known head that is in no chain is an
         error.
 
     Raises:
-        LedgerError: the first thing that is wrong.
+        LedgerError: the first problem.
     """
     found = _examined(ledger.store, heads)
     if found.problems:
@@ -56,22 +56,22 @@ def verify(ledger: Ledger, heads: Sequence[str] = ()) -> list[ChainFinding]:
 
 
 def examine(address: str | Path, heads: Sequence[str] = (), digest: str | None = None) -> Examination:
-    """The same for a ledger that may be damaged in any way: opened for looking only, everything that is wrong is said.
+    """The same for a ledger with any kind of damage: opened read-only, and all problems are reported.
 
     Args:
-        address: of the ledger, see `open_ledger`.
-        heads: hashes of entries that must be there.
-        digest: of the whole file when it was last closed, noted with `heads` as the newest; it tells of damage where
-            no entry is.
+        address: address of the ledger, see `open_ledger`.
+        heads: hashes of entries that must be present.
+        digest: hash of the whole file when it was last closed, stored with `heads` as the newest; it detects
+            damage outside entries.
 
     Raises:
-        InputError: there is no such ledger.
+        InputError: the ledger does not exist.
     """
     from shoal.ledger.store import EntryStore, digest_of
 
     store = EntryStore(address, create=False, looking=True)
     path = Path(store.url.database or "") if store.sqlite else None
-    # before the database looks at its file, which might put it in order
+    # before the database opens its file, which might repair it
     now = None if path is None or digest is None else digest_of(path)
     try:
         found = _examined(store, heads)
@@ -107,13 +107,13 @@ def _examined(store: EntryStore, heads: Sequence[str]) -> Examination:
 
 
 def _attempt(found: Examination, what: Message, look: Callable[[], _Found]) -> _Found | None:
-    """What a look finds; whatever goes wrong is one more problem."""
+    """The result of a check; any failure becomes a problem."""
     try:
         return look()
     except LedgerError as error:
         found.problems.append(error.message)
     except Exception as error:
-        # a damaged file can break anything that reads it, in any way
+        # a damaged file can make any reader fail, in any way
         found.problems.append(Message.of("ledger-unreadable", what=what, reason=type(error).__name__))
     return None
 

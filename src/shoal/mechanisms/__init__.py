@@ -1,4 +1,4 @@
-"""Methods: how a described table and a budget become a protected table."""
+"""Methods: turn a described table and a budget into a protected table."""
 
 from shoal._door import door
 

@@ -1,4 +1,4 @@
-"""What a run of a method makes: the protected table before it is shuffled and rounded."""
+"""The result of a method's run: the protected table before shuffling and rounding."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Rebuilt:
 
     Attributes:
         values: unrounded values of each released column.
-        partitions: one partition per attribute group (empty where records have no clusters).
+        partitions: one partition per attribute group (empty if records have no clusters).
         aligned: row i of the values belongs to record i, so errors can be measured row by row.
         internal: private facts for the internal report.
-        measured: the values that errors are measured on, where drawn rows are matched to records; never published.
-        statistics: columns of the table of cluster statistics, where a method keeps them; may be published.
-        gaps: cells that are released empty, by column, row by row, where that is more than was empty before.
-        unchanged: columns that hold the records' own values, which keep all their decimals.
-        conditions: what was measured and how finely, where it follows from what was let out on the way; may
+        measured: the values on which errors are measured, if synthetic rows are matched to records; never published.
+        statistics: columns of the table of cluster statistics, if the method keeps them; may be published.
+        gaps: suppressed cells, by column, row by row, beyond those that were empty before.
+        unchanged: columns with the records' original values, which keep all their decimals.
+        conditions: what was measured and how finely, where that follows from outputs released on the way; may
             be published.
     """
 
@@ -46,5 +46,5 @@ class Rebuilt:
 
 
 def gap_terms(described: Described) -> list[Message]:
-    """What is said about columns whose missing values are a place of their own."""
+    """Statement messages about columns for which "missing" is a separate state."""
     return [Message.of("gaps-have-a-place", columns=described.flagged)] if described.flagged else []

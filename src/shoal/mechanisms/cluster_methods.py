@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 class PartitionMethod(Method):
-    """Records are grouped by a partition stage, and statistics of the groups get noise.
+    """Methods that group records by a partition stage and add noise to statistics of the groups.
 
-    What a method of the family does not offer as a parameter has the values of this class.
+    Parameters that a method of the family does not offer have the defaults of this class.
 
     Attributes:
-        partitions: the stages that a caller may choose from, where `partition` is a parameter.
-        sensitivity: what noise is calibrated to, of `shoal.mechanisms.sensitivity.CALIBRATIONS`: `global` (the public
-            width), `local` (the change that one record of the actual table can make), `cluster` (the same, for means
+        partitions: the stages a caller may choose from, if `partition` is a parameter.
+        sensitivity: what noise is calibrated to, of `shoal.mechanisms.sensitivity.CALIBRATIONS`: `global` (the
+            public width), `local` (the change one record of the actual table can cause), `cluster` (the same, for means
             without their extremes), `none` (no noise at all).
-        moments: how many central moments of a cluster are kept besides its mean.
+        moments: number of central moments of a cluster kept besides its mean.
     """
 
     partitions: ClassVar[tuple[str, ...]] = ("mdav", "vmdav", "given")
@@ -90,17 +90,17 @@ class PartitionMethod(Method):
 
     @property
     def calibration(self) -> Calibration:
-        """What is summed in a cluster, and how far a record can move that."""
+        """The summed quantity of a cluster, and its sensitivity to one record."""
         return CALIBRATIONS[self.sensitivity]
 
     @property
     def smallest(self) -> int:
-        """The smallest cluster that has the statistics of this method at all."""
+        """The smallest cluster for which the statistics of this method are defined."""
         return max(self.calibration.smallest, self.moments + 1)
 
     @property
     def columnwise(self) -> bool:
-        """Every attribute is treated by itself, so one column in memory is enough."""
+        """Every attribute is treated separately, so one column in memory is enough."""
         return self.groups is None and not self.strata and self.stage.columnwise
 
     @property
@@ -157,13 +157,14 @@ class PartitionMethod(Method):
             yield Message.of("the-noise", name=self.noise), outside
 
     def allow_noise(self, attributes: int) -> None:
-        """Refuse noise that would not keep the claim on this many attributes.
+        """Refuse noise that would break the claim for this many attributes.
 
         Guarantee:
-            Staircase and box noise spend the whole ε of a block (the sums of one cluster) on any change of it, however
-            small. They pass only where a record touches a single block of each attribute group: clusters of one record,
-            and clusters that the claim takes as fixed; or where every block has an ε of its own and the budget pays for
-            all of them: insensitive clusters. Laplace noise is measured in L1 norm over all blocks and always passes.
+            Any change of a block (the sums of one cluster), however small, costs the whole ε of staircase
+            and box noise. They are allowed only where a record affects a single block of each attribute group: clusters
+            of one record, and clusters that the claim takes as fixed; or where every block has a separate ε and the
+            budget covers all of them: insensitive clusters. Laplace noise is measured in L1 norm over all blocks and is
+            always allowed.
 
         Reference:
             docs/proofs/noise.md#staircase, sections 3 and 4.
@@ -226,7 +227,7 @@ class ClusterMethod(PartitionMethod):
 
 
 class Laplace(ClusterMethod):
-    """Noise on every value by itself: the baseline.
+    """Independent noise on every value: the baseline.
 
     Guarantee: ε-DP of the records.
     """
@@ -272,7 +273,7 @@ class MdavDP(ClusterMethod):
 
 
 class RankingDP(ClusterMethod):
-    """Each attribute ranked by itself, noise on the means of k consecutive values.
+    """Each attribute ranked separately, noise on the means of k consecutive values.
 
     Guarantee: ε-DP of the records for one column, and for several with `link=False`; otherwise given the partition.
     """
@@ -296,7 +297,7 @@ class RankingDP(ClusterMethod):
 
 
 class OptimalDP(ClusterMethod):
-    """Each attribute cut into runs of values where the expected error is least, noise on their means.
+    """Each attribute divided into runs of values with minimum expected error, noise on their means.
 
     Guarantee: ε-DP given the partition: not of the records.
     """
@@ -320,7 +321,7 @@ class OptimalDP(ClusterMethod):
 
 
 class IdpLS(ClusterMethod):
-    """Each attribute ranked by itself, noise as large as one record of the actual table can move a mean.
+    """Each attribute ranked separately, noise calibrated to the change of a mean by one record of the actual table.
 
     Guarantee: individual ε-DP given the partition, which is not differential privacy.
     """
@@ -363,7 +364,7 @@ class IdpCBLS(IdpLS):
 
 
 class InsensitiveDP(ClusterMethod):
-    """Clusters that change by at most one record each when one is replaced, noise on all their means.
+    """Clusters that each change by at most one record when one is replaced, noise on all their means.
 
     Guarantee: ε-DP of the records, none with `composition="parallel"`; docs/proofs/clusters.md#insensitive.
     """

@@ -1,4 +1,4 @@
-"""Noisy cluster means: sums of each cluster, calibrated noise, and the values rebuilt from them."""
+"""Noisy cluster means: sums of each cluster, calibrated noise, and values reconstructed from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from shoal.text import Message
 
 
 def sums_of(columns: Sequence[str], *, together: bool = False) -> str:
-    """What ε is reserved for and spent on: sums of columns by themselves, or `together` with one share.
+    """The purpose for which ε is reserved: sums of each column, or of several columns `together` with one share.
 
     >>> sums_of(["age"]), sums_of(["age", "rent"], together=True)
     ('cluster sums of age', 'cluster sums of age, rent together')
@@ -43,22 +43,22 @@ def sums_of(columns: Sequence[str], *, together: bool = False) -> str:
 
 
 def concepts_of(column: str) -> str:
-    """The same for a column whose values have no order."""
+    """The same purpose for a column whose values are unordered."""
     return f"cluster concepts of {column}"
 
 
 def gaps_of(column: str) -> str:
-    """The same for whether a value is missing."""
+    """The same purpose for whether a value is missing."""
     return f"whether {column} is missing"
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Masked:
-    """What is known of every cluster, one array per attribute of the group; safe to post-process at will.
+    """The masked statistics of every cluster, one array per attribute of the group; safe to post-process.
 
     Attributes:
-        summaries: noisy sums of positions, or, for a nominal attribute, one concept that stands for the cluster.
+        summaries: noisy sums of positions, or, for a nominal attribute, one concept that represents the cluster.
     """
 
     partition: Partition
@@ -68,10 +68,10 @@ class Masked:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Clusters:
-    """The clusters of a group, with what a claim "given the partition" takes as fixed.
+    """The clusters of a group, with everything a claim "given the partition" takes as fixed.
 
     Attributes:
-        scales: noise scale of every cluster, one array per attribute, where it is computed from the records.
+        scales: noise scale of every cluster, one array per attribute, if computed from the records.
     """
 
     partition: Partition
@@ -81,11 +81,11 @@ class Clusters:
 def calibrate(
     group: Group, partition: Partition, shares: Mapping[str, Fraction], method: PartitionMethod
 ) -> Clusters:
-    """Settle the noise of every cluster: by public widths when masking, or here, by the actual records.
+    """Determine the noise of every cluster from the actual records, unless public widths determine it when masking.
 
     Guarantee:
-        Scales that come from here protect the actual records against their neighbours only
-        (`idp-given-partition`), as long as they are held fixed and not published.
+        Scales computed here protect the actual records against their neighbours only (`idp-given-partition`),
+        as long as they are held fixed and not published.
     """
     changes_of = method.calibration.changes
     if changes_of is None:
@@ -106,7 +106,7 @@ def calibrate(
 
 
 def floors(group: Group, method: PartitionMethod) -> list[Fraction]:
-    """The least noise scale of each attribute's cluster means, in lattice steps."""
+    """The minimum noise scale of each attribute's cluster means, in lattice steps."""
     given = method.floor
     if isinstance(given, tuple):
         by_column = dict(given)
@@ -117,7 +117,7 @@ def floors(group: Group, method: PartitionMethod) -> list[Fraction]:
 
 
 def check_floor(method: PartitionMethod, columns: Sequence[str]) -> None:
-    """An error if a floor is given for a column that is not protected."""
+    """Raise if a floor is given for a column that is not protected."""
     if isinstance(method.floor, tuple):
         for column, _ in method.floor:
             if column not in columns:
@@ -130,7 +130,7 @@ def check_floor(method: PartitionMethod, columns: Sequence[str]) -> None:
 
 
 def check_noise(group: Group, shares: Mapping[str, Fraction], method: PartitionMethod) -> None:
-    """An error if the noise of a group cannot be drawn, whatever its clusters turn out to be."""
+    """Raise if the noise of a group cannot be drawn, for any clusters."""
     family = NOISES[method.noise]
     for together in [group.ordered] if family.joint else [[number] for number in group.ordered]:
         names = [group.columns[number] for number in together]
@@ -140,13 +140,13 @@ def check_noise(group: Group, shares: Mapping[str, Fraction], method: PartitionM
     if method.calibration.changes is not None:
         for column, lattice, floor in zip(group.columns, group.lattices, floors(group, method), strict=True):
             with _naming([column]):
-                # without their extremes three records move their sum by three times the width, more of them by less
+                # without extremes, three records change their sum by up to three times the width, more records by less
                 round_up_scale(max(3 * lattice.steps / shares[column], floor * group.n))
 
 
 @contextmanager
 def _naming(columns: Sequence[str]) -> Iterator[None]:
-    """Errors about noise name the columns it is for."""
+    """Errors about noise name the affected columns."""
     try:
         yield
     except OptionError as error:
@@ -165,16 +165,16 @@ def mask_group(
 ) -> Masked:
     """Exact cluster sums plus one draw of noise per cluster and attribute, or per cluster for joint noise.
 
-    A nominal attribute has no sums: one concept per cluster is drawn, the likelier the closer it is to the records.
+    A nominal attribute has no sums: one concept per cluster is drawn, more likely the closer it is to the records.
 
     Args:
         shares: ε of each attribute in one cluster.
-        touched: how many clusters one record can change, each of which the budget pays for.
+        touched: number of clusters one record can change, each of which the budget covers.
 
     Guarantee:
-        Laplace noise: attribute j's sums are `shares[j]`-DP with respect to whatever change keeps their L1 distance
-        within the attribute's width (see `shoal.mechanisms.sensitivity.cluster_sum_scale`); over the group the
-        shares add up.
+        Laplace noise: attribute j's sums are `shares[j]`-DP with respect to any change that keeps their L1
+        distance within the attribute's width (see `shoal.mechanisms.sensitivity.cluster_sum_scale`); over the group
+        the shares add up.
         Staircase noise: the same, for changes of one cluster only. Box noise: all sums of the group together are
         DP with their common share, for changes of one cluster only (`PartitionMethod.allow_noise`). Scales of
         `calibrate`: the sums of the group together are individually DP with the sum of the shares. Concepts:
@@ -216,7 +216,7 @@ def _noisy_sums(
     together: Sequence[int],
     touched: int,
 ) -> list[NDArray[np.int64]]:
-    """Sums of the attributes that get their noise together."""
+    """Sums of the attributes that get joint noise."""
     if not together:
         return []
     partition = clusters.partition
@@ -240,9 +240,9 @@ def sum_noise(
     clusters: int,
     method: PartitionMethod,
 ) -> NDArray[np.int64]:
-    """One draw for the sum of every cluster and attribute: by the clusters' own scales, or by the public widths.
+    """One draw for the sum of every cluster and attribute, by the clusters' own scales or by the public widths.
 
-    Scales of their own come from `calibrate`, with the share that is spent here.
+    Clusters' own scales come from `calibrate`, with the share that is spent here.
     """
     share, source = spend.take()
     with _naming(names):
@@ -259,19 +259,19 @@ def centroids(
     return np.clip(means, float(lattice.lo), float(lattice.hi)) if clip else means
 
 
-# of a column's ε, for whether its value is missing
+# part of a column's ε spent on whether its value is missing
 _FLAG_SHARE = Fraction(1, 2)
 _TOGETHER = Message("grouped-share-epsilon")
 
 
 def plan(method: PartitionMethod, described: Described) -> Plan:
-    """Share ε over the attributes by their public widths."""
+    """Split ε among the attributes by their public widths."""
     found = _shared_out(method, described)
     return replace(found, conditions=(*found.conditions, *strata_conditions(method, described)))
 
 
 def strata_conditions(method: PartitionMethod, described: Described) -> tuple[Message, ...]:
-    """What a statement says about strata.
+    """Statement messages about strata.
 
     Raises:
         OptionError: the claim is about the original records, and does not take the strata as known.
@@ -303,12 +303,12 @@ def _shared_out(method: PartitionMethod, described: Described) -> Plan:
     groups = method.resolve_groups(names)
     if method.calibration.changes is None or max(map(len, groups)) == 1:
         return Plan(spending, shares)
-    # scales follow the record that moves all sums most: one that moves a single sum can cost as much
+    # scales follow the record with the largest effect on all sums: one that changes a single sum can cost as much
     return Plan(spending, shares, (_TOGETHER,), _totals(groups, shares))
 
 
 def _with_flags(shares: dict[str, Fraction], what: dict[str, str], flagged: tuple[str, ...]) -> Plan:
-    """Half of the share of a column whose gaps are a place of their own tells whether a value is missing."""
+    """Spend half of the share of a column with a separate "missing" state on whether a value is missing."""
     flags = {name: shares[name] * _FLAG_SHARE for name in flagged}
     values = {name: share - flags.get(name, Fraction(0)) for name, share in shares.items()}
     spending: dict[str, Fraction] = {}
@@ -324,14 +324,14 @@ def _with_flags(shares: dict[str, Fraction], what: dict[str, str], flagged: tupl
 
 
 def _joint_plan(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) -> Plan:
-    """All sums of a group share the group's ε, so each attribute by itself is protected by that ε and no less."""
+    """All sums of a group share the group's ε, so each attribute separately is protected by that ε."""
     totals = _totals(groups, shares)
     spending = {sums_of(group, together=True): totals[group[0]] for group in groups}
     return Plan(spending, totals, (_TOGETHER,))
 
 
 def _totals(groups: tuple[tuple[str, ...], ...], shares: dict[str, Fraction]) -> dict[str, Fraction]:
-    """For every attribute the ε of its group."""
+    """The ε of each attribute's group, by attribute."""
     return {
         name: sum((shares[other] for other in group), Fraction(0))
         for name in shares
@@ -352,10 +352,10 @@ def run(
     """Partition, sum, add noise and divide, group by group.
 
     Args:
-        touched: how many clusters one record can change, where the plan's shares are those of one of them.
+        touched: number of clusters one record can change, if the plan's shares are those of one cluster.
 
     Guarantee:
-        `method.case` says which claim holds and why.
+        `method.case` states which claim holds and why.
     """
     return _spend(
         method,
@@ -382,7 +382,7 @@ def check(method: PartitionMethod, described: Described, plan: Plan, labels: Arr
 def outlines(
     method: PartitionMethod, described: Described, plan: Plan, labels: ArrayLike | None
 ) -> Iterator[Group]:
-    """The attribute groups without their values: enough to see whether they can be clustered and masked."""
+    """The attribute groups without their values: enough to check whether they can be clustered and masked."""
     blank = np.broadcast_to(np.int64(0), (described.n,))
     given, strata = labels_in_use(labels, described), rows_by_stratum(method, described)
     for columns in method.resolve_groups(described.columns):
@@ -404,7 +404,7 @@ def freeze(
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> tuple[Clusters, ...]:
-    """The clusters of every attribute group and their own noise scales, to be held fixed while records change."""
+    """The clusters of every attribute group and their own noise scales, held fixed while records change."""
     check_k(method.size, described.n)
     given = labels_in_use(labels, described)
     groups = method.resolve_groups(described.columns)
@@ -425,7 +425,7 @@ def run_frozen(
     frozen: tuple[Clusters, ...],
     touched: int = 1,
 ) -> Rebuilt:
-    """Like `run`, with clusters made before, perhaps on a neighbouring table."""
+    """Like `run`, with existing clusters, perhaps on a neighbouring table."""
     return _spend(
         method, described, plan, account, progress, None, lambda number, group: frozen[number], touched
     )
@@ -502,7 +502,7 @@ def attribute_groups(
     clipped: dict[str, int],
     strata: tuple[NDArray[np.int64], ...] = (),
 ) -> Iterator[Group]:
-    """One attribute group after the other, so that only one is held as integers at a time."""
+    """One attribute group after the other, so that only one at a time is held as integers."""
     for columns in groups:
         positions = []
         for column in columns:
@@ -523,7 +523,7 @@ def attribute_groups(
 
 
 def rows_by_stratum(method: PartitionMethod, described: Described) -> tuple[NDArray[np.int64], ...]:
-    """The rows of each stratum; nothing where no column divides the table."""
+    """The rows of each stratum; empty if no column divides the table."""
     return tuple(stratum.rows for stratum in strata_of(method, described)) if method.strata else ()
 
 
@@ -532,7 +532,7 @@ def _clusters(group: Group, method: PartitionMethod, plan: Plan) -> Clusters:
 
 
 def _released_exactly(group: Group, clusters: Clusters) -> dict[str, int]:
-    """How many clusters get no noise at all, a private fact; nothing where the public width sets the scale."""
+    """Number of clusters without noise, a private fact; empty if the public width determines the scale."""
     if clusters.scales is None:
         return {}
     return {
@@ -542,7 +542,7 @@ def _released_exactly(group: Group, clusters: Clusters) -> dict[str, int]:
 
 
 def cluster_facts(made: Partition) -> dict[str, object]:
-    """What the internal report says about a partition."""
+    """Facts about a partition for the internal report."""
     return {
         "columns": list(made.columns),
         "count": len(made),

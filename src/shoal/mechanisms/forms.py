@@ -1,6 +1,6 @@
-"""Forms of settings: check and parse the values that callers give.
+"""Forms of settings: check and parse the values given by callers.
 
-Text that somebody typed becomes such a value first (`parse`), where a form needs more than the text itself.
+Typed text is parsed first (`parse`), for forms that need more than the text itself.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ NOTHING = Fraction(0)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the values of a setting are written.
+    """The notation of a setting's values.
 
     Attributes:
-        words: what a value is: "an integer".
-        placeholder: the word that stands for a value in a help text.
+        words: description of a value: "an integer".
+        placeholder: the placeholder for a value in a help text.
         read: checks a value, for a setting with its range and choices.
-        parse: the value that a text means, for the name of a setting.
-        typed: what a command line makes of the text by itself: str, int or bool.
-        besides: what else than a choice it can be.
+        parse: converts text to a value, for the setting of a given name.
+        typed: the type to which a command line converts the text: str, int or bool.
+        besides: accepted values besides the choices.
         keyed: the choices are keys, each of which gets a value.
-        by_name: a value can be a mapping, which a method keeps as pairs.
+        by_name: a value can be a mapping, which a method stores as pairs.
     """
 
     words: str
@@ -80,7 +80,7 @@ def _whole(setting: Parameter, value: Any) -> int:
 
 
 def whole(what: What, value: Any, least: int) -> int:
-    """A whole number that is large enough."""
+    """An integer that is large enough."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -197,7 +197,7 @@ def _importance(setting: Parameter, value: Any) -> ByColumn:
 
 
 def columns_of_combination(text: str) -> tuple[str, ...]:
-    """The columns that a combination names: words with commas between, or a JSON list.
+    """The columns of a combination: comma-separated words, or a JSON list.
 
     >>> columns_of_combination("age, sex"), columns_of_combination('["a,b", "c"]')
     (('age', 'sex'), ('a,b', 'c'))
@@ -208,7 +208,7 @@ def columns_of_combination(text: str) -> tuple[str, ...]:
 
 
 def names_in(text: str) -> list[str]:
-    """Words with commas between.
+    """Comma-separated words.
 
     >>> names_in("a, b,,c")
     ['a', 'b', 'c']
@@ -250,7 +250,7 @@ def _grouped(name: str, text: str) -> Any:
 
 
 def _json(name: str, text: str) -> Any:
-    """Column names that hold separators can be given as JSON."""
+    """Column names that contain separators can be given as JSON."""
     try:
         return json.loads(text, parse_float=Decimal)
     except json.JSONDecodeError as error:

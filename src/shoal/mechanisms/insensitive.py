@@ -1,4 +1,4 @@
-"""Insensitive microaggregation with noise: the method as published and its corrected form."""
+"""Insensitive microaggregation with noise: the published method and its corrected form."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from shoal.progress import Progress
 from shoal.taxonomy import Taxonomy, histogram_blocks, marginality_sums
 from shoal.text import Message
 
-# rows drawn together
+# number of rows drawn at once
 _ROWS = 1 << 15
 
 
@@ -31,7 +31,7 @@ def noisy_rows(
 ) -> NDArray[np.float64]:
     """Every record's cluster mean plus Laplace noise of scale steps/(k·ε), one draw for each record.
 
-    Drawn on the cluster sum, of which a step is the |C|-th part of a lattice step.
+    Drawn on the cluster sum, whose step is the |C|-th part of a lattice step.
 
     Reference:
         thesis, Algorithm 6.2 with section 6.3.1.
@@ -86,10 +86,10 @@ def drawn_rows(
 
 
 def paying_clusters(n: int, k: int) -> int:
-    """How many clusters one replaced record can change, and so among how many ε is divided.
+    """Number of clusters one replaced record can change, by which ε is divided.
 
-    Every cluster can change, by one record each; there are ⌊n/k⌋. Clusters of one record are an exception: they hold
-    the record's own values and nothing else, in whatever order they are made.
+    Every cluster can change, by one record each; there are ⌊n/k⌋. Clusters of one record are an exception: they
+    hold only the record's own values, in whatever order they are made.
 
     >>> paying_clusters(1080, 34), paying_clusters(1080, 1), paying_clusters(50, 34)
     (31, 1, 1)
@@ -98,7 +98,7 @@ def paying_clusters(n: int, k: int) -> int:
 
 
 def default_size(n: int) -> int:
-    """⌈√n⌉ + 1, at most n: with ⌊n/k⌋ clusters paying, noise on a mean of k is below that on a value from k > √n on.
+    """⌈√n⌉ + 1, at most n: from k > √n on, noise on a mean of k under ε divided by ⌊n/k⌋ is below that on a value.
 
     >>> default_size(1080), default_size(30162), default_size(2)
     (34, 175, 2)
@@ -107,7 +107,7 @@ def default_size(n: int) -> int:
 
 
 def size_note(n: int, k: int) -> tuple[Message, ...]:
-    """Why a k is too small to gain anything; nothing where it is not.
+    """Why a k is too small to be useful; empty if it is not.
 
     >>> str(size_note(1080, 5)[0])[:88]
     'k = 5 with 1080 rows: one record can change 216 clusters, so each gets 1/216 of ε, and t'
@@ -123,12 +123,12 @@ def size_note(n: int, k: int) -> tuple[Message, ...]:
     )
 
 
-# why noise is drawn for nothing where composition is parallel
+# why noise is useless where composition is parallel
 _PUBLISHED = "as published, no claim"
 
 
 def settle(method: InsensitiveDP, described: Described) -> tuple[InsensitiveDP, tuple[Message, ...]]:
-    """Fill in k from the public number of rows; say where a k asked for cannot pay off."""
+    """Derive k from the public number of rows; report where a requested k cannot be useful."""
     n = described.n
     settled = replace(method, k=default_size(n)) if method.k is None else method
     check_k(settled.size, n)
@@ -144,7 +144,7 @@ def settle(method: InsensitiveDP, described: Described) -> tuple[InsensitiveDP, 
 
 
 def plan(method: InsensitiveDP, described: Described) -> Plan:
-    """Share ε over the attributes; every cluster gets the same part of each share."""
+    """Split ε among the attributes; every cluster gets the same part of each share."""
     if method.composition == "parallel":
         return Plan({}, dict.fromkeys(described.columns, method.budget))
     shared = clusters.plan(method, described)
@@ -152,7 +152,7 @@ def plan(method: InsensitiveDP, described: Described) -> Plan:
     if paying == 1:
         return shared
     condition = Message.of("all-clusters-pay", paying=paying)
-    # a change in one column moves records from cluster to cluster, and their other values with them
+    # a change in one column moves records between clusters, together with their other values
     whole = dict.fromkeys(shared.shares, method.budget)
     return replace(shared, conditions=(*shared.conditions, condition), per_attribute=whole)
 
@@ -174,7 +174,7 @@ def freeze(
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> tuple[Clusters, ...]:
-    """The clusters, to be held fixed while records change."""
+    """The clusters, held fixed while records change."""
     return clusters.freeze(method, described, plan, progress, labels)
 
 
@@ -214,7 +214,7 @@ def run_frozen(
     progress: Progress,
     frozen: tuple[Clusters, ...],
 ) -> Rebuilt:
-    """Like `run`, with clusters made before."""
+    """Like `run`, with existing clusters."""
     if method.composition == "parallel":
         (made,) = frozen
         return _as_published(method, described, made, account.free(_PUBLISHED))

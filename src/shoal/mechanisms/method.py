@@ -1,8 +1,8 @@
-"""A method: a class whose fields are its parameters, and which says what it claims, what it spends and how it runs.
+"""Base class of methods: fields are parameters; a method states its claim, plans its budget and runs.
 
-A subclass is a method, an instance is a configured one. Subclasses become frozen keyword-only dataclasses by
-themselves; `shoal.mechanisms.registry` knows them by name. What rooms ask of every method is what this base class has;
-parameters of its own a method reads itself.
+A subclass is a method, an instance is a configured one. Subclasses automatically become frozen keyword-only
+dataclasses; `shoal.mechanisms.registry` finds them by name. Other packages use only this interface; a method's own
+parameters are read by the method itself.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How released values are stored.
+    """The form of released values.
 
     Attributes:
-        linked: the columns of a row belong together; otherwise every column is shuffled by itself.
+        linked: the columns of a row belong together; otherwise every column is shuffled separately.
         clip: values outside the public domain are moved to its ends.
-        generalise: groups of values (inner concepts of a taxonomy) can stand for values.
+        generalise: groups of values (inner concepts of a taxonomy) may replace values.
     """
 
     linked: bool = True
@@ -66,12 +66,12 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class ShareNoise:
-    """The noise to expect on shares of the rows, in parts of them, where rows are drawn anew from noisy counts.
+    """The expected noise on shares of the rows, where rows are drawn from noisy counts.
 
     Attributes:
         alone: by column: standard deviation of the share of rows below a typical threshold, or with one name.
-        pairs: by two columns, as they are ordered in the table: of the share of rows in like halves of both (with a
-            name in place of a half where a column has names). Pairs that are not measured are left out.
+        pairs: by two columns, in table order: standard deviation of the share of rows in the same half of both
+            (with a name instead of a half where a column has names). Pairs that are not measured are omitted.
     """
 
     alone: Mapping[str, float]
@@ -80,13 +80,13 @@ class ShareNoise:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The noise to expect, from public facts.
+    """The expected noise, from public facts.
 
     Attributes:
         deviations: standard deviation of the noise on the mean of a smallest cluster, by column, in its own units.
-        shares: the noise on shares of the rows, where these are drawn from noisy counts.
-        unknown: why neither is known, as a code; empty where it is.
-        facts: for the sentence of that code.
+        shares: the noise on shares of the rows, if these are drawn from noisy counts.
+        unknown: why neither is known, as a code; empty if one is.
+        facts: facts for the sentence of that code.
     """
 
     deviations: Mapping[str, float] = field(default_factory=dict)
@@ -96,7 +96,7 @@ class Expected:
 
 
 class _AdjacencyOfMethod:
-    """Which change of the table a claim hides: what the parameter `neighbours` says, of methods that have it."""
+    """The adjacency of a claim: that of the parameter `neighbours`, for methods that have it."""
 
     def __get__(self, method: Method | None, owner: type[Method]) -> Adjacency:
         if method is not None and "neighbours" in vars(method):
@@ -111,25 +111,25 @@ class Method:
     """Base of all methods.
 
     Attributes:
-        name: by which `protect`, recipes and the command line know it.
-        paper: where it is from.
-        about: what it does, in one line.
-        mechanism: the word for what it does to the records, as a statement has it.
-        work: the module with the functions of a method of the package (`plan`, `run`, `check` and what else it has,
-            each with the method as its first argument), which is loaded when it is first needed. A method from outside
-            overrides the methods of this class instead.
-        kinds: of columns that it takes.
-        claims: what it claims, case by case.
-        adjacency: which change of the table its claim hides; that of the parameter `neighbours`, or `replace-one`.
+        name: its name in `protect`, recipes and the command line.
+        paper: the paper it comes from.
+        about: one-line description.
+        mechanism: the name of the mechanism in a statement.
+        work: the module with the functions of one of Shoal's own methods (`plan`, `run`, `check` and others,
+            each with the method as its first argument), imported when first needed. A third-party method overrides the
+            methods of this class instead.
+        kinds: the column kinds it supports.
+        claims: its claim, case by case.
+        adjacency: the adjacency of its claim; that of the parameter `neighbours`, or `replace-one`.
         partition: the stage that groups records, of `shoal.mechanisms.partition_stage.PARTITIONS`.
-        outside: whose it is, None for the package's own; set when it is registered.
-        synthetic: its rows are drawn and belong to nobody.
+        outside: the third party that registered it, None for Shoal's own; set by registration.
+        synthetic: its rows are synthetic records.
         freezes: it makes clusters that a claim "given the partition" takes as fixed (`freeze`, `run_frozen`).
         statistics: masked statistics of every cluster can be published, too.
-        by_frequency: what is done follows from how many rows are alike, which a small table says little about.
+        by_frequency: its effect depends on how many rows are equal, which small tables do not represent well.
     """
 
-    # made for every subclass
+    # computed for every subclass
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     name: ClassVar[str]
@@ -145,7 +145,7 @@ class Method:
     statistics: ClassVar[bool] = False
     by_frequency: ClassVar[bool] = False
 
-    # what a method that has no such parameter has all the same
+    # defaults for methods without such a parameter
     partition = "given"
     epsilon = cast("Exact", None)
     delta = cast("Exact", Fraction(0))
@@ -159,7 +159,7 @@ class Method:
         super().__init_subclass__(**options)
         dataclass(frozen=True, kw_only=True, repr=False)(cls)
         if not cls.__module__.startswith("shoal."):
-            # nobody vouches for it, unless it is registered with an accounting
+            # Shoal does not vouch for it, unless it is registered with an accounting
             cls.outside = Outside(cls.__module__)
         if "neighbours" in cls.__dict__ and "neighbours" not in cls.__dataclass_fields__:
             warn_of_renamed(cls, "neighbours", "adjacency", stacklevel=3)
@@ -183,23 +183,23 @@ class Method:
         self.check()
 
     def check(self) -> None:
-        """Refuse combinations of parameters; ranges are checked from their declarations.
+        """Refuse invalid combinations of parameters; ranges are checked from their declarations.
 
         Raises:
-            OptionError: with what fits.
+            OptionError: names valid combinations.
         """
 
     @classmethod
     def parameters(cls) -> dict[str, Parameter]:
-        """What a caller may set, by name."""
+        """The parameters a caller may set, by name."""
         return parameters_of(cls)
 
     @classmethod
     def configure(cls, **options: Any) -> Method:
-        """The method from what a caller, a command line or a recipe gave; None means: not given.
+        """The method from options of a caller, a command line or a recipe; None means: not given.
 
         Raises:
-            OptionError: an option is unknown, missing or out of range; the message says what fits.
+            OptionError: an option is unknown, missing or out of range; the message says what is valid.
         """
         known = cls.parameters()
         given = {name: value for name, value in options.items() if value is not None}
@@ -209,7 +209,7 @@ class Method:
 
     @classmethod
     def refuse_option(cls, name: str, value: Any) -> None:
-        """Say why a method has no such option; a value that means the same as none is passed over."""
+        """Explain why a method has no such option; values equivalent to None are ignored."""
         known = cls.parameters()
         if name == "delta" and "epsilon" in known:
             if parse_delta(value) == 0:
@@ -223,12 +223,12 @@ class Method:
 
     @classmethod
     def example(cls, **settings: Any) -> Self:
-        """The method with some value of each parameter that has to be given, for questions that do not depend on it."""
+        """The method with some value of each required parameter, for questions that do not depend on it."""
         some = {name: known.example for name, known in cls.parameters().items() if known.required}
         return cls(**{**some, **settings})
 
     def settings(self) -> dict[str, Any]:
-        """Plain values for a recipe: `configure` makes the same method of them."""
+        """Plain values for a recipe: `configure` makes the same method from them."""
         found = {name: known.plain(getattr(self, name)) for name, known in self.parameters().items()}
         return {name: value for name, value in found.items() if value is not None}
 
@@ -248,30 +248,30 @@ class Method:
 
     @property
     def rho(self) -> Fraction | None:
-        """The budget of a row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
+        """The budget per row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
         return None if self.pure else rho_from(self.budget, self.delta)
 
     @property
     def additive(self) -> bool:
-        """What replacing several rows costs is at most the sum of what each costs, so that a person can own several."""
+        """Replacing several rows costs at most the sum of the separate costs, so that a person can own several."""
         return True
 
     def case(self, attributes: int, nominal: int = 0) -> Case:
-        """Why it claims what it claims on this many attributes, so many of which are nominal."""
+        """The case of its claims that applies to this many attributes, so many of which are nominal."""
         linked = attributes > 1 and self.output.linked
         return self.claims.case(self, linked=linked, nominal=nominal > 0)
 
     def model(self, attributes: int, nominal: int = 0) -> Model:
-        """The claim that holds on this many attributes, so many of which are nominal.
+        """The claim that holds for this many attributes, so many of which are nominal.
 
-        A stage from outside the package without accounting that passed claims nothing.
+        A third-party stage without a passed accounting claims nothing.
         """
         if not all(stage.accounted for _, stage in self.stages_from_outside()):
             return "none"
         return self.case(attributes, nominal).model
 
     def applied_claim(self, attributes: int, nominal: int = 0) -> AppliedClaim:
-        """What the statement of a release is computed from."""
+        """The claim from which the statement of a release is computed."""
         outside = list(self.stages_from_outside())
         conditions = tuple(
             Message.of("stage-from-outside", stage=what, who=stage.who, pairs=stage.pairs)
@@ -281,19 +281,19 @@ class Method:
         return AppliedClaim(self.model(attributes, nominal), self.claims.shows_gaps, conditions, not outside)
 
     def stages_from_outside(self) -> Iterator[tuple[Message, Outside]]:
-        """The parts of a method that are no part of the package."""
+        """The third-party parts of a method."""
         if self.outside is not None:
             yield Message.of("the-mechanism", name=self.name), self.outside
         if self.stage.outside is not None:
             yield Message.of("the-partition", name=self.partition), self.stage.outside
 
     def terms(self, attributes: int) -> MethodTerms:
-        """What a statement has to say about how records are grouped and noise is calibrated."""
+        """Statement terms about how records are grouped and noise is calibrated."""
         return MethodTerms()
 
     @property
     def output(self) -> Output:
-        """How released values are stored."""
+        """The form of released values."""
         return Output()
 
     # --- how records are grouped
@@ -305,21 +305,21 @@ class Method:
 
     @property
     def stability(self) -> Stability:
-        """What one replaced record does to the clusters. Clusters of one never involve another record."""
+        """The effect of one replaced record on the clusters. Clusters of one never involve another record."""
         return "record" if self.k == 1 and not self.stage.unbounded else self.stage.stability
 
     @property
     def size(self) -> int:
-        """The least number of records that share one released value."""
+        """The minimum number of records that share one released value."""
         return 1 if self.k is None else self.k
 
     @property
     def smallest(self) -> int:
-        """The smallest group of records that has what is kept of a group at all."""
+        """The smallest group of records for which the kept statistics are defined."""
         return 1
 
     def allow_noise(self, attributes: int) -> None:
-        """Refuse noise that would not keep the claim on this many attributes.
+        """Refuse noise that would break the claim for this many attributes.
 
         Raises:
             OptionError: with the reason.
@@ -329,16 +329,16 @@ class Method:
 
     @property
     def in_parts(self) -> str:
-        """How an engine does it, a function of `shoal.release.in_parts.methods`; empty where none can."""
+        """How an engine runs it, a function of `shoal.release.in_parts.methods`; empty if none can."""
         return ""
 
     @property
     def not_in_parts(self) -> str:
-        """Why an engine that could do it cannot with these parameters, the code of a message; empty where it can."""
+        """Why a capable engine cannot run it with these parameters, the code of a message; empty if it can."""
         return ""
 
     def _function(self, name: str) -> Callable[..., Any] | None:
-        """What the module of a method of the package has for it, None where it has nothing of that name."""
+        """A function of the module of one of Shoal's own methods, None if there is none of that name."""
         found: Callable[..., Any] | None = (
             getattr(import_module(self.work), name, None) if self.work else None
         )
@@ -351,7 +351,7 @@ class Method:
         return function(self, *arguments)
 
     def settle(self, described: Described) -> tuple[Self, tuple[Message, ...]]:
-        """Fill in what follows from the public number of rows, and say what the custodian should know about it."""
+        """Derive settings from the public number of rows, with notes for the custodian."""
         function = self._function("settle")
         return (self, ()) if function is None else function(self, described)
 
@@ -364,10 +364,10 @@ class Method:
         return cast("Plan", self._do("plan", described))
 
     def refuse(self, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
-        """Raise now whatever a run would raise for these records and labels.
+        """Raise now anything a run would raise for these records and labels.
 
-        Once the budget is spent nothing may fail depending on records or draws, because a rerun until it succeeds is
-        another mechanism.
+        Once the budget is spent nothing may fail depending on records or draws, because rerunning until it
+        succeeds is a different mechanism.
         """
         if not self.adjacency.hides_size:
             check_k(self.size, described.n)
@@ -375,10 +375,10 @@ class Method:
             self._do("check", described, plan, labels)
 
     def account(self, plan: Plan, source: Source, unit: str = "row") -> Accountant:
-        """The account of one release, with what its plan reserves and nothing spent.
+        """The account of one release, with the reservations of its plan and no charges.
 
         Args:
-            unit: what a declared unit of privacy is called.
+            unit: the name of a declared unit of privacy.
         """
         rho = None if self.epsilon is None else self.rho
         return Accountant.of(
@@ -404,13 +404,13 @@ class Method:
     def freeze(
         self, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None
     ) -> Any:
-        """What a claim "given the partition" takes as fixed: one object per attribute group, with its `partition`."""
+        """The fixed parts of a claim "given the partition": one object per attribute group, with its `partition`."""
         return self._do("freeze", described, plan, progress, labels)
 
     def run_frozen(
         self, described: Described, plan: Plan, account: Accountant, progress: Progress, frozen: Any
     ) -> Rebuilt:
-        """Spend the budget on the records with what was frozen, possibly on other records."""
+        """Spend the budget on the records with the frozen parts, possibly on other records."""
         return cast("Rebuilt", self._do("run_frozen", described, plan, account, progress, frozen))
 
     def trial(
@@ -421,8 +421,8 @@ class Method:
         progress: Progress,
         labels: ArrayLike | None = None,
     ) -> tuple[Rebuilt, float]:
-        """A run without some of the work that takes the same time whatever the number of rows, and the processor
-        seconds of what was left out."""
+        """A run without some of the work whose duration does not depend on the number of rows, and the
+        processor seconds of that work."""
         if self._function("trial") is None:
             return self.run(described, plan, account, progress, labels), 0.0
         return cast("tuple[Rebuilt, float]", self._do("trial", described, plan, account))
@@ -430,7 +430,7 @@ class Method:
     def publish(
         self, described: Described, rebuilt: Rebuilt, source: Source
     ) -> tuple[Any, dict[str, Any]] | None:
-        """The released table and further ones by name, where that is more than all columns in one random order."""
+        """The released table and further ones by name, if that is more than all columns in one random order."""
         function = self._function("publish")
         return None if function is None else function(self, described, rebuilt, source)
 
@@ -441,28 +441,28 @@ class Method:
         linked: Mapping[str, Table],
         check: Callable[..., Check],
     ) -> None:
-        """Raise where tables that were read back do not hold what the statement says.
+        """Raise if tables that were read back do not satisfy the statement.
 
         Args:
-            check: measures levels of anonymity of any table, as `shoal check` does.
+            check: measures anonymity levels of any table, as `shoal check` does.
         """
         if self._function("verify") is not None:
             self._do("verify", described, table, linked, check)
 
     @property
     def verifies(self) -> bool:
-        """Whether a table by itself can show that it holds what the statement says."""
+        """Whether a table alone can show that it satisfies the statement."""
         return type(self).verify is not Method.verify or self._function("verify") is not None
 
     # --- what is known beforehand
 
     @property
     def matching(self) -> str | None:
-        """How drawn rows are matched to records when errors are measured; None where nothing is matched."""
+        """How synthetic rows are matched to records when errors are measured; None if nothing is matched."""
         return None
 
     def expected(self, described: Described, plan: Plan | None) -> Expected:
-        """The noise to expect, from public facts."""
+        """The expected noise, from public facts."""
         return Expected(unknown=NO_NOISE if self.epsilon is None else "drawn-anew")
 
     @property
@@ -471,12 +471,12 @@ class Method:
         return False
 
     def sum_shares(self, n: int, plan: Plan) -> Mapping[str, Fraction] | None:
-        """The ε of one cluster's sum by column, where noisy cluster means are released; None elsewhere."""
+        """The ε of one cluster's sum by column, if noisy cluster means are released; otherwise None."""
         return None
 
     @property
     def expects_shares(self) -> bool:
-        """Whether the noise to expect is on shares of the rows, because they are drawn from noisy counts."""
+        """Whether the expected noise is on shares of the rows, because they are drawn from noisy counts."""
         return False
 
     def compares(self) -> bool:

@@ -1,4 +1,4 @@
-"""Parameters of methods: declarations, checks, and the parameters that several methods share."""
+"""Parameters of methods: declarations, checks, and the parameters shared by several methods."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.noise import LARGEST, NOISES, OPTIMISE, SMALLEST
 from shoal.numbers import decimal_text
 from shoal.privacy import SPLITS
 
-# an exact number: whatever a form reads (a decimal text, a whole number, a fraction) comes in, a Fraction is kept
+# an exact number: any accepted notation (a decimal text, an integer, a fraction), stored as a Fraction
 Exact = Any
 
 # section of a help text: input, guarantee, how the method works, and the treatment of odd values
@@ -25,18 +25,18 @@ Group = Literal["input", "guarantee", "method", "odd values"]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter: everything that anybody who asks for it, reads it, checks it or explains it has to know.
+    """One parameter: how it is read, checked and explained.
 
     Attributes:
         form: how a value is written and read.
-        about: one plain sentence, without its end; `{on}` and `{off}` stand for the two values of a switch.
-        choices: the words to choose from, with what each means; a table that grows is read when it is asked.
-        least, most: ends of the range of numbers, themselves included.
-        default: what holds where a caller says nothing; None if it follows from the rest.
-        required: it has to be given.
-        kinds: the kinds of column that it concerns.
-        common: among the few that a first look shows.
-        after: the parameter that it follows where those of all methods are listed.
+        about: one plain sentence, without its full stop; `{on}` and `{off}` stand for the two values of a switch.
+        choices: the allowed words, each with its meaning; a table that can grow is read on access.
+        least, most: bounds of a number, inclusive.
+        default: the value if none is given; None if it follows from other parameters.
+        required: it must be given.
+        kinds: the column kinds it applies to.
+        common: one of the few that short help shows.
+        after: the parameter it follows in a list of all methods' parameters.
     """
 
     name: str
@@ -53,23 +53,23 @@ class Parameter:
     after: str = ""
 
     def read(self, value: Any) -> Any:
-        """The value as a method keeps it.
+        """The value as a method stores it.
 
         Raises:
-            OptionError: it is none; the message names the setting, what was given and what fits.
+            OptionError: it is invalid; the message names the setting, the value given and what is valid.
         """
-        # what was read before is read again where a method is made from another one
+        # values already read are read again when a method is derived from another one
         if self.form.by_name and isinstance(value, tuple):
             value = dict(value)
         return self.form.read(self, value)
 
     def plain(self, value: Any) -> Any:
-        """A value as a recipe holds it."""
+        """A value as a recipe stores it."""
         return dict(value) if self.form.by_name and isinstance(value, tuple) else value
 
     @property
     def example(self) -> Any:
-        """Some value that it takes: the default, one of the choices, or a small number."""
+        """Some valid value: the default, one of the choices, or a small number."""
         if self.default is not None:
             return self.default
         if self.choices and not self.form.keyed:
@@ -77,7 +77,7 @@ class Parameter:
         return 1 if self.least is None else max(1, self.least)
 
     def parse(self, text: str) -> Any:
-        """The value that somebody typed, for `read`."""
+        """The value of typed text, for `read`."""
         return self.form.parse(self.name, text)
 
     def choose(self, value: Any) -> str:
@@ -94,7 +94,7 @@ class Parameter:
         return value
 
     def sentence(self, on: str = "True", off: str = "False") -> str:
-        """What it does, with its choices."""
+        """Description with the choices."""
         words = self.about.format(on=on, off=off)
         listed = [
             f"{name} ({meaning})" if meaning else name
@@ -105,7 +105,7 @@ class Parameter:
 
     @property
     def usual(self) -> str:
-        """What holds where a caller says nothing, in words; empty where it follows from the rest."""
+        """The default as text; empty if it follows from other parameters."""
         values = self.default if isinstance(self.default, tuple) else (self.default,)
         return ", ".join(
             decimal_text(Fraction(value))
@@ -117,7 +117,7 @@ class Parameter:
 
     @property
     def range(self) -> str:
-        """What values it takes, in words: those of a table of settings."""
+        """The valid values as text, for a table of settings."""
         if self.choices and not self.form.keyed:
             return ", ".join([*self.choices, *self.form.besides])
         least = "" if self.least is None else decimal_text(Fraction(self.least))
@@ -131,7 +131,7 @@ def words(*names: str, **meanings: str) -> Mapping[str, str]:
     return {**dict.fromkeys(names, ""), **meanings}
 
 
-# what several methods have, in the order in which it is listed
+# parameters of several methods, in the order in which they are listed
 _SHARED = (
     Parameter(
         "epsilon",
@@ -292,8 +292,9 @@ _SHARED = (
 )
 SHARED: Mapping[str, Parameter] = {parameter.name: parameter for parameter in _SHARED}
 
-# What a caller says about the table and not about the method. They are read where tables are described
-# (`shoal.columns.declaration`, `shoal.mechanisms.recipe`); names, words and choices stand here with all others.
+# Parameters that describe the table, not the method. They are read where tables are described
+# (`shoal.columns.declaration`, `shoal.mechanisms.recipe`); names, descriptions and choices are listed here with all
+# others.
 DECLARATIONS: Mapping[str, Parameter] = {
     setting.name: setting
     for setting in (
@@ -373,15 +374,15 @@ def parameter(
 
     Args:
         form: how a value is written and read, one of `shoal.mechanisms.forms`.
-        about: one plain sentence, without its end.
-        default: what holds where nothing is given; None where that follows from the rest.
-        group: where a help text shows it.
-        choices: the words to choose from, with what each means.
-        least, most: ends of the range, themselves included.
-        kinds: the kinds of column that it concerns.
-        common: among the few that a first look shows.
-        required: it has to be given.
-        after: where those of all methods are listed, it follows this one; by default the one before it in the class.
+        about: one plain sentence, without its full stop.
+        default: the value if none is given; None if it follows from other parameters.
+        group: its section in a help text.
+        choices: the allowed words, each with its meaning.
+        least, most: bounds of a number, inclusive.
+        kinds: the column kinds it applies to.
+        common: one of the few that short help shows.
+        required: it must be given.
+        after: the parameter it follows in a list of all methods' parameters; by default the previous one of the class.
     """
     made = Parameter(
         "", form, about, group, choices or {}, least, most, default, kinds, common, required, after
@@ -390,10 +391,10 @@ def parameter(
 
 
 def shared(name: str, *, default: Any = None) -> Any:
-    """Declare a parameter that several methods have, in the words that they share.
+    """Declare a parameter shared by several methods, with its shared description.
 
     Args:
-        default: that of this method, where it is another one.
+        default: the default for this method, if different.
     """
     found = SHARED[name]
     own = found if default is None else replace(found, default=default)

@@ -1,7 +1,7 @@
-"""The table of partition stages: lattice values of an attribute group come in, a `Partition` leaves.
+"""The registry of partition stages: each turns the lattice values of an attribute group into a `Partition`.
 
-Each stage also says what happens to its clusters when one record is replaced. The privacy claim is computed
-from that fact, so a new stage cannot be added without stating it.
+Each stage also declares what happens to its clusters when one record is replaced. The privacy claim is computed from
+that fact, so a new stage cannot be added without declaring it.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 
 # record: the record's own cluster of one and no other; rank: intervals of ranks fixed in advance;
-# data: any cluster may change; caller: labels came from outside, nothing is known about them;
-# private: any box may change, and the budget pays for that; each: any cluster may change, each by one record at most.
+# data: any cluster may change; caller: labels are given by the caller, nothing is known about them;
+# private: any box may change, and the budget covers that; each: any cluster may change, each by one record at most.
 Stability = Literal["record", "rank", "data", "caller", "private", "each"]
 Progress = Callable[[int, int], None]
 
@@ -48,13 +48,13 @@ class Group:
     """The attributes that are partitioned together, as positions on their public lattices.
 
     Attributes:
-        labels: clusters supplied by the caller, for the stage that takes them.
-        progress: called with how much is done and how much there is.
-        shares: ε of each attribute, for stages that weigh the noise to come.
-        notice: called with what is about to be done where that takes a while.
+        labels: clusters supplied by the caller, for the stage that uses them.
+        progress: called with the amount done and the total.
+        shares: ε of each attribute, for stages that take the expected noise into account.
+        notice: called before a step that takes a while.
         trees: taxonomy of each nominal attribute, whose positions are places among its values; None for other kinds.
         gaps: which records have no value, for columns whose missing values stay missing.
-        strata: the records of each stratum, which are grouped among themselves; none for one table as a whole.
+        strata: the records of each stratum, which are grouped separately; empty for one table as a whole.
     """
 
     columns: tuple[str, ...]
@@ -73,12 +73,12 @@ class Group:
         return int(self.positions[0].size)
 
     def tree(self, number: int) -> Taxonomy | None:
-        """The taxonomy of an attribute, None if its values have an order of their own."""
+        """The taxonomy of an attribute, None if its values are ordered."""
         return self.trees[number] if self.trees else None
 
     @property
     def ordered(self) -> list[int]:
-        """Numbers of the attributes whose positions can be added and subtracted."""
+        """Indices of the attributes whose positions can be added and subtracted."""
         return [number for number in range(len(self.columns)) if self.tree(number) is None]
 
     def nominal(self) -> list[tuple[NDArray[np.int64], Taxonomy]]:
@@ -91,7 +91,7 @@ class Group:
         return found
 
     def values(self) -> NDArray[np.float64]:
-        """The attributes that have an order, in their own units."""
+        """The ordered attributes, in their own units."""
         found = [self.lattices[number].values(self.positions[number]) for number in self.ordered]
         return np.stack(found, axis=1) if found else np.empty((self.n, 0))
 
@@ -116,21 +116,21 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStage:
-    """A way to group records, and how stable its clusters are when one record is replaced.
+    """An algorithm that groups records, and the stability of its clusters when one record is replaced.
 
     Attributes:
-        columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated one by one.
-        unbounded: clusters can be of any size above k, so that k = 1 does not mean every record by itself.
-        run: the clusters of a group; a stage reads its own parameters (`gamma`, `corners`) from the method, which has
-            them where it offers the stage.
+        columnwise: an attribute's clusters do not depend on other attributes, so columns can be treated separately.
+        unbounded: clusters can have any size above k, so that k = 1 does not make every record its own cluster.
+        run: computes the clusters of a group; a stage reads its own parameters (`gamma`, `corners`) from the
+            method, which has them if it offers the stage.
         check: raises what `run` would raise for a group.
-        flags: "missing" can be a place of its own in columns with an order (docs/missing.md).
-        scaled: how columns are scaled before distances can change the clusters.
-        outside: whose it is, None for the package's own.
-        in_parts: how an engine adds noise to the means of such clusters; empty where none can.
-        noisy: the clusters depend on the noise, so that fewer rows have the like of them with a larger ε only.
-        sorts: time grows with the number of rows like that of sorting them.
-        scans: with names among the columns every cluster is looked for in all records, in time n²/k.
+        flags: "missing" can be a separate state in ordered columns (docs/missing.md).
+        scaled: the scaling of columns before distances affects the clusters.
+        outside: the third party that registered it, None for Shoal's own.
+        in_parts: how an engine adds noise to the means of such clusters; empty if none can.
+        noisy: the clusters depend on the noise, so that with a larger ε fewer rows share a cluster.
+        sorts: time grows like that of sorting the rows.
+        scans: with nominal columns every cluster is searched in all records, in time n²/k.
     """
 
     stability: Stability
@@ -186,7 +186,7 @@ def _vmdav(group: Group, method: Any) -> Partition:
 
 
 def _ends(group: Group, number: int) -> CornerAxis:
-    """One attribute as the distance to the corners of the domain sees it."""
+    """One attribute's distances to the corners of the domain."""
     tree = group.tree(number)
     if tree is None:
         return numeric_ends(group.positions[number], 0, group.lattices[number].steps)
@@ -270,7 +270,7 @@ PARTITIONS: Mapping[str, PartitionStage] = _PARTITIONS
 
 
 def add_partition(name: str, stage: PartitionStage) -> None:
-    """Make a partition stage known by its name, as `shoal.extend` does."""
+    """Register a partition stage under a name, for `shoal.extend`."""
     _PARTITIONS[name] = stage
 
 
@@ -278,7 +278,7 @@ def check_stage(chosen: str, own: str, offered: Sequence[str]) -> None:
     """Refuse a partition stage that a method does not offer.
 
     Args:
-        own: that of the method by default; a recipe names it, too.
+        own: the method's default stage, which a recipe names, too.
     """
     known = tuple(dict.fromkeys((own, *offered)))
     if chosen not in known:
@@ -294,8 +294,8 @@ def check_stage(chosen: str, own: str, offered: Sequence[str]) -> None:
 def partition_group(group: Group, method: Method) -> Partition:
     """Run the method's partition stage on one attribute group.
 
-    Records that miss the same values are grouped among themselves, by the values they have. Where every record is a
-    cluster of its own the stage has nothing to decide, and clusters are numbered as the records are.
+    Records with the same missing values are grouped separately, by the values they have. If every record is a
+    cluster on its own the stage has nothing to decide, and clusters are numbered as the records are.
     """
     stage = PARTITIONS["alone"] if method.stability == "record" else method.stage
     labels = np.empty(group.n, dtype=np.int64)
@@ -303,7 +303,7 @@ def partition_group(group: Group, method: Method) -> Partition:
     for which, present in _alike(group, method):
         if which.size == group.n and len(present) == len(group.columns) and not group.strata:
             return replace(stage.run(group, method), columns=group.columns)
-        # where nothing is released about a record's values it needs no company
+        # if nothing is released about a record's values, its group has no minimum size
         made = stage.run(group.rows(which, present), method) if present else None
         labels[which] = clusters if made is None else made.labels + clusters
         clusters += 1 if made is None else len(made)
@@ -321,7 +321,7 @@ def check_group(group: Group, method: Method) -> None:
 
 
 def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], list[int]]]:
-    """Records that miss the same values, and the numbers of the attributes that they have."""
+    """Records with the same missing values, and the indices of the attributes they have."""
     alike = patterns(group.gaps, group.columns)
     if group.strata and alike is None:
         for rows in group.strata:
@@ -344,8 +344,8 @@ def _alike(group: Group, method: Method) -> Iterator[tuple[NDArray[np.int64], li
 
 
 def check_alike(rows: int, missed: Sequence[str], method: Method, *, empty: bool) -> None:
-    """Refuse too few rows that miss the same columns; `empty` if these are all columns of their group."""
-    # rows without any value need no company, but a cluster of them is summarised like all others
+    """Refuse too few rows with the same missing columns; `empty` if these are all columns of their group."""
+    # rows without any value need no minimum, but a cluster of them is summarised like all others
     least = method.smallest if empty else method.size
     if rows >= least:
         return

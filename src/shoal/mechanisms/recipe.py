@@ -1,4 +1,4 @@
-"""Recipes: the settings of a release as a file, and what is stated about settings chosen on the records."""
+"""Recipes: the settings of a release as a file, and the statement of settings chosen on the records."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from shoal.release import Release
 
 
-# the tables of a schema, which a recipe holds too; a log has the entries of what was done besides
+# the tables of a schema, which a recipe includes; a log additionally has one entry for each action
 _SCHEMA = ("attribute", "file", "publication", "step", "margin")
 _LOGGED = "done"
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
 
 def recipe_text(release: Release) -> str:
-    """The recipe as TOML. A seed is left out: whoever knows it can remove the noise."""
+    """The recipe as TOML. A seed is omitted: with it, the noise could be removed."""
     return settled_text(release.method, release.schema, release.declared, release.columns)
 
 
 def settled_text(method: Method, schema: Schema, declared: Declaration, columns: tuple[str, ...]) -> str:
-    """The recipe of a release that was prepared but perhaps never made."""
+    """The recipe of a release that was prepared but perhaps not made."""
     return _HEADER + dumps(_document(method, schema, declared, columns))
 
 
@@ -76,10 +76,10 @@ def _document(
 
 
 def load_recipe(path: str | Path) -> dict[str, Any]:
-    """The keyword arguments of `shoal.protect` that a recipe file stands for."""
+    """The keyword arguments of `shoal.protect` from a recipe file."""
     path = Path(path)
     raw = load(path, "toml-recipe")
-    # domains stand with their attributes
+    # domains are stored with their attributes
     known = {"shoal", "method", _LOGGED, *_SCHEMA, *DECLARATIONS, *parameters()} - {"domains"}
     for key in raw:
         if key not in known:
@@ -91,7 +91,7 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
         raise OptionError("recipe-method-name-method", path=path, found=raw["method"])
     if "attribute" in raw:
         if _LOGGED in raw and isinstance(told := raw.get("publication"), Mapping):
-            # what is done again is published on another day
+            # a repeated release is published on another day
             raw["publication"] = {key: told[key] for key in told if key not in ("date", "review_by")}
         arguments["schema"] = Schema.from_dict(raw)
     return arguments
@@ -104,12 +104,12 @@ _LOG_HEADER = (
 
 
 def log_text(release: Release) -> str:
-    """The log as TOML. A seed is left out: a repetition draws anew."""
+    """The log as TOML. A seed is omitted: a repetition draws new noise."""
     return _LOG_HEADER + dumps({"done": log_entries(release), **recipe_document(release)})
 
 
 def log_entries(release: Release) -> list[dict[str, str]]:
-    """What was done, one entry each: what, the column if it was one, in words, and where parameters are known from."""
+    """The actions, one entry each: action, column if any, description, and source of the parameters."""
     return entries_of(
         release.schema, release.statement, tuple(release.columns), verified=release.verify is not None
     )
@@ -118,7 +118,7 @@ def log_entries(release: Release) -> list[dict[str, str]]:
 def entries_of(
     schema: Schema, statement: PrivacyStatement, columns: tuple[str, ...], *, verified: bool
 ) -> list[dict[str, str]]:
-    """The entries of a release that was prepared but perhaps never made."""
+    """The entries of a release that was prepared but perhaps not made."""
     done = [_entry("read")]
     for step in schema.declared.steps:
         known = {"source": step.source} if step.source else {}
@@ -149,10 +149,10 @@ def _entry(do: str, **facts: Any) -> dict[str, str]:
 
 
 def log_path(log: str | Path) -> Path:
-    """The log itself, or that in the folder of a release.
+    """The log file itself, or that in the folder of a release.
 
     Raises:
-        InputError: there is none.
+        InputError: there is no log.
     """
     path = Path(log)
     if path.is_dir():
@@ -163,16 +163,16 @@ def log_path(log: str | Path) -> Path:
 
 
 def load_log(log: str | Path) -> dict[str, Any]:
-    """The keyword arguments of `shoal.publish` that repeat what a log says.
+    """The keyword arguments of `shoal.publish` that repeat a log.
 
     Raises:
-        InputError, OptionError: it is no log, or its parameters were taken from the records and are not in it.
+        InputError, OptionError: it is not a log, or its parameters were taken from the records and are not in it.
     """
     return load_recipe(log_path(log))
 
 
 def done_in(path: Path) -> tuple[Mapping[str, str], ...]:
-    """The entries of a log on disk; none where there is no log."""
+    """The entries of a log on disk; empty if there is no log."""
     if not path.is_file():
         return ()
     raw = load(path, "toml-log").get("done", [])
@@ -181,10 +181,10 @@ def done_in(path: Path) -> tuple[Mapping[str, str], ...]:
     return tuple(raw)
 
 
-# what `shoal tune --private` can choose
+# settings that `shoal tune --private` can choose
 BOUGHT = ("k", "split")
 
-# public facts, besides the settings of a method, that somebody can take from the records
+# public facts, besides the settings of a method, that can be taken from the records
 _FACTS = ("columns", "domains")
 
 # the domain of a single column
@@ -193,7 +193,7 @@ _ONE_DOMAIN = "domain:"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One setting of a private choice: its name, the value that was drawn, and all values that it was drawn from."""
+    """One setting of a private choice: its name, the chosen value, and all candidates."""
 
     setting: str
     chosen: int | str
@@ -201,7 +201,7 @@ class Choice:
 
     @classmethod
     def of(cls, raw: object) -> Choice:
-        """An entry `tuned_choice` of a recipe, checked.
+        """A checked entry `tuned_choice` of a recipe.
 
         >>> Choice.of({"setting": "k", "chosen": 20, "candidates": [10, 20]})
         Choice(setting='k', chosen=20, candidates=(10, 20))
@@ -231,12 +231,12 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What was chosen by looking at the records, and what was paid for it.
+    """The data-dependent choices, and their cost.
 
     Attributes:
-        what: names of settings, `method` among them, and of facts: `columns`, `domains`, `domain:NAME`.
-        epsilon: the budget that a private choice cost; None where nothing was paid.
-        choice: the values that this budget bought. Everything else in `what` was not paid for, and taints a statement.
+        what: names of settings, including `method`, and of facts: `columns`, `domains`, `domain:NAME`.
+        epsilon: the cost of a private choice; None if nothing was charged.
+        choice: the values chosen under this budget. Everything else in `what` was not charged, and taints a statement.
     """
 
     what: tuple[str, ...]
@@ -245,12 +245,12 @@ class Tuned:
 
     @property
     def text(self) -> str | list[str]:
-        """The names as a recipe holds them: a list where a column's name has a comma."""
+        """The names as a recipe stores them: a list if a column's name has a comma."""
         return list(self.what) if any("," in name for name in self.what) else ", ".join(self.what)
 
     @property
     def words(self) -> str:
-        """The names in a sentence.
+        """The names as a phrase.
 
         >>> Tuned(("method", "k", "split")).words
         'method, k and split'
@@ -258,7 +258,7 @@ class Tuned:
         return listed(self.what, "and")
 
     def purchase(self, method: Method) -> Tuned | None:
-        """The part that was paid for; None where nothing was, or where other values are used than the price bought.
+        """The part that was charged for; None if nothing was, or if other values are used than those chosen.
 
         >>> from shoal.mechanisms.registry import configured
         >>> bought = Tuned(("k", "domains"), Fraction(1, 10), (Choice("k", 20, (10, 20)),))
@@ -272,7 +272,7 @@ class Tuned:
         return Tuned(tuple(choice.setting for choice in self.choice), self.epsilon, self.choice)
 
     def taints(self, method: Method) -> tuple[Message, ...]:
-        """What a statement lists among the choices that looked at the records; nothing for a choice that was paid for.
+        """Data-dependent choices for a statement; empty for a choice that was charged.
 
         >>> from shoal.mechanisms.registry import configured
         >>> used = configured("ranking-dp", epsilon=1, k=30)
@@ -298,7 +298,7 @@ class Tuned:
 
     @property
     def condition(self) -> Message:
-        """What a statement says about a choice that was paid for."""
+        """The statement message about a choice that was charged."""
         choices = tuple(
             Message("chosen-also" if place else "chosen-from", choice.to_dict())
             for place, choice in enumerate(self.choice)
@@ -308,10 +308,10 @@ class Tuned:
         )
 
     def tuned_domains(self, columns: Sequence[str]) -> tuple[str, ...]:
-        """The columns, of these, whose domains were chosen by looking at the records.
+        """Those of the columns whose domains were chosen by looking at the records.
 
         Raises:
-            OptionError: a domain is named of a column that is not released.
+            OptionError: it names the domain of a column that is not released.
         """
         for name in self.what:
             column = name.removeprefix(_ONE_DOMAIN)
@@ -327,7 +327,7 @@ class Tuned:
         )
 
     def _otherwise(self, method: Method) -> tuple[Message, ...]:
-        """Where the settings of a release are not those that were bought."""
+        """Settings of a release that differ from the chosen values."""
         used = {choice.setting: method.settings().get(choice.setting) for choice in self.choice}
         bought = tuple(choice.chosen for choice in self.choice)
         price = decimal_text(self.epsilon or Fraction(0))
@@ -348,10 +348,10 @@ class Tuned:
 def tuned_settings(
     tuned: str | Sequence[str] | Tuned | None, epsilon: Any = None, choice: Iterable[Any] | None = None
 ) -> Tuned | None:
-    """The choices that a caller or a recipe says were made on the records.
+    """The data-dependent choices declared by a caller or a recipe.
 
     Raises:
-        OptionError: a name is no setting, or a budget is given for what it cannot have paid for.
+        OptionError: a name is not a setting, or a budget is given for something it cannot have covered.
 
     >>> tuned_settings("method, k"), tuned_settings(None)
     (Tuned(what=('method', 'k'), epsilon=None, choice=()), None)
@@ -379,7 +379,7 @@ def tuned_settings(
 
 
 def together(first: Tuned | None, second: Tuned | None) -> Tuned | None:
-    """Both; a price is that of the second.
+    """Both combined; the cost is that of the second.
 
     >>> together(Tuned(("domains",)), Tuned(("k",))).words
     'domains and k'
@@ -390,11 +390,11 @@ def together(first: Tuned | None, second: Tuned | None) -> Tuned | None:
 
 
 def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> Described:
-    """A described table, with what was chosen on its records among the circumstances of its release."""
+    """A described table, with the choices made on its records added to its provenance."""
     if tuned is None:
         return described
     before = described.provenance
-    # a bound that somebody read off the records is as private as one that Shoal took from them
+    # a bound that somebody took from the records is as private as one that Shoal took from them
     private = (*before.private_domains, *tuned.tuned_domains(described.columns))
     provenance = replace(
         before,

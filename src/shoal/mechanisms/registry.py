@@ -1,4 +1,4 @@
-"""Methods by name: the package's own, those that were registered, and those of installed packages."""
+"""Methods by name: Shoal's own, registered ones, and those of installed packages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
 from shoal.privacy import Model
 from shoal.text import Message
 
-# the strongest promise that a whole table of every kind can have
+# the strongest claim that a complete table of any kind can have
 DEFAULT_METHOD = "pairs-dp"
 
-# the group of entry points by which installed packages bring methods; each is a function that registers them
+# the entry point group for methods of installed packages; each entry point is a function that registers them
 PLUGINS = "shoal.methods"
 
-# where the class of each method is; a program needs one of them, and loads it when it is asked for
+# the module of each method's class, imported on demand
 _PLACES: Mapping[str, tuple[str, str]] = {
     "pairs-dp": ("pairs.method", "PairsDP"),
     **{
@@ -50,7 +50,7 @@ _plugins_loaded = False
 
 
 def names() -> tuple[str, ...]:
-    """The names of all methods, the package's own first."""
+    """The names of all methods, Shoal's own first."""
     _load_plugins()
     return (*_PLACES, *_registered)
 
@@ -59,7 +59,7 @@ def method_class(name: str) -> type[Method]:
     """The class of a method by its name.
 
     Raises:
-        OptionError: there is none.
+        OptionError: there is no such method.
     """
     if name in _PLACES:
         module, attribute = _PLACES[name]
@@ -72,16 +72,16 @@ def method_class(name: str) -> type[Method]:
 
 
 def class_of(method: str | Method) -> type[Method]:
-    """The class of a method, by its name or of one that is configured."""
+    """The class of a method, from its name or from a configured method."""
     return type(method) if isinstance(method, Method) else method_class(method)
 
 
 def configured(name: str | Method, **options: Any) -> Method:
-    """A method by its name with its parameters, or one that was configured before; None means: not given.
+    """A method by its name with its parameters, or a configured one; None means: not given.
 
     Raises:
-        OptionError: there is no such method, it cannot have these parameters, or they come on top of other values
-            that it has.
+        OptionError: there is no such method, it does not accept these parameters, or they conflict with values
+            it already has.
 
     >>> configured("xm-6", epsilon=1, partition="tree").name
     'tree-dp'
@@ -107,7 +107,7 @@ def configured(name: str | Method, **options: Any) -> Method:
 
 
 def parameters() -> dict[str, Parameter]:
-    """The parameters of all methods by name: what several have first. Of one name, the first method's form counts."""
+    """The parameters of all methods by name, shared ones first. For equal names, the first method's form counts."""
     found, order = dict(SHARED), list(SHARED)
     for name in names():
         before = ""
@@ -135,7 +135,7 @@ def known_parameter(name: str) -> Parameter:
 
 
 def taken_by(option: str, most: int = 3) -> tuple[str, ...]:
-    """The methods that take a parameter, those of one paper under one word; nothing where that are more than a few.
+    """The methods that take a parameter, those of one paper abbreviated; empty if there are more than a few.
 
     >>> taken_by("cuts"), taken_by("match"), taken_by("epsilon")
     (('tree-dp',), ('xm-*',), ())
@@ -146,7 +146,7 @@ def taken_by(option: str, most: int = 3) -> tuple[str, ...]:
 
 
 def register(cls: type[Method]) -> None:
-    """Make a class known by its name; `shoal.extend.register_method` says what is claimed with it.
+    """Register a class under its name; `shoal.extend.register_method` states what it may claim.
 
     Raises:
         OptionError: the name is taken.
@@ -165,7 +165,7 @@ def _load_plugins() -> None:
 
 
 def claim_words(cls: type[Method]) -> str:
-    """The claims a method can carry, in words, computed from the same rule as a statement."""
+    """The claims a method can have as text, computed by the same rule as a statement."""
     known, usual = cls.parameters(), cls.example()
     one, several = usual.model(1), usual.model(2)
     unlinked = cls.example(link=False).model(2) if "link" in known else several
@@ -188,7 +188,7 @@ def _claim(code: str, usual: Model, other: Model) -> str:
 
 @dataclass(frozen=True, slots=True)
 class MethodInfo:
-    """What `shoal methods` lists about a method. The claim is computed from its class."""
+    """The entry of a method in `shoal methods`. The claim is computed from its class."""
 
     name: str
     paper: str

@@ -16,7 +16,7 @@ from shoal.noise import laplace_scale, round_up_scale
 from shoal.numbers import Integers
 from shoal.partition import Partition
 
-# Sums of shares are taken in floating point; this much is added, far more than its rounding errors.
+# Sums of shares are computed in floating point; this margin is far above their rounding errors.
 _ROUNDING = Fraction(1, 2**40)
 
 
@@ -26,7 +26,7 @@ class Edges:
     """Records of one attribute sorted inside their clusters, with the values at both ends of each cluster.
 
     Attributes:
-        rank: place of each record in its own cluster, in input order.
+        rank: position of each record in its own cluster, in input order.
         low: smallest, second and third smallest value of each cluster, shape (3, clusters).
         high: largest, second and third largest value of each cluster.
     """
@@ -59,7 +59,7 @@ def plain_sums(positions: Integers, partition: Partition) -> Integers:
 
 
 def inner_sums(positions: Integers, partition: Partition) -> Integers:
-    """Cluster sums after one smallest value became the second smallest, and one largest the second largest.
+    """Cluster sums with one smallest value replaced by the second smallest, and one largest by the second largest.
 
     >>> inner_sums(np.array([0, 4, 5, 9]), Partition.from_labels([0, 0, 0, 0])).tolist()
     [18]
@@ -70,7 +70,7 @@ def inner_sums(positions: Integers, partition: Partition) -> Integers:
 
 
 def changes_of_sums(positions: Integers, steps: int, partition: Partition) -> Integers:
-    """For each record, the most that its cluster's sum moves when it alone is replaced by any value of the domain.
+    """For each record, the maximum change of its cluster's sum when it is replaced by any value of the domain.
 
     Reference:
         the iDP paper, section 3 (local sensitivity of the mean); docs/proofs/clusters.md#individual.
@@ -84,8 +84,8 @@ def changes_of_sums(positions: Integers, steps: int, partition: Partition) -> In
 def changes_of_inner_sums(positions: Integers, steps: int, partition: Partition) -> Integers:
     """The same for sums without their extremes, where a replaced record can only reach its neighbours' values.
 
-    With the record taken out, t the others in ascending order: the farthest values it can take are beyond both ends,
-    which gives Σt + t[-1] - t[0] + t[1] and Σt + t[0] - t[-1] + t[-2].
+    Without the record, let t be the others in ascending order: its most extreme values are beyond both ends, which
+    gives Σt + t[-1] - t[0] + t[1] and Σt + t[0] - t[-1] + t[-2].
 
     Reference:
         the iDP paper, Proposition 3 (its maximum over the records of a cluster); docs/proofs/clusters.md#individual.
@@ -110,15 +110,15 @@ def changes_of_inner_sums(positions: Integers, steps: int, partition: Partition)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What is summed in a cluster, and how far a record can move that.
+    """The summed quantity of a cluster, and its sensitivity to one record.
 
     Attributes:
         sums: exact sums of lattice positions per cluster.
-        changes: for each record the most its cluster's sum moves; None where the public width is used instead.
-        additive: r replaced records move a sum by at most r such changes, so that a person can own several rows.
+        changes: for each record the maximum change of its cluster's sum; None if the public width is used instead.
+        additive: r replaced records change a sum by at most r such changes, so that a person can own several rows.
         public: noise follows from public widths alone.
         can_vanish: records without spread get no noise at all, unless a floor is set.
-        smallest: the least size of a cluster that has what is summed.
+        smallest: the minimum cluster size for which the quantity is defined.
     """
 
     sums: Callable[[Integers, Partition], Integers]
@@ -147,10 +147,10 @@ def cluster_scales(
 ) -> list[NDArray[np.object_]]:
     """Noise scales of the sums of every cluster, one array of exact fractions per attribute, in lattice steps.
 
-    `sizes` are those of the clusters where the partition holds only some of their records.
+    `sizes` are the cluster sizes if the partition holds only some of their records.
 
-    Attribute j's noise is λ_C·W_j/ε_j, where λ_C is the largest loss Σ_j ε_j·c_ij/W_j that replacing a record i of the
-    cluster causes at the full scale W_j/ε_j, divided by Σ_j ε_j. For one attribute that is max_i c_i/ε.
+    Attribute j's noise is λ_C·W_j/ε_j, where λ_C is the largest loss Σ_j ε_j·c_ij/W_j that replacing a record i of
+    the cluster causes at the full scale W_j/ε_j, divided by Σ_j ε_j. For one attribute that is max_i c_i/ε.
 
     Guarantee:
         Replacing one record of the actual table, clusters and scales held fixed, costs at most Σ_j ε_j: scales are only
@@ -191,7 +191,7 @@ def clusterwise_maximum(values: NDArray[np.number], partition: Partition) -> NDA
 def _fractions(
     values: NDArray[np.number], scale_of: Callable[[int | float], Fraction]
 ) -> NDArray[np.object_]:
-    """Scales of all clusters; equal values are looked at once."""
+    """Scales of all clusters; equal values are computed once."""
     distinct, places = np.unique(values, return_inverse=True)
     scales = np.empty(distinct.size, dtype=object)
     scales[:] = [round_up_scale(scale_of(value)) for value in distinct.tolist()]
@@ -199,7 +199,7 @@ def _fractions(
 
 
 def _at_least(scales: NDArray[np.object_], floor: Fraction, sizes: Integers) -> NDArray[np.object_]:
-    """Scales of sums that never go below a floor, in lattice steps, for the mean."""
+    """Scales of sums, at least those of a floor for the mean, in lattice steps."""
     if not floor:
         return scales
     least = _fractions(sizes, lambda size: floor * Fraction(size))

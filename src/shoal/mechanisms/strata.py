@@ -23,8 +23,8 @@ class Stratum:
     """The rows of one stratum.
 
     Attributes:
-        name: what they have in common, in words: "region=north".
-        rows: their places among the rows that take part.
+        name: their common values, as text: "region=north".
+        rows: their indices among the rows that take part.
     """
 
     name: str
@@ -32,12 +32,12 @@ class Stratum:
 
     @property
     def where(self) -> Message | None:
-        """The stratum in a sentence; None for the whole table."""
+        """The stratum as a phrase; None for the whole table."""
         return Message.of("the-stratum", name=self.name) if self.name else None
 
 
 def strata_of(method: Method, described: Described) -> tuple[Stratum, ...]:
-    """The strata of a table, in the order of their values; the whole table as one where no column divides it."""
+    """The strata of a table, in the order of their values; the whole table as one if no column divides it."""
     if not method.strata:
         return (Stratum("", np.arange(described.n)),)
     table = described.table
@@ -56,10 +56,10 @@ def strata_of(method: Method, described: Described) -> tuple[Stratum, ...]:
 
 
 def units_of(described: Described) -> NDArray[np.int64] | None:
-    """The person of each row that takes part, by number; None where every row is a person of its own.
+    """The person of each row that takes part, by number; None if every row is a separate person.
 
-    That is so without a unit column. With one whose values do not repeat, counting persons and counting rows is the
-    same; records that are elsewhere have nobody to count here, and engines refuse persons with several rows.
+    That is the case without a unit column. If unit values do not repeat, counting persons and counting rows is the
+    same; for records held elsewhere there is nothing to count, and engines refuse persons with several rows.
     """
     unit = described.provenance.unit
     table = described.table
@@ -71,16 +71,16 @@ def units_of(described: Described) -> NDArray[np.int64] | None:
 
 
 def counted_message(described: Described) -> Message:
-    """What groups are counted in: rows, or persons where a unit is declared."""
+    """The unit in which groups are counted: rows, or persons if a unit is declared."""
     return Message("in-rows" if described.provenance.unit is None else "in-persons")
 
 
 def check_persons(method: Method, described: Described, least: int, *, even: bool) -> None:
-    """Refuse persons who are too few for one group of everybody, or have too many of the rows.
+    """Refuse a table with too few persons for one group, or with too many rows of one person.
 
     Args:
-        least: the most persons that a group needs.
-        even: nobody may have more than one row in `least` of a group: no value is then theirs with more probability.
+        least: the largest number of persons that a group needs.
+        even: no person may have more than one row in `least` of a group, which bounds the probability of a value.
     """
     units = units_of(described)
     if units is None:
@@ -111,7 +111,7 @@ def check_persons(method: Method, described: Described, least: int, *, even: boo
 
 
 def check_strata(method: Method, described: Described, least: int) -> None:
-    """Refuse strata that are smaller than a group must be."""
+    """Refuse strata that are smaller than the minimum group size."""
     if not method.strata:
         return
     for stratum in strata_of(method, described):
@@ -126,12 +126,12 @@ def check_strata(method: Method, described: Described, least: int) -> None:
 
 
 def strata_terms(method: Method) -> tuple[Message, ...]:
-    """What a statement says about strata."""
+    """Statement messages about strata."""
     return (Message.of("groups-within-strata", strata=method.strata),) if method.strata else ()
 
 
 def by_stratum(method: Method, described: Described, rebuilt: Rebuilt) -> dict[str, Any]:
-    """Rows, groups, smallest group and loss of every stratum, as private facts; nothing where no column divides."""
+    """Rows, groups, smallest group and loss of every stratum, as private facts; empty without strata."""
     if not method.strata:
         return {}
     known = {facts["stratum"]: facts for facts in rebuilt.internal.get("strata", ())}
@@ -164,7 +164,7 @@ def _sizes(labels: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _losses(described: Described, rebuilt: Rebuilt, names: list[str]) -> NDArray[np.float64]:
-    """What each record lost, over some columns: squared change by the column's variance, 1 for another or no value."""
+    """The loss of each record over some columns: squared change by the column's variance, 1 for another or no value."""
     found = np.zeros(described.n)
     for name in names:
         values = rebuilt.values[name]

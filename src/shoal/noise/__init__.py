@@ -1,4 +1,4 @@
-"""Exact integer noise and the entropy that feeds it."""
+"""Exact integer noise and the sources of randomness it is drawn from."""
 
 from shoal._door import door
 

@@ -1,10 +1,11 @@
-"""Exact integer noise on vectors that one record moves in all blocks at once: block and elliptope noise.
+"""Exact integer noise for vectors of blocks that all change with one record: block and elliptope noise.
 
-One record moves every block a little, and all of them at once: an indicator that changes one entry of each block. The
-noise falls with the largest L1 norm of a block, not with their sum, so the number of blocks is not multiplied by ε.
+One record changes every block a little, and all of them at once: an indicator that changes one entry of each block. The
+density of the noise falls with the largest L1 norm of a block, not with their sum, so the cost does not grow with the
+number of blocks.
 
-One record with signs s adds the matrix s·sᵀ to the sums of products. All such matrices are correlation matrices (the
-elliptope), a set far smaller than the cube they are corners of, and the noise is fitted to it.
+A record with signs s adds the matrix s·sᵀ to the sums of products. All such matrices are correlation matrices (the
+elliptope), a set far smaller than the cube they are corners of, and the noise is shaped to it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from shoal.noise.staircase import Epsilon, check_staircase, discrete_staircase
 
 _ONE = Fraction(1)
 _WORD = 64
-# words of every real that are looked at first; more follow until every entry is decided
+# words of every real that are compared first; more follow until every entry is decided
 _FIRSTWORDS = 2
 
 
@@ -47,20 +48,19 @@ def block_noise(
     Args:
         sizes: the number of entries of each block.
         epsilon: the privacy budget of all blocks together; a Fraction of any size above 0 is exact.
-        source: where the bits come from; the operating system's entropy when absent.
-        steps: how far one record can move each block, in L1 norm; 1 when absent, 0 for a block that it cannot move.
+        source: source of the bits; the operating system's entropy when absent.
+        steps: L1 sensitivity of each block to one record; 1 when absent, 0 for a block that records cannot change.
         draws: number of independent vectors, one per row; absent: one vector.
 
     Returns:
         The entries of the blocks one after another.
 
     Raises:
-        OptionError: a size or a step does not fit, or the noise would leave the range of whole numbers.
+        OptionError: a size or a step is invalid, or the noise would overflow the integers.
 
     Guarantee:
-        Added to integer blocks of which block b changes by at most steps_b in L1 norm between neighbours, all of
-        them at once if need be, the result is ε-DP for that relation of neighbours, with pure ε and no
-        floating-point gap.
+        Added to integer blocks of which block b changes by at most steps_b in L1 norm between neighbouring data
+        sets, possibly all blocks at once, the result is ε-DP for that adjacency, with pure ε and no floating-point gap.
 
     Cost:
         Per vector, linear in the number of entries and in the longest block.
@@ -96,7 +96,7 @@ def block_noise(
 def block_deviations(
     sizes: Sequence[int], epsilon: float | Fraction, steps: Sequence[int] | None = None
 ) -> tuple[float, ...]:
-    """The standard deviation of an entry of each block, by the density that the integer law approaches for small ε.
+    """The standard deviation of an entry of each block, by the limiting density of the integer noise as ε → 0.
 
     >>> [round(deviation, 2) for deviation in block_deviations([1, 1, 2], 0.5)]
     [6.32, 6.32, 4.47]
@@ -123,7 +123,7 @@ def _checked(sizes: Sequence[int], steps: Sequence[int], epsilon: Epsilon) -> Fr
 
 
 def ball_size(size: int, radius: int) -> int:
-    """How many integer vectors of `size` entries have an L1 norm of at most `radius`.
+    """Number of integer vectors of `size` entries with an L1 norm of at most `radius`.
 
     >>> ball_size(1, 5), ball_size(2, 2), ball_size(3, 1)
     (11, 13, 7)
@@ -132,7 +132,7 @@ def ball_size(size: int, radius: int) -> int:
 
 
 def _by_nonzeros(size: int, radius: int) -> list[int]:
-    """How many of them have 0, 1, 2, ... entries other than 0: 2^j · C(size, j) · C(radius, j)."""
+    """Number of them with 0, 1, 2, ... nonzero entries: 2^j · C(size, j) · C(radius, j)."""
     counts, count = [1], 1
     for j in range(min(size, radius)):
         count = count * 2 * (size - j) * (radius - j) // (j + 1) ** 2
@@ -147,8 +147,8 @@ class Radius:
     Attributes:
         groups: size, step and number of equal blocks.
         mode: the level of the largest weight.
-        centre, reach: the weight at distance above `centre` from the mode is at most 1/e of the largest, and at most
-            1/e of that for every `reach` further: what proposals are drawn from.
+        centre, reach: the weight at distance above `centre` from the mode is at most 1/e of the largest, and at
+            most 1/e of that for every `reach` further: parameters of the proposal distribution.
     """
 
     groups: tuple[tuple[int, int, int], ...]
@@ -168,7 +168,7 @@ class Radius:
         return found
 
     def attempt(self, n: int, source: Source) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """n proposals, and which of them are kept."""
+        """n proposals, and which of them are accepted."""
         offsets = discrete_staircase(self.reach, _ONE, n, source, centre=self.centre)
         kept = offsets == 0
         for offset in np.unique(offsets[(offsets >= -self.mode) & ~kept]).tolist():
@@ -179,15 +179,15 @@ class Radius:
 
 @lru_cache(maxsize=1 << 12)
 def _acceptance(radius: Radius, offset: int) -> WeightedChoice:
-    """0 with probability: the weight at this offset over that of the mode, times e for every step of the staircase."""
+    """Acceptance coin: the weight at this offset over that of the mode, times e for every step of the staircase."""
     stair = max(-((radius.centre - abs(offset)) // radius.reach), 0)
     here, best = volume(radius.groups, radius.mode + offset), volume(radius.groups, radius.mode)
     return WeightedChoice(lambda bits: _cumulative(here, best, radius.epsilon * offset - stair, bits))
 
 
 def _cumulative(here: int, best: int, exponent: Fraction, bits: int) -> tuple[list[int], list[int]]:
-    """Bounds of here · exp(-exponent) and of best, in common units, as `WeightedChoice` takes them."""
-    # where the two are about as large, so many digits of the factor are 0
+    """Bounds of here · exp(-exponent) and of best, in common units, in the form `WeightedChoice` takes."""
+    # if the two are about equal, that many digits of the factor are 0
     bits += abs(here.bit_length() - best.bit_length())
     below, above = enclose_exp(abs(exponent), bits)
     if exponent >= 0:
@@ -197,16 +197,16 @@ def _cumulative(here: int, best: int, exponent: Fraction, bits: int) -> tuple[li
 
 @lru_cache(maxsize=1 << 12)
 def volume(groups: tuple[tuple[int, int, int], ...], level: int) -> int:
-    """The number of integer vectors of a level or below it."""
+    """Number of integer vectors at or below a level."""
     return math.prod(ball_size(size, step * level) ** count for size, step, count in groups)
 
 
 @lru_cache(maxsize=256)
 def _radius(groups: tuple[tuple[int, int, int], ...], epsilon: Fraction) -> Radius:
-    """Where the weights are largest and how they fall, by exact comparisons: log-concave weights do the rest."""
+    """The mode of the weights and their decay, by exact comparisons; log-concavity implies the rest."""
 
     def falls(start: int, end: int, by: int) -> bool:
-        """Whether the weight of `end` is at most exp(-by) times that of `start`; below level 0 there is none."""
+        """Whether the weight of `end` is at most exp(-by) times that of `start`; there are no levels below 0."""
         return end < 0 or _at_most(volume(groups, end), volume(groups, start), epsilon * (end - start) - by)
 
     mode = _first(lambda level: falls(level, level + 1, 0))
@@ -219,11 +219,11 @@ def _radius(groups: tuple[tuple[int, int, int], ...], epsilon: Fraction) -> Radi
 
 
 def _first(holds: Callable[[int], bool]) -> int:
-    """The first whole number from 0 on that something holds for which goes on holding."""
+    """Smallest n >= 0 for which a monotone predicate holds."""
     high = 1
     while not holds(high - 1):
         high *= 2
-    low = high // 2  # it does not hold below
+    low = high // 2  # the predicate is false below
     high -= 1
     while low < high:
         middle = (low + high) // 2
@@ -232,7 +232,7 @@ def _first(holds: Callable[[int], bool]) -> int:
 
 
 def _at_most(here: int, best: int, exponent: Fraction) -> bool:
-    """Whether here · exp(-exponent) <= best, with as many digits as it takes: exp of a ratio is no ratio."""
+    """Whether here · exp(-exponent) <= best, to as many digits as needed, since exp of a rational is irrational."""
     if exponent == 0:
         return here <= best
     bits = _WORD
@@ -248,8 +248,8 @@ def _at_most(here: int, best: int, exponent: Fraction) -> bool:
 def ball_points(size: int, radius: int, n: int, source: Source) -> NDArray[np.int64]:
     """n uniform integer vectors of `size` entries with an L1 norm of at most `radius`, exactly.
 
-    The number of entries other than 0 is drawn first, then which they are, then their magnitudes: the gaps of a
-    uniform subset of 1 .. radius. Then their signs.
+    The number of nonzero entries is drawn first, then their positions, then their magnitudes: the gaps of a uniform
+    subset of 1 .. radius. Then their signs.
     """
     if size == 1:
         return (source.below(2 * radius + 1, n) - radius)[:, None]
@@ -265,9 +265,9 @@ def ball_points(size: int, radius: int, n: int, source: Source) -> NDArray[np.in
 
 
 def subsets(top: int, counts: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
-    """A uniform subset of 1 .. top of every size asked for, in increasing order, filled up with top + 1.
+    """A uniform subset of 1 .. top for every requested size, in increasing order, padded with top + 1.
 
-    Floyd's way: the i-th of c numbers is drawn below top - c + i; where that is there already, the bound itself joins.
+    Floyd's algorithm: the i-th of c numbers is drawn below top - c + i; if already present, the bound itself is added.
     """
     width = int(counts.max(initial=0))
     found = np.full((counts.size, width), top + 1, dtype=np.int64)
@@ -281,7 +281,7 @@ def subsets(top: int, counts: NDArray[np.int64], source: Source) -> NDArray[np.i
 
 
 def _below(bound: int, n: int, source: Source) -> list[int]:
-    """n uniform whole numbers below a bound of any size."""
+    """n uniform integers below a bound of any size."""
     if bound < 1 << 63:
         return [int(value) for value in source.below(bound, n)]
     words = -(-bound.bit_length() // _WORD)
@@ -300,21 +300,20 @@ def elliptope_noise(signs: int, epsilon: Epsilon, source: Source | None = None) 
     Args:
         signs: d, the number of signs of a record.
         epsilon: the privacy budget of all products together; a Fraction of any size above 0 is exact.
-        source: where the bits come from; the operating system's entropy when absent.
+        source: source of the bits; the operating system's entropy when absent.
 
     Returns:
         A symmetric d x d matrix. All entries of the diagonal are the same number, noise for the number of records.
 
     Raises:
-        OptionError: ε is not above 0, or d is not at least 1, or the noise would leave the range of whole numbers.
+        OptionError: ε is not above 0, or d is not at least 1, or the noise would overflow the integers.
 
     Guarantee:
-        Added to Σ s·sᵀ over records with signs s in {-1, 1}^d, the result is ε-DP where a record is added or removed
-        (2ε where one is replaced): every entry is the rounding of the ideal real number, as many digits of it are
-        computed as that takes.
+        Added to Σ s·sᵀ over records with signs s in {-1, 1}^d, the result is ε-DP under add-remove (2ε under
+        replace-one): every entry is the rounding of the ideal real number, computed to as many digits as that takes.
 
     Cost:
-        d³ products of whole numbers of 128 bits: a tenth of a second for d = 60.
+        d³ products of 128-bit integers: a tenth of a second for d = 60.
 
     Reference:
         docs/proofs/noise.md#record-noise.
@@ -351,11 +350,11 @@ def elliptope_deviation(signs: int, epsilon: float | Fraction) -> float:
 @internal()
 @dataclass(frozen=True, eq=False)
 class _Half:
-    """ε·t and what R is made of: d uniform unit vectors in d + 1 dimensions, whose products are R.
+    """ε·t and the vectors behind R: d uniform unit vectors in d + 1 dimensions, whose products are R.
 
-    A unit vector is made of points of circles, two coordinates each. The squared radii are the gaps between sorted
-    uniform reals, and the place on the circle is the direction of a uniform point of the disc. Where the number of
-    dimensions is odd, the last coordinate is left out and the rest made a unit vector again.
+    A unit vector consists of points of circles, two coordinates each. The squared radii are the gaps between sorted
+    uniform reals, and the position on the circle is the direction of a uniform point of the disc. For an odd number of
+    dimensions, the last coordinate is dropped and the rest normalised again.
     """
 
     d: int
@@ -379,9 +378,9 @@ class _Half:
         )
 
     def matrix(self, words: int) -> tuple[NDArray[Any], int] | None:
-        """ε·t·R in units of 2^-(64·words): whole numbers, and by how much any of them may be wrong.
+        """ε·t·R as integers in units of 2^-(64·words), with a bound of their error.
 
-        None where so few words tell nothing.
+        None if so few words determine nothing.
         """
         unit = words * WORD
         one = 1 << unit
@@ -408,7 +407,7 @@ class _Half:
                     widest = max(widest, upper - lower)
         signed = np.where(self.signs, -np.array(entries, dtype=object), np.array(entries, dtype=object))
         vectors = signed.reshape(self.d, 2 * circles)[:, : self.d + 1]
-        # every coordinate is at most 1 and wrong by `widest` at most
+        # every coordinate is at most 1, with an error of at most `widest`
         wrong = (self.d + 1) * (2 * widest * one + widest * widest)
         return _scaled(vectors.dot(vectors.T), wrong, self.size.total(words), unit)
 
@@ -416,7 +415,7 @@ class _Half:
 def _scaled(
     gram: NDArray[Any], wrong: int, size: tuple[int, int], unit: int
 ) -> tuple[NDArray[Any], int] | None:
-    """Products of vectors, in units of 2^-(2·unit) and wrong by at most `wrong`, over their lengths, times a size."""
+    """Products of vectors, in units of 2^-(2·unit) with error at most `wrong`, over their lengths, times a size."""
     squares = [int(square) for square in gram.diagonal()]
     shortest = math.isqrt(max(min(squares) - wrong, 0))
     if shortest == 0:
@@ -425,7 +424,7 @@ def _scaled(
     total, missing = size
     scaled = ((gram << unit) // np.outer(lengths, lengths)) * total >> unit
     np.fill_diagonal(scaled, total)
-    # a length is off by wrong / (sum of the true and the computed one) and less than 1 from the square root
+    # the error of a length is wrong / (sum of the true and the computed one), plus less than 1 from the square root
     off = wrong // shortest + 2
     product = off * (2 * int(lengths.max()) + off)
     # a'/b' - a/b = ((a' - a) + (a/b)(b - b'))/b', and |a/b| is at most 1
@@ -434,7 +433,7 @@ def _scaled(
 
 
 def _rounded(plus: _Half, minus: _Half, epsilon: Fraction, words: int) -> NDArray[np.int64] | None:
-    """Whole numbers nearest to the difference over ε, or None where an entry is not decided yet."""
+    """Integers nearest to the difference over ε, or None if an entry is not decided yet."""
     known, also_known = plus.matrix(words), minus.matrix(words)
     if known is None or also_known is None:
         return None
@@ -442,7 +441,7 @@ def _rounded(plus: _Half, minus: _Half, epsilon: Fraction, words: int) -> NDArra
     one = 1 << words * WORD
     slack = wrong + also_wrong
     above, under = epsilon.denominator, 2 * one * epsilon.numerator
-    # ⌊z/ε + 1/2⌋ at both ends of what z may be
+    # ⌊z/ε + 1/2⌋ at both ends of the interval that contains z
     difference = first - second
     low = ((difference - slack) * (2 * above) + one * epsilon.numerator) // under
     high = ((difference + slack) * (2 * above) + one * epsilon.numerator) // under
@@ -462,7 +461,7 @@ def disc_points(n: int, source: Source) -> tuple[Uniforms, Uniforms]:
 
 
 def _inside(across: Uniforms, up: Uniforms) -> NDArray[np.bool_]:
-    """Which points are nearer to the origin than 1; as many words are looked at as it takes."""
+    """Which points are inside the unit circle, compared to as many words as needed."""
     result = np.zeros(across.n, dtype=np.bool_)
     open_ended, words = list(range(across.n)), 1
     while open_ended:

@@ -30,10 +30,10 @@ _SMALLEST = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """Box noise in real space.
+    """Box noise on real vectors.
 
     Attributes:
-        widths: how far one record can move each coordinate, s.
+        widths: sensitivity of each coordinate to one record, s.
         epsilon: the budget of the whole vector.
         centre: half-widths of the innermost box, z.
 
@@ -48,12 +48,12 @@ class Box:
 
     @classmethod
     def best(cls, widths: Sequence[float], epsilon: float, optimise: str = "variance") -> Box:
-        """The shape whose innermost box has the best size, in the proportions of the widths."""
+        """The shape with the best innermost box proportional to the widths."""
         share = best_share(len(widths), epsilon, optimise)
         return cls(tuple(widths), epsilon, tuple(share * width for width in widths))
 
     def level(self, x: ArrayLike) -> NDArray[np.float64]:
-        """The number of the first box that holds x; the last axis of x runs over the coordinates."""
+        """The number of the first box that contains x; the last axis of x runs over the coordinates."""
         beyond = (np.abs(np.asarray(x, dtype=np.float64)) - self.centre) / self.widths
         return np.asarray(np.maximum(np.ceil(beyond), 0).max(axis=-1))
 
@@ -65,7 +65,7 @@ class Box:
 
     @property
     def variances(self) -> tuple[float, ...]:
-        """The variance of each coordinate: a third of the mean squared half-width of the box drawn."""
+        """The variance of each coordinate: a third of the mean squared half-width of the drawn box."""
         first, second = _moments(self.centre, self.widths, self.epsilon)
         return tuple(
             float(z * z + 2 * z * s * first + s * s * second) / 3
@@ -73,7 +73,7 @@ class Box:
         )
 
     def region(self, confidence: float) -> Region:
-        """The smallest region of this probability, for a centre in the proportions of the widths."""
+        """The smallest region of this probability, for a centre proportional to the widths."""
         shares = [z / s for z, s in zip(self.centre, self.widths, strict=True)]
         if max(shares) - min(shares) > 1e-9 * max(shares):
             raise OptionError("smallest-region-needs-centre-proportions-widths")
@@ -91,7 +91,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class LatticeBox:
-    """Box noise on integer vectors, the law of `discrete_box`: whole `steps` and a whole `centre` of 2z_j+1 integers.
+    """Box noise on integer vectors, the distribution of `discrete_box`: integer `steps`, `centre` of 2z_j+1 integers.
 
     >>> LatticeBox((1,), 1.0, (0,)).mass([[0], [1]]).round(4).tolist()
     [0.4621, 0.17]
@@ -114,13 +114,13 @@ class LatticeBox:
         )
 
     def level(self, x: ArrayLike) -> NDArray[np.int64]:
-        """How many factors exp(-ε) the mass at x is below that at 0."""
+        """Number of factors exp(-ε) between the mass at 0 and that at x."""
         beyond = np.maximum(np.abs(np.asarray(x, dtype=np.int64)) - np.array(self.centre), 0)
         return np.asarray((-(-beyond // np.array(self.steps))).max(axis=-1))
 
     def mass(self, x: ArrayLike) -> NDArray[np.float64]:
-        """P(X = x) for a whole vector x."""
-        # integers never lie on the edge of a box that is wider by one half
+        """P(X = x) for an integer vector x."""
+        # integers are never on the edge of a box that is wider by one half
         return self._space.density(np.asarray(x, dtype=np.float64))
 
     @property
@@ -131,14 +131,14 @@ class LatticeBox:
 
 @lru_cache(maxsize=1024)
 def best_centres(steps: tuple[int, ...], epsilon: Fraction, optimise: str) -> tuple[int, ...]:
-    """Whole half-widths of the innermost box, in the proportions of the steps as near as can be."""
+    """Integer half-widths of the innermost box, as close to proportional to the steps as possible."""
     share = best_share(len(steps), float(epsilon), optimise)
     return tuple(min(max(round(share * step - 0.5), 0), max(step - 1, 0)) for step in steps)
 
 
 @lru_cache(maxsize=1024)
 def best_share(dimensions: int, epsilon: float, optimise: str = "variance") -> float:
-    """The half-width of the innermost box, as a share of the widths: least variance, or smallest region of 95%.
+    """The half-width of the innermost box as a share of the widths: minimum variance, or smallest region of 95%.
 
     >>> round(best_share(1, 1.0), 4), round(best_share(2, 1.0), 4)
     (0.4167, 0.6975)
@@ -220,7 +220,7 @@ def _log_volumes(shares: Sequence[float | NDArray[np.float64]], epsilon: float) 
 def _reach(
     share: NDArray[np.float64], dimensions: int, epsilon: float, confidence: float
 ) -> NDArray[np.float64]:
-    """The t for which the box of half-widths t·s_j holds the noise with this probability, by bisection.
+    """The t for which the box of half-widths t·s_j contains the noise with this probability, by bisection.
 
     Box i > t - share lies inside with probability (t/(share+i))^m; summed over i, with l the first such box,
     the noise is outside with probability q^l · (Σ_j q^j (share+l+j)^m - t^m/(1-q)) / Σ_i q^i (share+i)^m.
@@ -255,28 +255,28 @@ def discrete_box(
     optimise: str = "variance",
     centre: Sequence[int] | None = None,
 ) -> NDArray[np.int64]:
-    """Noise vectors of constant probability on nested boxes, times exp(-ε) from each box to the next.
+    """Noise vectors with constant probability on nested boxes, times exp(-ε) from each box to the next.
 
-    Box i holds the vectors with |x_j| <= centre_j + i·steps_j for every coordinate j.
+    Box i contains the vectors with |x_j| <= centre_j + i·steps_j for every coordinate j.
 
     Args:
-        steps: how far one record can move each coordinate; a coordinate of 0 steps always draws 0.
+        steps: sensitivity of each coordinate to one record; a coordinate of 0 steps always draws 0.
         epsilon: the privacy budget of the whole vector; a Fraction of any size above 0 is exact.
         size: number of vectors.
-        source: where the bits come from; the operating system's entropy when absent.
-        optimise: "variance" or "interval" (the smallest region of 95%): what the centre is chosen for.
+        source: source of the bits; the operating system's entropy when absent.
+        optimise: objective for the centre: "variance" or "interval" (the smallest region of 95%).
         centre: half-widths of the innermost box, instead of the best ones.
 
     Returns:
         One row per vector, one column per coordinate.
 
     Raises:
-        OptionError: steps or centre does not fit, ε is not above 0, or steps/ε exceeds 2^52.
+        OptionError: steps or centre are invalid, ε is not above 0, or steps/ε exceeds 2^52.
 
     Guarantee:
-        Added to ONE integer vector of which coordinate j changes by at most steps_j between neighbours, all of them
-        at once if need be, the result is ε-DP for that relation of neighbours. Every vector a record can
-        change costs ε of its own, as for `discrete_staircase`.
+        Added to ONE integer vector of which coordinate j changes by at most steps_j between neighbouring data
+        sets, possibly all coordinates at once, the result is ε-DP for that adjacency. Every vector a record can change
+        costs a separate ε, as for `discrete_staircase`.
 
     Cost:
         Linear in the number of vectors, times the number of coordinates.
@@ -333,7 +333,7 @@ def differences(steps: tuple[int, ...], centre: tuple[int, ...]) -> tuple[int, .
 
 @lru_cache(maxsize=256)
 def _order(steps: tuple[int, ...], epsilon: Fraction, centre: tuple[int, ...]) -> WeightedChoice:
-    """The order r, weighing its difference times (q/(1-q))^r; all weights are multiplied by (1-q)^m."""
+    """The order r, weighted by its difference times (q/(1-q))^r; all weights are multiplied by (1-q)^m."""
     weights = differences(steps, centre)
 
     def bounds(bits: int) -> tuple[list[int], list[int]]:

@@ -1,12 +1,12 @@
 """Private choices: the exponential mechanism, centroids of nominal values, and randomised response.
 
-A concept's score is its marginality towards the cluster: a sum of distances in whole units, rounded once and for all.
-How far one record can move it is a whole number that the public tree alone determines. The choice among concepts needs
-exact coins of probability exp(-x) with rational x and nothing else, so no probability is a floating-point number.
+The score of a concept is its marginality in the cluster: a sum of distances in integer units, rounded once. Its
+sensitivity to one record is an integer determined by the public tree alone. The choice among concepts only needs
+exact coins of probability exp(-x) with rational x, so no probability is a floating-point number.
 
-An interval of `length` equally good candidates with `penalty` p weighs length · exp(-rate · p). The choice inverts
-the cumulative weights at one uniform real number. Floating-point sums with a proved error bound settle almost every
-draw; the others are settled by integers, with as many digits as it takes.
+An interval of `length` equally good candidates with `penalty` p has weight length · exp(-rate · p). The choice inverts
+the cumulative weights at one uniform real number. Floating-point sums with a proven error bound decide almost every
+draw; the others are decided in integers, with as many digits as needed.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ Rule = Literal["permute-and-flip", "exponential"]
 # Units of a distance: 2^-30, so that the scores of 2^32 records stay below 2^62.
 _FINEST_BITS = 30
 _MOST_RECORDS = 1 << 32
-# With fewer bits than these ε is so small that a choice could not be told from a uniform one.
+# With fewer bits than these ε is so small that a choice is indistinguishable from a uniform one.
 _FEWEST_BITS = 4
-# Proposals drawn together for each cluster that has none yet.
+# Number of proposals drawn at once for each cluster without an accepted one.
 _TRIES = 16
 # Penalties this far (in units of 1/rate) above the smallest weigh less than 2^-128 of the best candidate each.
 _FAR = 89
@@ -57,11 +57,11 @@ _PRODUCT_SLACK = 8
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Scoring:
-    """How concepts are scored and how large the differences must be to count: public, whatever the records.
+    """How concepts are scored, and the scale of relevant differences: public, independent of the records.
 
     Attributes:
-        table: distances by counts of ancestors, in whole units.
-        sensitivity: whole units by which one record moves the difference of two candidates' scores, at most.
+        table: distances by counts of ancestors, in integer units.
+        sensitivity: maximum change of the difference of two candidates' scores by one record, in units.
         scale: units of score per unit of exponent, at least sensitivity / ε; None where the choice is uniform.
     """
 
@@ -84,27 +84,27 @@ def categorical_centroids(
     rule: Rule = "permute-and-flip",
     counts: Integers | None = None,
 ) -> Integers:
-    """One concept for each cluster, the less marginal the likelier.
+    """One concept for each cluster; less marginal concepts are more likely.
 
     Args:
         labels: cluster of each record, 0 .. clusters - 1.
         codes: value of each record, a code of the taxonomy's domain.
         clusters: number of clusters; an empty one gets a uniform choice.
         taxonomy: the public tree of the attribute's domain.
-        epsilon: the loss of one cluster when one of its records changes.
-        source: where the bits come from.
-        generalise: any concept can be chosen, not only values of the domain.
+        epsilon: the privacy loss of one cluster when one of its records changes.
+        source: source of the bits.
+        generalise: allow any concept, not only values of the domain.
         adjacency: a change replaces a record of the cluster, or adds or removes one.
         rule: `permute-and-flip`, or `exponential`, the mechanism of the thesis, which is never better.
-        counts: how many records each label and code stand for; one each by default.
+        counts: number of records each label and code stand for; one each by default.
 
     Raises:
-        InputError: a code outside the domain, a label outside the clusters.
-        OptionError: ε not above 0, an unknown rule or adjacency.
+        InputError: a code outside the domain, or a label outside the clusters.
+        OptionError: ε not above 0, or an unknown rule or adjacency.
 
     Guarantee:
         When one record of a cluster changes, each outcome's probability changes by a factor within e^±ε, exactly.
-        A record that touches several clusters costs ε for each of them.
+        A record that affects several clusters costs ε for each of them.
 
     Cost:
         Time clusters · concepts · levels², and one coin per cluster and candidate; memory in blocks.
@@ -139,9 +139,10 @@ def categorical_centroids(
 def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, adjacency: Neighbours) -> Scoring:
     """Table, sensitivity and scale for a taxonomy and an ε: public facts only.
 
-    Replace-one: where value x becomes y, the score of c moves by table(c, y) - table(c, x), in size at most the largest
-    spread of table(c, .) over the domain; the difference of two scores moves by at most twice that. Add/remove: all
-    scores move the same way, that of c by table(c, x) >= 0, and a difference of two by at most the largest entry.
+    Replace-one: where value x becomes y, the score of c changes by table(c, y) - table(c, x), at most the largest
+    spread of table(c, .) over the domain; the difference of two scores changes by at most twice that. Add-remove: all
+    scores change in the same direction, that of c by table(c, x) >= 0, and a difference of two by at most the largest
+    entry.
 
     >>> scoring = score_by(Taxonomy.flat(["a", "b"]), Fraction(1), generalise=True, adjacency="replace-one")
     >>> scoring.sensitivity / 2**31 == round(Taxonomy.flat(["a", "b"]).diameter * 2**30) / 2**30
@@ -167,7 +168,7 @@ def score_by(taxonomy: Taxonomy, epsilon: Fraction, *, generalise: bool, adjacen
 
 
 def _bits(epsilon: Fraction) -> int:
-    """Bits of a unit of distance such that 2 · 2^bits / ε is a scale the coins can take."""
+    """Bits of a unit of distance such that 2 · 2^bits / ε is a scale the coins support."""
     largest = epsilon * (LARGEST_NUMERATOR // 2)
     return min(_FINEST_BITS, (largest.numerator // largest.denominator).bit_length() - 1)
 
@@ -193,14 +194,14 @@ def _checked(
 
 
 def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: Source) -> Integers:
-    """The place of one score in each row, exactly as permute-and-flip chooses it: the lower the likelier.
+    """The index of one score in each row, exactly as permute-and-flip chooses it: lower scores are more likely.
 
-    In a random order every candidate flips a coin of probability exp(-(score - lowest) / scale), and the first to
-    succeed is chosen. Coins do not depend on the order, so they may all be flipped first: the choice is then
-    uniform among those that succeeded, to which the lowest always belong.
+    In random order every candidate flips a coin of probability exp(-(score - lowest) / scale), and the first
+    success is chosen. Coins do not depend on the order, so all may be flipped first: the choice is then uniform among
+    the successes, which always include the lowest score.
 
     Guarantee:
-        If a change moves the difference of any two scores of a row by at most D, it costs at most D / scale.
+        If a change alters the difference of any two scores of a row by at most D, it costs at most D / scale.
 
     Reference:
         docs/proofs/noise.md#categorical, sections 2 and 3.
@@ -216,12 +217,12 @@ def permute_and_flip(scores: NDArray[np.int64], scale: Fraction, source: Source)
 
 
 def exponential_places(scores: NDArray[np.int64], scale: Fraction, source: Source) -> Integers:
-    """The place of one score in each row, with probability exactly proportional to exp(-score / scale).
+    """The index of one score in each row, with probability exactly proportional to exp(-score / scale).
 
-    A uniform candidate is kept with probability exp(-(score - lowest) / scale), otherwise another is drawn.
+    A uniform candidate is accepted with probability exp(-(score - lowest) / scale), otherwise another is drawn.
 
     Guarantee:
-        If a change moves the difference of any two scores of a row by at most D, it costs at most D / scale.
+        If a change alters the difference of any two scores of a row by at most D, it costs at most D / scale.
 
     Cost:
         At most as many proposals as there are candidates, on average.
@@ -255,7 +256,7 @@ def centroid_probabilities(
     adjacency: Neighbours = "replace-one",
     rule: Rule = "permute-and-flip",
 ) -> NDArray[np.float64]:
-    """The probability of every concept for one cluster, in floating point: for measuring, never for drawing.
+    """The probability of every concept for one cluster, in floating point: for evaluation, never for drawing.
 
     Permute-and-flip chooses c with probability p_c ∫ Π (1 - p_j + p_j·t) dt over t from 0 to 1, the product over all
     j other than c and p_j the coin of j: a polynomial, which Gauss' rule integrates exactly.
@@ -313,15 +314,15 @@ def exponential_choice(
     source: Source,
     largest: int | None = None,
 ) -> int:
-    """The number of one interval, drawn with probability exactly proportional to length · exp(-rate · penalty).
+    """The index of one interval, drawn with probability exactly proportional to length · exp(-rate · penalty).
 
     Args:
-        lengths: numbers of equally good candidates, at least 0 each, at most 2^53 together and not all 0.
-        penalties: how much worse than ideal a candidate is, whole numbers of at least 0.
+        lengths: numbers of equally good candidates, at least 0 each, at most 2^53 in total and not all 0.
+        penalties: how much worse than ideal a candidate is, integers of at least 0.
         rate: at least 0.
-        source: where the bits come from.
-        largest: a bound of all penalties that does not follow from the records. With it the work follows from the
-            bound, the rate and the number of intervals, not from the penalties, but for draws that need integers.
+        source: source of the bits.
+        largest: a bound of all penalties that does not depend on the records. With it the work depends on the
+            bound, the rate and the number of intervals, not on the penalties, except for draws that need integers.
 
     Guarantee:
         If one record changes every penalty by at most D, the choice (followed by a uniform candidate of the
@@ -343,9 +344,9 @@ def exponential_choice(
     if possible.size == 0 or lengths.min() < 0 or rate < 0 or penalties[possible].min() < 0:
         raise OptionError("exponential-mechanism-needs-rate-penalties-least")
     if largest is not None:
-        # intervals without a candidate stay in: how many there are must not show in the time
+        # keep intervals without candidates: their number must not show in the running time
         least = np.maximum(penalties, (lengths == 0) * np.iinfo(np.int64).max).min()
-        # a common factor of all weights does not matter, and makes the best weight at least 1
+        # a common factor of all weights is irrelevant, and makes the best weight at least 1
         excess, word = np.maximum(penalties - least, 0), int(source.words(1)[0])
         number = _by_floats_evenly(lengths, excess, rate, word, largest)
         return _by_integers(lengths, excess, rate, word, source) if number is None else number
@@ -363,10 +364,10 @@ def exponential_choice(
 def _by_floats(
     lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, word: int
 ) -> int | None:
-    """The interval in which a uniform real with the first 64 bits `word` must fall, or None if that is not certain.
+    """The interval that contains a uniform real with the first 64 bits `word`, or None if that is uncertain.
 
     Every partial sum is within `slack` of the truth: table entries, products and sums are correctly rounded, and
-    what is left out for being far is below 2^53 · 2^-128.
+    the omitted distant terms are below 2^53 · 2^-128.
     """
     furthest = int(excess.max())
     near = np.flatnonzero(excess <= (min(int(_FAR / rate) + 1, furthest) if rate else furthest))
@@ -378,30 +379,30 @@ def _by_floats(
 def _by_floats_evenly(
     lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, word: int, largest: int
 ) -> int | None:
-    """The same over all intervals: what is far weighs 0 and is added up like the others.
+    """The same over all intervals: distant ones weigh 0 and are added like the others.
 
-    In the longest floating-point numbers there are, so that integers, which take far longer, are hardly ever needed.
+    Uses the longest floating-point type, so that integers, which are far slower, are hardly ever needed.
     """
     furthest = min(int(_FAR / rate) + 1, largest) if rate else largest
     near = excess <= furthest
     fine, coarse = _long_tables(rate, 1 << furthest.bit_length())
     bounded = np.minimum(excess, furthest)
-    # by bits: how long a division takes follows from what is divided
+    # by bits: the duration of a division depends on the operands
     weights = (lengths * near) * (fine[bounded & (_LOW - 1)] * coarse[bounded >> _LOW.bit_length() - 1])
     return _settled(np.cumsum(weights), word, int(np.count_nonzero(near)) == excess.size)
 
 
 def _settled(sums: NDArray[np.floating[Any]], word: int, complete: bool) -> int | None:
-    """Where a uniform real with these first bits falls among partial sums; `complete` if nothing far was left out."""
+    """Where a uniform real with these first bits falls among partial sums; `complete`: no distant term was omitted."""
     real = sums.dtype.type
     total = sums[-1]
     slack = real((sums.size + _PRODUCT_SLACK) * np.finfo(sums.dtype).eps) * total
-    # both ends of what the word allows, with room for the errors of the total, of a partial sum and of this line
+    # both ends of the interval of the word, allowing for errors of the total, of a partial sum and of this line
     low = real(word) / real(2**64) * total - 3 * slack
     high = real(word + 1) / real(2**64) * total + 3 * slack
-    # counted over all: a search would be through sooner here than there
+    # counted over all: the duration of a search would depend on the position
     number = int(np.count_nonzero(sums <= low))
-    # beyond the first and the last partial sum there is nothing, unless something far was left out
+    # beyond the first and the last partial sum there is nothing, unless distant terms were omitted
     from_below = number > 0 or complete or low >= 0
     from_above = number < sums.size and (high < sums[number] or (complete and number == sums.size - 1))
     return number if from_below and from_above else None
@@ -420,13 +421,13 @@ def _weights(
 def _float_tables(rate: Fraction, largest: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     low, high = _tables(rate, largest, _TABLE_BITS)
     one = 1 << _TABLE_BITS
-    # whole numbers divide with correct rounding
+    # integers divide with correct rounding
     return np.array([entry / one for entry in low]), np.array([entry / one for entry in high])
 
 
 @lru_cache(maxsize=64)
 def _long_tables(rate: Fraction, largest: int) -> tuple[NDArray[np.floating[Any]], NDArray[np.floating[Any]]]:
-    """The same in the longest floating-point numbers: what one of ordinary length leaves over is added to it."""
+    """The same in the longest floating-point type: the rounding error of the ordinary one is added."""
     one = 1 << _TABLE_BITS
     found = []
     for table in _tables(rate, largest, _TABLE_BITS):
@@ -439,14 +440,14 @@ def _long_tables(rate: Fraction, largest: int) -> tuple[NDArray[np.floating[Any]
 def _by_integers(
     lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, word: int, source: Source
 ) -> int:
-    """The interval in which a uniform real starting with `word` falls, more of its digits drawn until it is certain."""
+    """The interval that contains a uniform real starting with `word`; digits are drawn until it is certain."""
     return settle(lambda bits: cumulative_bounds(lengths, excess, rate, bits), word, 64, source)
 
 
 def cumulative_bounds(
     lengths: NDArray[np.int64], penalties: NDArray[np.int64], rate: Fraction, bits: int
 ) -> tuple[list[int], list[int]]:
-    """Whole numbers below and above 2^bits times every partial sum of length · exp(-rate · penalty).
+    """Integers below and above 2^bits times every partial sum of length · exp(-rate · penalty).
 
     >>> lower, upper = cumulative_bounds(np.array([2, 1]), np.array([0, 1]), Fraction(1), 20)
     >>> [round(bound / 2**20, 4) for bound in lower], [round(bound / 2**20, 4) for bound in upper]
@@ -483,7 +484,7 @@ def _powers(base: int, count: int, bits: int, guard: int = 64) -> list[int]:
 
 
 def randomised_response(truth: NDArray[np.bool_], epsilon: Fraction, source: Source) -> NDArray[np.bool_]:
-    """The answers, each of them true with odds of e^ε to 1, by itself.
+    """Randomised responses, each independently true with odds of e^ε to 1.
 
     Guarantee:
         Both answers of a record have probabilities whose ratio is at most e^ε: a record costs ε, exactly.
@@ -506,7 +507,7 @@ def randomised_response(truth: NDArray[np.bool_], epsilon: Fraction, source: Sou
 
 
 def reversal_probability(epsilon: Fraction) -> float:
-    """How often an answer is reversed, for a statement.
+    """Probability that a response is reversed, for a statement.
 
     >>> round(reversal_probability(Fraction(1, 2)), 3)
     0.378
@@ -515,7 +516,7 @@ def reversal_probability(epsilon: Fraction) -> float:
 
 
 def check_response(epsilon: Fraction, column: str) -> None:
-    """An error if answers with this ε cannot be drawn."""
+    """Raise if responses with this ε cannot be drawn."""
     try:
         _untruth(epsilon)
     except OptionError as error:
@@ -523,6 +524,6 @@ def check_response(epsilon: Fraction, column: str) -> None:
 
 
 def _untruth(epsilon: Fraction) -> tuple[int, Fraction]:
-    """Score of the wrong answer, that of the right one being 0, and a scale of at least 1 that makes it cost ε."""
+    """Score of the false response, the true one's being 0, and a scale of at least 1 that makes it cost ε."""
     untruth = max(1, math.ceil(epsilon))
     return untruth, round_up_scale(untruth / epsilon)

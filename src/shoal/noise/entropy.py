@@ -1,8 +1,8 @@
 """Sources of random bits and the exact uniform primitives built on them.
 
-A source reads the operating system's entropy, a seed or a key. A keyed stream is known by the key, a label and the
-content it is drawn for: a task that runs again on the same content draws the same noise, and on other content other
-noise, so that equal noise never lies on different data.
+A source reads the operating system's entropy, a seed or a key. A keyed stream is determined by the key, a label and the
+content it is drawn for: a task repeated on the same content draws the same noise, and different content gets different
+noise, so that equal noise is never added to different data.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ IntegersLike = int | np.integer[Any] | NDArray[np.integer[Any]] | Sequence[int]
 # A rational coin is decided digit by digit; numerator << digit bits must stay below 2^64.
 LARGEST_DENOMINATOR = 1 << 56
 _WIDE_DIGIT, _NARROW_DIGIT = 16, 8
-# words handled at a time where there may be very many, so that intermediate arrays stay small
+# number of words handled at once, so that intermediate arrays stay small
 _PIECE = 1 << 18
 KEY_BYTES = 32
-# bytes of key stream made at a time, at least
+# minimum number of bytes of key stream generated at once
 _LEAST = 1 << 12
 _NONCE = bytes(16)
 
@@ -41,8 +41,7 @@ class Source(ABC):
     """A stream of uniform bits. Subclasses supply `words`; every other method is exact given uniform words.
 
     Attributes:
-        reproducible: True when the stream can be computed again from a seed, so that nothing drawn from it may
-            be published.
+        reproducible: True if the stream can be recomputed from a seed, so that nothing drawn from it may be published.
     """
 
     reproducible: bool
@@ -52,11 +51,11 @@ class Source(ABC):
         """n independent uniform 64-bit words."""
 
     def child(self, label: str, *parts: int | bytes) -> Source:
-        """A source for one piece of work, told apart by a label and numbers or bytes.
+        """A source for one piece of work, identified by a label and numbers or bytes.
 
-        Where this source can be computed again, so can its children, in any order and in other processes: different
+        If this source is reproducible, so are its children, in any order and in other processes: different
         labels or parts give independent streams, and none takes a word from this one. Any other source serves all
-        pieces of work itself.
+        pieces of work directly.
         """
         return self
 
@@ -146,8 +145,8 @@ class Source(ABC):
     def permutation(self, n: int) -> NDArray[np.int64]:
         """An exactly uniform permutation of 0 .. n - 1.
 
-        Records are sorted by independent uniform keys packed above their index; equal keys are told apart by
-        further keys, as if every key had been longer from the start.
+        Records are sorted by independent uniform keys packed above their index; ties are broken by further
+        keys, as if every key had been longer from the start.
 
         >>> sorted(Seeded(5).permutation(4).tolist())
         [0, 1, 2, 3]
@@ -158,13 +157,13 @@ class Source(ABC):
 
 
 def stream_key(key: bytes, label: str, parts: Sequence[int | bytes]) -> bytes:
-    """32 bytes that only the key, the label and the parts together give: BLAKE2b with a key.
+    """32 bytes determined by the key, the label and the parts: keyed BLAKE2b.
 
     >>> stream_key(b"k", "rows", [1]) == stream_key(b"k", "rows", [1]), stream_key(b"k", "rows", [b"1"])[:2].hex()
     (True, '2a44')
     """
     made = hashlib.blake2b(key=key, digest_size=32)
-    # every part says what it is and how long it is, so that no two lists of parts look alike
+    # every part is encoded with its type and length, so that different lists of parts never coincide
     for part in (label.encode(), *parts):
         kind, content = (b"b", part) if isinstance(part, bytes) else (b"i", str(int(part)).encode())
         made.update(kind + len(content).to_bytes(8, "little") + content)
@@ -174,9 +173,9 @@ def stream_key(key: bytes, label: str, parts: Sequence[int | bytes]) -> bytes:
 def uniform_below(
     digits: NDArray[np.unsignedinteger[Any]], bound: NDArray[np.integer[Any]], bits: int
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Digits below 2^bits cut into `bound` runs of equal length: the number of the run, and whether it exists.
+    """Digits below 2^bits divided into `bound` runs of equal length: the run of each digit, and whether it is in one.
 
-    Every value below the bound owns the same number of digits, so an accepted value is exactly uniform.
+    Every value below the bound has the same number of digits, so an accepted value is exactly uniform.
     """
     limit = bound.astype(np.uint64)
     run = np.uint64((1 << bits) - 1) // limit
@@ -198,7 +197,7 @@ def flip_by_digits(
     digit = source.digits(bits, n)
     compared = ratio_digit
     if ratio_digit.ndim == 0 and ratio_digit <= np.iinfo(digit.dtype).max:
-        compared = ratio_digit.astype(digit.dtype)  # spares widening every digit
+        compared = ratio_digit.astype(digit.dtype)  # avoids widening every digit
     result: NDArray[np.bool_] = digit < compared
     pending = (digit == compared).nonzero()[0]
     if not pending.size:
@@ -221,7 +220,7 @@ def flip_by_digits(
 
 
 def permute_by_keys(source: Source, n: int, key_bits: int) -> NDArray[np.int64]:
-    """The order of n records under uniform keys of key_bits bits, equal keys ordered by fresh keys."""
+    """The order of n records under uniform keys of key_bits bits, ties broken by fresh keys."""
     index_bits = np.uint64(64 - key_bits)
     packed = np.empty(n, dtype=np.uint64)
     for start in range(0, n, _PIECE):
@@ -254,12 +253,12 @@ def _order_within(source: Source, group: NDArray[np.uint64]) -> NDArray[np.intp]
 
 
 def pick(values: Picked, index: NDArray[np.intp]) -> Picked:
-    """The entries at `index`, or the one value that stands for all of them."""
+    """The entries at `index`, or the single value that stands for all of them."""
     return values if values.ndim == 0 else values[index]
 
 
 def shape_with(values_shape: tuple[int, ...], size: Shape | None) -> tuple[int, ...]:
-    """The shape asked for, broadcast with the shape of the values, or an error that names both."""
+    """The requested shape, broadcast with the shape of the values, or an error that names both."""
     if size is None:
         return values_shape
     wanted = size if isinstance(size, tuple) else (size,)
@@ -272,8 +271,8 @@ def shape_with(values_shape: tuple[int, ...], size: Shape | None) -> tuple[int, 
 class SystemEntropy(Source):
     """Words from the operating system's cryptographic generator.
 
-    Small requests are served from a buffer. Every word is handed out once: the buffer is guarded by a lock between
-    threads, and a forked child throws it away before its first word.
+    Small requests are served from a buffer. Every word is returned once: the buffer is guarded by a lock between
+    threads, and a forked child discards it before its first word.
 
     >>> SystemEntropy().words(3).shape
     (3,)
@@ -292,10 +291,10 @@ class SystemEntropy(Source):
         self._buffer = np.empty(0, dtype=np.uint64)
 
     def words(self, n: int) -> NDArray[np.uint64]:
-        """n words, each never handed out before.
+        """n words, each never returned before.
 
         Raises:
-            RuntimeError: inside of a task that may be run again (`computed_again`), which would draw other words then.
+            RuntimeError: inside a task that may be repeated (`computed_again`), which would then draw other words.
         """
         if getattr(_running, "again", False):
             raise RuntimeError(
@@ -303,7 +302,7 @@ class SystemEntropy(Source):
             )
         if n >= self._BUFFER_WORDS:
             return _system_words(n)
-        # A fork made without running the interpreter's hooks still changes the process number.
+        # A fork that bypasses the interpreter's hooks still changes the process number.
         if self._process != os.getpid():
             self._forget()
         with self._lock:
@@ -319,9 +318,9 @@ _running = threading.local()
 
 @contextmanager
 def computed_again() -> Iterator[None]:
-    """Work that an engine may run a second time: the operating system's entropy is out of reach in it.
+    """Marks work that an engine may repeat: the operating system's entropy is not available in it.
 
-    Drawn again, noise would differ, and two releases of one cluster average it away.
+    Noise drawn again would differ, and averaging two releases of one cluster would reduce it.
     """
     before = getattr(_running, "again", False)
     _running.again = True
@@ -369,7 +368,7 @@ class Seeded(Source):
         self._generator = np.random.Philox(self.seed)
 
     def child(self, label: str, *parts: int | bytes) -> Source:
-        """A reproducible source of its own."""
+        """An independent reproducible source."""
         return Seeded(int.from_bytes(stream_key(str(self.seed).encode()[:64], label, parts)))
 
     def words(self, n: int) -> NDArray[np.uint64]:
@@ -383,7 +382,7 @@ _shared = SystemEntropy()
 
 
 def source(seed: int | None) -> Source:
-    """The source for a seed: reproducible for a number, the shared system entropy for None.
+    """The source for a seed: reproducible for an integer, the shared system entropy for None.
 
     >>> source(None).reproducible, source(3).reproducible
     (False, True)
@@ -394,11 +393,11 @@ def source(seed: int | None) -> Source:
 class Keyed(Source):
     """The key stream of ChaCha20 under a key of 32 bytes, word by word.
 
-    Whoever has the key can compute the noise: it is drawn from the operating system for one release, travels to tasks
-    inside of their code, and is forgotten.
+    With the key, the noise can be recomputed: the key is drawn from the operating system for one release, sent to
+    tasks inside their code, and then discarded.
 
     Guarantee:
-        Words are uniform and independent to everybody who cannot tell ChaCha20 and BLAKE2b from random functions.
+        Words are computationally uniform and independent, if ChaCha20 and BLAKE2b are pseudorandom functions.
 
     >>> first, again = (Keyed(bytes(32)).child("rows", 3).words(4) for _ in range(2))
     >>> bool((first == again).all()), bool((first == Keyed(bytes(32)).child("rows", 4).words(4)).any())
@@ -425,7 +424,7 @@ class Keyed(Source):
         return "Keyed(...)"
 
     def __getstate__(self) -> bytes:
-        # a stream that went on elsewhere would hand out the same words in both places
+        # a stream continued elsewhere would return the same words in both places
         if self._used:
             raise TypeError(
                 "a keyed source that was drawn from cannot be sent elsewhere: send a child of it."
@@ -449,5 +448,5 @@ class Keyed(Source):
 
 
 def fresh_key() -> Keyed:
-    """A source under a new key of the operating system: one for each release."""
+    """A source under a new key from the operating system: one for each release."""
     return Keyed(secrets.token_bytes(KEY_BYTES))

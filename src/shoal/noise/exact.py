@@ -2,10 +2,10 @@
 
 No probability is ever a floating-point number: every decision is a rational coin flip of the source.
 
-A uniform real number is compared with the cumulative weights digit by digit: the first digit settles nearly every
-choice, and where it does not, more digits of the number and of the weights are taken until it does.
+A uniform real number is compared with the cumulative weights digit by digit: the first digit decides nearly every
+choice; otherwise further digits of the number and of the weights are computed.
 
-A comparison of two of them draws as many digits as it takes, so it is decided as for the ideal numbers.
+Comparing two uniform reals draws as many digits as needed, so the result is that of the ideal numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from shoal.errors import OptionError
 from shoal.noise.entropy import LARGEST_DENOMINATOR, IntegersLike, Source, pick
 
 _ONE = np.asarray(1, dtype=np.uint64)
-# for a number of bits: whole numbers below and above 2^something times every cumulative weight
+# for a number of bits: integers below and above 2^something times every cumulative weight
 Bounds = Callable[[int], tuple[list[int], list[int]]]
 
 _FIRST_BITS = 16
@@ -36,12 +36,12 @@ def bernoulli_exp(numerator: IntegersLike, denominator: IntegersLike, source: So
     """True with probability exactly exp(-numerator / denominator), for any ratio of at least 0.
 
     Args:
-        numerator: whole numbers of at least 0.
-        denominator: whole numbers from 1 to 2^56 - 1; broadcast with the numerator.
-        source: where the bits come from.
+        numerator: integers of at least 0.
+        denominator: integers from 1 to 2^56 - 1; broadcast with the numerator.
+        source: source of the bits.
 
     Cost:
-        Time linear in the number of flips, whatever the ratio; about three 16-bit digits each.
+        Time linear in the number of flips, for any ratio; about three 16-bit digits each.
 
     Reference:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", Algorithm 1.
@@ -124,10 +124,10 @@ def geometric_exp(n: int, source: Source) -> NDArray[np.int64]:
 
 
 class WeightedChoice:
-    """Components 0, 1, ... drawn with probabilities proportional to real weights, of which only bounds are known.
+    """Components 0, 1, ... drawn with probabilities proportional to real weights, given by bounds.
 
     Args:
-        bounds: lower and upper bounds of the cumulative weights, as narrow as one asks. No cumulative weight but the
+        bounds: lower and upper bounds of the cumulative weights, to any precision. No cumulative weight but the
             first may be 0, and none but the last the total.
 
     >>> from shoal.noise.entropy import Seeded
@@ -155,7 +155,7 @@ class WeightedChoice:
 
 
 def settle(bounds: Bounds, drawn: int, length: int, source: Source) -> int:
-    """The component of a uniform real that starts with the bits `drawn`; more are drawn until it is certain."""
+    """The component of a uniform real that starts with the bits `drawn`; more bits are drawn until it is certain."""
     while True:
         below, above = _thresholds(bounds, length)
         number = sum(drawn >= threshold for threshold in above)
@@ -166,8 +166,8 @@ def settle(bounds: Bounds, drawn: int, length: int, source: Source) -> int:
 
 
 def _thresholds(bounds: Bounds, length: int) -> tuple[list[int], list[int]]:
-    """For every cumulative weight but the last: first digits under the one surely lie below its share of the total,
-    first digits from the other on surely do not."""
+    """For every cumulative weight but the last: first digits below the first threshold are certainly under its
+    share of the total, those from the second threshold on certainly are not."""
     lower, upper = bounds(2 * length + 64)
     return (
         [(weight << length) // upper[-1] for weight in lower[:-1]],
@@ -185,7 +185,7 @@ def exp_fixed(x: Fraction, bits: int) -> int:
     if whole > bits:
         return 0
     halvings = whole.bit_length() + 1
-    # squaring doubles an error, so each halving of the argument asks for one more digit
+    # squaring doubles an error, so each halving of the argument needs one more digit
     guard = bits + halvings + 32
     # rounding the argument up and every step down keeps the result below the truth
     argument = -(-(x.numerator << guard) // (x.denominator << halvings))
@@ -203,7 +203,7 @@ def exp_fixed(x: Fraction, bits: int) -> int:
 
 
 def enclose_exp(x: Fraction, bits: int) -> tuple[int, int]:
-    """Whole numbers below and above 2^bits · exp(-x)."""
+    """Integers below and above 2^bits · exp(-x)."""
     below = exp_fixed(x, bits)
     return below, min(below + 2, 1 << bits)
 
@@ -236,8 +236,8 @@ def geometric(rate: Fraction, n: int, source: Source) -> NDArray[np.int64]:
     """n counts with P(G = g) proportional to exp(-rate · g), exactly, for any rational rate above 0.
 
     exp(-rate · g) is a product over the binary digits of g, so the digits are independent: digit k is 1 with
-    probability exp(-rate·2^k) / (1 + exp(-rate·2^k)). Once rate·2^k reaches 2, what is left is a geometric count
-    that is rarely above 0, drawn by coins in a row. Counts are modulo 2^64.
+    probability exp(-rate·2^k) / (1 + exp(-rate·2^k)). Once rate·2^k reaches 2, the remainder is a geometric count
+    that is rarely above 0, drawn by successive coins. Counts are modulo 2^64.
 
     >>> from shoal.noise.entropy import Seeded
     >>> geometric(Fraction(50), 3, Seeded(1)).tolist()
@@ -258,7 +258,7 @@ def geometric(rate: Fraction, n: int, source: Source) -> NDArray[np.int64]:
 @internal()
 @dataclass(eq=False)
 class Uniforms:
-    """n independent uniform reals in [0, 1), of which so far some leading words are known.
+    """n independent uniform reals in [0, 1), whose leading words are drawn on demand.
 
     >>> from shoal.noise.entropy import Seeded
     >>> reals = Uniforms(2, Seeded(1))
@@ -272,13 +272,13 @@ class Uniforms:
     words: list[NDArray[np.unsignedinteger[Any]]] = field(default_factory=list)
 
     def word(self, number: int) -> NDArray[np.unsignedinteger[Any]]:
-        """The word of this number of every real."""
+        """The word with this index of every real."""
         while len(self.words) <= number:
             self.words.append(self.source.digits(WORD, self.n))
         return self.words[number]
 
     def leading(self, count: int) -> list[int]:
-        """The first `count` words as one whole number w each: the real is from w to w + 1 last units."""
+        """The first `count` words as one integer w each: the real is between w and w + 1 last units."""
         found = [0] * self.n
         for number in range(count):
             found = [
@@ -287,19 +287,19 @@ class Uniforms:
         return found
 
     def picked(self, index: NDArray[np.intp]) -> Uniforms:
-        """Some of them; the others must not be used again."""
+        """A selection of them; the others must not be used again."""
         return Uniforms(index.size, self.source, [word[index] for word in self.words])
 
 
 def joined(parts: list[Uniforms]) -> Uniforms:
-    """All of them, one part after the other."""
+    """The concatenation of all parts."""
     known = max(len(part.words) for part in parts)
     words = [np.concatenate([part.word(number) for part in parts]) for number in range(known)]
     return Uniforms(sum(part.n for part in parts), parts[0].source, words)
 
 
 def below(left: Uniforms, right: Uniforms) -> NDArray[np.bool_]:
-    """Which of `left` are below their partner in `right`."""
+    """Which of `left` are below their counterpart in `right`."""
     result = np.zeros(left.n, dtype=np.bool_)
     open_ended = np.arange(left.n)
     number = 0
@@ -314,7 +314,7 @@ def below(left: Uniforms, right: Uniforms) -> NDArray[np.bool_]:
 @internal()
 @dataclass(frozen=True, eq=False)
 class Exponentials:
-    """Real numbers with P(X > x) = exp(-x): a whole part and a uniform real that was accepted.
+    """Exponentially distributed reals, P(X > x) = exp(-x): an integer part and an accepted uniform real.
 
     Reference:
         von Neumann, "Various techniques used in connection with random digits"; docs/proofs/noise.md#record-noise.
@@ -324,16 +324,17 @@ class Exponentials:
     rest: Uniforms
 
     def total(self, count: int) -> tuple[int, int]:
-        """Their sum in units of the last bit of `count` words: a whole number below it, and by how much at most."""
+        """Their sum in units of the last bit of `count` words: a lower bound, and its maximum error."""
         unit = count * WORD
         return (int(self.whole.sum()) << unit) + sum(self.rest.leading(count)), self.whole.size
 
 
 def exponentials(n: int, source: Source) -> Exponentials:
-    """n independent ones, exactly.
+    """n independent exponential reals, exactly.
 
-    Whole part and rest are independent. The rest has density proportional to exp(-x): a uniform real x is kept with
-    that probability, namely if a row x > x1 > x2 > ... of uniform reals breaks at an odd number.
+    Integer and fractional part are independent. The fractional part has density proportional to exp(-x): a uniform
+    real x is accepted with that probability, namely if a sequence x > x1 > x2 > ... of uniform reals first breaks at an
+    odd index.
     """
     whole = geometric_exp(n, source)
     rest = [Uniforms(0, source)]

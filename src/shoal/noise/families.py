@@ -1,6 +1,6 @@
-"""Noise families by name: how each is drawn, and its cost when one record moves several sums.
+"""Noise families by name: how each is drawn, and its cost when one record changes several sums.
 
-A new family is one entry: a `NoiseFamily`. `register_noise` adds one from outside the package.
+A new family is one entry: a `NoiseFamily`. `register_noise` adds third-party ones.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ class NoiseFamily:
     """A kind of noise for cluster sums.
 
     Attributes:
-        about: what it is good for, in a few words; empty for the usual one.
-        draw: for sensitivities in lattice steps, their ε, a number of clusters, what to optimise and a source: one
-            column of noise per sensitivity.
-        check: raises where noise for these sensitivities and their ε cannot be drawn.
-        joint: all sums of a cluster get their noise together and share one ε; otherwise each attribute has its own.
-        blockwise: the whole ε is spent as soon as a cluster's sums change at all, so a record may touch one
-            cluster only. Otherwise a change costs in proportion to its L1 norm, over all clusters together.
-        variances: of the noise on each sum, in squared steps, for the same sensitivities, ε and what to optimise; None
-            where nobody has worked them out.
-        shaped: there are several shapes for one ε, and `optimise` says what the shape is best for.
+        about: a short description of its use; empty for the default.
+        draw: one column of noise per sensitivity, given sensitivities in lattice steps, their ε, a number of
+            clusters, the objective and a source.
+        check: raises if noise for these sensitivities and their ε cannot be drawn.
+        joint: all sums of a cluster get joint noise and share one ε; otherwise each attribute has its own.
+        blockwise: any change of a cluster's sums costs the whole ε, so a record may affect one cluster only.
+            Otherwise a change costs in proportion to its L1 norm, over all clusters together.
+        variances: variance of the noise on each sum, in squared steps, for the same sensitivities, ε and
+            objective; None if unknown.
+        shaped: there are several shapes for one ε, and `optimise` is the objective for the shape.
         closed_form: Laplace noise of scale W/ε on every sum, whose expected errors and likelihoods are known.
-        outside: whose it is, None for the package's own.
-        draw_columns: one column of noise for each sensitivity and its own ε; by default drawn one after the other.
-        draw_numbers: an array of noise for numbers that each move by so many steps and have an ε of their own.
+        outside: the third party that registered it, None for Shoal's own.
+        draw_columns: one column of noise for each sensitivity with its own ε; by default drawn one after the other.
+        draw_numbers: an array of noise for numbers that each have a sensitivity in steps and an ε of their own.
     """
 
     about: str
@@ -63,7 +63,7 @@ class NoiseFamily:
     def columns(
         self, steps: tuple[int, ...], shares: tuple[Fraction, ...], n: int, optimise: str, source: Source
     ) -> Integers:
-        """Noise for n clusters, one column for each sensitivity and its own ε."""
+        """Noise for n clusters, one column for each sensitivity and its ε."""
         if self.draw_columns is not None:
             return self.draw_columns(steps, shares, n, source)
         drawn = [
@@ -75,7 +75,7 @@ class NoiseFamily:
     def numbers(
         self, steps: int, share: Fraction, shape: tuple[int, ...], optimise: str, source: Source
     ) -> Integers:
-        """Noise for an array of numbers, each of which moves by at most so many steps and costs `share`."""
+        """Noise for an array of numbers, each with the given sensitivity in steps and cost `share`."""
         if self.draw_numbers is not None:
             return self.draw_numbers(steps, share, shape, optimise, source)
         return self.draw((steps,), share, math.prod(shape), optimise, source).reshape(shape)
@@ -173,5 +173,5 @@ NOISES: Mapping[str, NoiseFamily] = _NOISES
 
 
 def add_noise(name: str, family: NoiseFamily) -> None:
-    """Make a noise family known by its name, as `shoal.extend` does."""
+    """Register a noise family under a name, for `shoal.extend`."""
     _NOISES[name] = family

@@ -1,6 +1,6 @@
 """Discrete Gaussian noise, and the conversion between ρ (zCDP) and (ε, δ).
 
-Every conversion is rounded so that the claim holds: ρ downwards, ε upwards.
+Every conversion is rounded conservatively: ρ downwards, ε upwards.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from shoal.noise.scale import exact_number, shown
 # Draws handled together: large enough to hide the cost of a numpy call, small enough for the processor's cache.
 BLOCK = 1 << 17
 LARGEST_VARIANCE, SMALLEST_VARIANCE = Fraction(1 << 80), Fraction(1, 1 << 80)
-# bits of a uniform real that are compared with a float before its exact value is asked for
+# bits of a uniform real compared with a float before the exact value is computed
 _DIGIT = 32
-# how far a float exponent x may be from the truth, in units of 1 + x; docs/proofs/noise.md#gaussian has an eighth of it
+# maximum error of a float exponent x, in units of 1 + x; docs/proofs/noise.md#gaussian has an eighth of it
 _SLACK = 2.0**-46
 
-# exponents above this are settled with the exact value: a coin that shows heads with probability exp(-1000)
+# exponents above this are decided with the exact value: a coin that succeeds with probability exp(-1000)
 _FAR = 1000.0
 
 Variance = int | Fraction
 SMALLEST_DELTA = Fraction(1, 10**100)
-# significant digits of a converted budget, and those it is computed with
+# significant digits of a converted budget, and those used to compute it
 _DIGITS, _WORKING = 12, 60
 _MARGIN = Decimal("1e-30")
 
@@ -45,7 +45,7 @@ def discrete_gaussian(
     """Integer noise with P(x) proportional to exp(-x² / (2 · variance)), exactly.
 
     Args:
-        variance: σ² in squared lattice steps; a whole number, a Fraction, or a list of them, each 0 or from 2^-80 to
+        variance: σ² in squared lattice steps; an integer, a Fraction, or a list of them, each 0 or from 2^-80 to
             2^80.
             σ² is the parameter of the law, which its variance approaches from below. Variance 0 always draws 0.
         size: shape of the result, broadcast with `variance`; one draw per variance when absent.
@@ -55,11 +55,12 @@ def discrete_gaussian(
         OptionError: a variance is negative, not rational or too large.
 
     Guarantee:
-        Added to integer queries of which query j changes by Δ_j between neighbours, with Σ_j Δ_j²/σ_j² at most 2ρ for
-        every pair of neighbours, the result is ρ-zCDP for that relation of neighbours, with no floating-point gap.
+        Added to integer queries of which query j changes by Δ_j between neighbouring data sets, with Σ_j
+        Δ_j²/σ_j² at most 2ρ for every neighbouring pair, the result is ρ-zCDP for that adjacency, with no
+        floating-point gap.
 
     Cost:
-        Linear in the number of draws, about 40 bytes of entropy each, whatever the variance.
+        Linear in the number of draws, about 40 bytes of entropy each, for any variance.
 
     Reference:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", Algorithm 3 and Theorem 14;
@@ -84,7 +85,7 @@ def discrete_gaussian(
     scales = np.array(proposals, dtype=np.int64)
 
     def attempt(kind: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Laplace draws of scale t, and which of them are kept: each with probability exp(-(|y| - σ²/t)²/(2σ²))."""
+        """Laplace draws of scale t, and which are accepted: each with probability exp(-(|y| - σ²/t)²/(2σ²))."""
         one = kind.size > 0 and len(exact) == 1
         drawn = discrete_laplace(int(scales[0]) if one else scales[kind], kind.size, bits)
         magnitude = np.abs(drawn)
@@ -122,25 +123,25 @@ def _exact(value: object) -> Fraction:
 
 
 def _proposal(variance: Fraction) -> int:
-    """The scale of the Laplace proposal, ⌊σ⌋ + 1; 0 where there is nothing to draw."""
+    """The scale of the Laplace proposal, ⌊σ⌋ + 1; 0 if the variance is 0."""
     return math.isqrt(variance.numerator // variance.denominator) + 1 if variance else 0
 
 
 def bernoulli_exp_near(
     near: NDArray[np.float64], alike: NDArray[np.int64], exact: Callable[[int], Fraction], source: Source
 ) -> NDArray[np.bool_]:
-    """True with probability exactly exp(-x), x known to a float and, where that decides nothing, exactly.
+    """True with probability exactly exp(-x), using a float near x and, where that is inconclusive, the exact x.
 
     Args:
         near: floats within 2^-46 · (1 + x) of every x >= 0.
-        alike: one column per position; where two are the same, so are their x.
-        exact: the true x of one position; asked for where a float is next to a whole number, once for all that are
-            alike, and else about once in 10^9 draws.
+        alike: one column per position; positions with equal columns have equal x.
+        exact: the true x of one position; called where a float is next to an integer, once for all positions
+            that are alike, and otherwise about once in 10^9 draws.
     """
     whole = np.floor(near)
     rest = near - whole
     slack = _SLACK * (1 + near)
-    # a float next to a whole number does not tell what the whole part is
+    # a float next to an integer does not determine the integer part
     unclear = (rest <= slack) | (rest >= 1 - slack) | (near > _FAR)
     result = np.zeros(near.size, dtype=np.bool_)
     clear = np.flatnonzero(~unclear)
@@ -162,7 +163,7 @@ def bernoulli_exp_near(
 
 
 class _Coins:
-    """Coins of probability x - ⌊x⌋, for positions of which a float is known and the exact value can be asked for."""
+    """Coins of probability x - ⌊x⌋, for positions with a known float and an exact value on request."""
 
     def __init__(
         self,
@@ -172,7 +173,7 @@ class _Coins:
         exact: Callable[[int], Fraction],
         source: Source,
     ) -> None:
-        # one unit for the digit's own width and half a unit for rounding when this is compared
+        # one unit for the digit's width and half a unit for rounding in this comparison
         self._low = (rest - slack) * 2.0**_DIGIT - 1
         self._high = (rest + slack) * 2.0**_DIGIT
         self._position, self._exact, self._source = position, exact, source
@@ -207,7 +208,7 @@ class _Coins:
 
 
 def _coin(x: Fraction, source: Source) -> bool:
-    """True with probability x, where x beyond 0 and 1 means surely."""
+    """True with probability x, clamped to [0, 1]."""
     while 0 < x < 1:
         x = x * 2**_DIGIT - int(source.digits(_DIGIT, 1)[0])
     return x >= 1
@@ -227,7 +228,7 @@ def parse_delta(value: object) -> Fraction:
 
 @lru_cache(maxsize=256)
 def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
-    """A ρ for each row such that a person with so many rows is protected by (ε, δ)-DP, as large as the digits allow.
+    """The largest ρ per row, within the digits, that gives a person with so many rows (ε, δ)-DP.
 
     Guarantee:
         ρ·rows²-zCDP implies (ε, δ)-DP: for every α > 1, δ may be exp((α-1)(αρ - ε) + α·log(1 - 1/α) - log(α - 1)). α is
@@ -244,7 +245,7 @@ def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
     if not 0 < delta < 1 or epsilon <= 0 or rows < 1:
         raise OptionError("conversion-rho-needs-epsilon-above-0")
     log_delta = _log(delta)
-    largest = float(epsilon) - log_delta + 10  # already the mean of the privacy loss is above ε by far
+    largest = float(epsilon) - log_delta + 10  # the mean of the privacy loss alone is then far above ε
     rho = _bisect(lambda rho: _log_delta(rho, float(epsilon)) - log_delta, 0.0, largest)
     alpha = Decimal(_best_order(max(rho, 1e-300), float(epsilon)))
     with localcontext(Context(prec=_WORKING)):
@@ -281,7 +282,7 @@ def epsilon_from(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def pure_rho(epsilon: Fraction) -> Fraction:
-    """What a release that is ε-DP costs in ρ.
+    """The cost in ρ of a release that is ε-DP.
 
     Reference:
         Bun and Steinke, "Concentrated Differential Privacy", Proposition 3.
@@ -290,7 +291,7 @@ def pure_rho(epsilon: Fraction) -> Fraction:
 
 
 def choice_rho(rate: Fraction, change: int = 1) -> Fraction:
-    """What `exponential_choice` costs in ρ where one record changes every penalty by at most `change`.
+    """The cost in ρ of `exponential_choice` if one record changes every penalty by at most `change`.
 
     Log-probabilities then have a range of 2·rate·change, and a mechanism of range η costs η²/8; in ε it costs η.
 
@@ -325,7 +326,7 @@ def _log_at(alpha: float, rho: float, epsilon: float) -> float:
 
 
 def _best_order(rho: float, epsilon: float) -> float:
-    """Where the derivative of the logarithm of δ, which grows with α, is 0."""
+    """The root of the derivative of log δ, which increases with α."""
     largest = (epsilon + 1) / (2 * rho) + 2
     return 1 + _bisect(
         lambda over: (2 * over + 1) * rho - epsilon + math.log(over / (1 + over)), 1e-9, largest
@@ -333,7 +334,7 @@ def _best_order(rho: float, epsilon: float) -> float:
 
 
 def _bisect(rises: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function passes 0, to the last digits of a float."""
+    """The root of an increasing function, to float precision."""
     while low < (middle := (low + high) / 2) < high:
         if rises(middle) > 0:
             high = middle

@@ -24,10 +24,10 @@ def discrete_laplace(
     """Integer noise with P(x) proportional to exp(-|x| / scale), exactly.
 
     Args:
-        scale: in lattice steps; a whole number, a Fraction, or an array or list of them. At most 2^52, numerators at
+        scale: in lattice steps; an integer, a Fraction, or an array or list of them. At most 2^52, numerators at
             most 2^52 and denominators at most 2^20 (`round_up_scale` gives such a fraction). Scale 0 always draws 0.
         size: shape of the result, broadcast with `scale`; one draw per scale when absent.
-        source: where the bits come from; the operating system's entropy when absent.
+        source: source of the bits; the operating system's entropy when absent.
 
     Returns:
         Draws modulo 2^64 in two's complement. A draw leaves int64 with probability below exp(-2000) at the largest
@@ -37,11 +37,11 @@ def discrete_laplace(
         OptionError: a scale is negative, not finite, not rational or too large.
 
     Guarantee:
-        Added to an integer query of L1 sensitivity at most D between neighbours, with scale at least D / ε, the
-        result is ε-DP for that relation of neighbours, with pure ε and no floating-point gap.
+        Added to an integer query of L1 sensitivity at most D between neighbouring data sets, with scale at
+        least D / ε, the result is ε-DP for that adjacency, with pure ε and no floating-point gap.
 
     Cost:
-        Linear in the number of draws, about 20 bytes of entropy each, whatever the scale.
+        Linear in the number of draws, about 20 bytes of entropy each, for any scale.
 
     Reference:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", Algorithm 2;
@@ -93,7 +93,7 @@ def _attempt(
     magnitude = t // s * turns + (offset + t % s * turns) // s
     negative = source.digits(1, accepted.size).view(np.bool_)
     minus_zero = np.flatnonzero(negative & (magnitude == 0))
-    # A magnitude that is 0 only because it wrapped around is no zero.
+    # A magnitude of 0 caused by wrap-around is not a zero.
     minus_zero = minus_zero[(turns[minus_zero] == 0) | (pick(t, minus_zero) < pick(s, minus_zero))]
     keep = np.ones(accepted.size, dtype=np.bool_)
     keep[minus_zero] = False
@@ -104,7 +104,7 @@ def single_laplace(t: int, s: int, source: Source) -> int:
     """A draw with P(x) proportional to exp(-|x| s / t), exactly.
 
     Guarantee:
-        The same as `discrete_laplace`, of which this is the same algorithm, one draw at a time.
+        That of `discrete_laplace`, which is the same algorithm, one draw at a time.
 
     Reference:
         Canonne, Kamath and Steinke, Algorithm 2; docs/proofs/noise.md#laplace.

@@ -26,7 +26,7 @@ LARGEST_DENOMINATOR = 1 << 20
 def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
     """The exact value of ε: 0.1 means one tenth, not the nearest binary number.
 
-    A float is read through its shortest decimal text, which is what its user typed.
+    A float is read through its shortest decimal text, which is what the user typed.
 
     Raises:
         OptionError: not a number, or outside 1e-9 .. 1e6.
@@ -41,7 +41,7 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
 
 
 def exact_number(value: object) -> Fraction | None:
-    """The fraction that a number or its decimal text stands for; None where it stands for none."""
+    """The fraction that a number or its decimal text denotes, or None."""
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool | np.bool_):
@@ -59,20 +59,20 @@ def exact_number(value: object) -> Fraction | None:
 
 
 def shown(value: object) -> str:
-    """The value as an error message prints it: never longer than a line."""
+    """A value as printed in error messages: never longer than a line."""
     try:
         text = repr(value) if isinstance(value, str) else str(value)
-    except ValueError:  # the interpreter does not print integers of thousands of digits
+    except ValueError:  # the interpreter refuses to print integers of thousands of digits
         return "a number of thousands of digits"
     return text if len(text) <= 40 else text[:40] + "..."
 
 
 def round_up_scale(exact: Fraction | int) -> Fraction:
-    """The smallest fraction of at least `exact` that the sampler takes.
+    """The smallest fraction of at least `exact` that the sampler supports.
 
-    Below 2^20 that is the smallest fraction with a denominator of at most 2^20, above it the next whole number.
-    Whole numbers and fractions with a small denominator stay as they are, and larger scales never become smaller
-    than rounded smaller ones. The relative increase is at most 2^-19 for scales of at least 2^-20.
+    Below 2^20 that is the smallest fraction with a denominator of at most 2^20, above it the next integer.
+    Integers and fractions with a small denominator are unchanged, and rounding is monotone. The relative increase
+    is at most 2^-19 for scales of at least 2^-20.
 
     Raises:
         OptionError: the scale is negative, or larger than 2^52.
@@ -129,7 +129,7 @@ def _as_fraction(value: object) -> Fraction:
         return value
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return Fraction(int(value))
-    # A whole number survives the trip through a binary float; nothing else is what it seems.
+    # An integer survives conversion to a binary float; other numbers may not.
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return Fraction(int(value))
     raise _bad_scale(value)

@@ -1,7 +1,7 @@
 """Staircase noise on the integers: the exact sampler, and its shape in closed form.
 
-Two shapes: the density on the real line that the thesis studies, and the mass function on the integers that is drawn.
-Floating point is enough here: whatever the centre is, the noise that is drawn from it is private.
+There are two shapes: the density on the real line that the thesis studies, and the mass function on the integers that
+is drawn. Computing the centre in floating point is safe: noise drawn with any centre satisfies the guarantee.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def best_fraction(epsilon: float, optimise: str = "variance", confidence: float 
 
 @lru_cache(maxsize=1024)
 def best_centre(steps: int, epsilon: Fraction, optimise: str = "variance") -> int:
-    """The best whole half-width of the centre on the integers, of the whole numbers around the real one.
+    """The best integer half-width of the centre on the integers, among those next to the real optimum.
 
     A centre of 2d+1 integers is as wide as one of half-width d + 1/2 on the real line.
 
@@ -90,12 +90,12 @@ class Staircase:
 
     @classmethod
     def best(cls, width: float, epsilon: float, optimise: str = "variance") -> Staircase:
-        """The shape of least variance, or of the shortest interval of 95%."""
+        """The shape of minimum variance, or of the shortest interval of 95%."""
         return cls(width, epsilon, width * best_fraction(epsilon, optimise))
 
     @property
     def _odds(self) -> float:
-        """q / (1-q), the weight of everything beyond the centre in units of `width` on either side."""
+        """q / (1-q), the weight outside the centre in units of `width` on either side."""
         return 1 / math.expm1(self.epsilon) if self.epsilon < 700 else 0.0
 
     @property
@@ -114,7 +114,7 @@ class Staircase:
         x = np.asarray(x, dtype=np.float64)
         beyond = np.maximum((x - self.centre) / self.width, 0)
         level = np.floor(beyond)
-        # what the block has left counts once, every later block 1/(1-q) times
+        # the rest of the current block counts once, every later block 1/(1-q) times
         left = 1 - (beyond - level) + self._odds
         far = 2 * self.height * self.width * np.exp(-self.epsilon * (level + 1)) * left
         return np.where(x <= self.centre, 1 - 2 * self.height * x, far)
@@ -133,7 +133,7 @@ class Staircase:
         return moments / (d + odds) * self.width**2
 
     def interval(self, confidence: float) -> float:
-        """Half the length of the interval around 0 that holds X with this probability."""
+        """Half the length of the interval around 0 that contains X with this probability."""
         _check_probability("confidence", confidence)
         alpha, odds = 1 - confidence, self._odds
         share = self.width * odds / (self.centre + self.width * odds)
@@ -154,7 +154,7 @@ class Staircase:
 class LatticeStaircase:
     """The staircase on the integers: constant on -centre .. centre, times exp(-ε) for each further block of `steps`.
 
-    This is the law of `discrete_staircase`.
+    This is the distribution of `discrete_staircase`.
 
     >>> LatticeStaircase(1, 1.0, 0).mass([0, 1]).round(4).tolist()
     [0.4621, 0.17]
@@ -175,29 +175,29 @@ class LatticeStaircase:
         return Staircase(float(max(self.steps, 1)), self.epsilon, self.centre + 0.5)
 
     def level(self, x: ArrayLike) -> NDArray[np.int64]:
-        """How many factors exp(-ε) the mass at x is below that at 0."""
+        """Number of factors exp(-ε) between the mass at 0 and that at x."""
         beyond = np.maximum(np.abs(np.asarray(x, dtype=np.int64)) - self.centre, 0)
         return np.asarray(-(-beyond // max(self.steps, 1)))
 
     def mass(self, x: ArrayLike) -> NDArray[np.float64]:
-        """P(X = x) for whole x."""
+        """P(X = x) for integer x."""
         return np.asarray(self._line.height * np.exp(-self.epsilon * self.level(x)))
 
     def below(self, x: ArrayLike) -> NDArray[np.float64]:
-        """P(X <= x) for whole x."""
+        """P(X <= x) for integer x."""
         return self._line.mass(np.asarray(x, dtype=np.float64) + 0.5)
 
     @property
     def variance(self) -> float:
-        # X plus an independent uniform number of [-1/2, 1/2) has the density of the line
+        # X plus an independent uniform number in [-1/2, 1/2) has the density on the line
         return self._line.variance - 1 / 12
 
     def interval(self, confidence: float) -> int:
-        """The least h for which -h .. h holds X with at least this probability."""
+        """The smallest h for which -h .. h contains X with at least this probability."""
         return max(math.ceil(self._line.interval(confidence) - 0.5 - 1e-9), 0)
 
     def quantile(self, probability: float) -> int:
-        """The least whole x with P(X <= x) >= probability."""
+        """The smallest integer x with P(X <= x) >= probability."""
         return math.ceil(self._line.quantile(probability) - 0.5 - 1e-9)
 
 
@@ -218,24 +218,24 @@ def discrete_staircase(
     """Integer noise of constant probability on -centre .. centre, times exp(-ε) for each further block of `steps`.
 
     Args:
-        steps: how far one record can move the query, D; 0 always draws 0. D/ε is at most 2^52.
+        steps: sensitivity of the query to one record, D; 0 always draws 0. D/ε is at most 2^52.
         epsilon: the privacy budget of this one query; a Fraction of any size above 0 is exact.
         size: shape of the result.
-        source: where the bits come from; the operating system's entropy when absent.
-        optimise: "variance" or "interval" (the shortest one of 95%): what the centre is chosen for.
+        source: source of the bits; the operating system's entropy when absent.
+        optimise: objective for the centre: "variance" or "interval" (the shortest one of 95%).
         centre: half-width of the centre, instead of the best one.
 
     Returns:
         Draws modulo 2^64 in two's complement, as for `discrete_laplace`.
 
     Raises:
-        OptionError: steps or centre is negative or not whole, ε is not above 0, or D/ε is too large.
+        OptionError: steps or centre is negative or not an integer, ε is not above 0, or D/ε is too large.
 
     Guarantee:
-        Added to ONE integer query that changes by at most D between neighbours, the result is ε-DP for that
-        relation of neighbours, with pure ε and no floating-point gap. A shift by a single step already costs
-        all of ε, so several queries that all move a little cost ε each: where a vector of queries moves by at most
-        D in L1 norm, Laplace noise costs ε and this noise does not.
+        Added to ONE integer query that changes by at most D between neighbouring data sets, the result is ε-DP
+        for that adjacency, with pure ε and no floating-point gap. A change of a single step already costs all of ε, so
+        several queries that all change a little cost ε each: where a vector of queries changes by at most D in L1 norm,
+        Laplace noise costs ε and this noise does not.
 
     Cost:
         Linear in the number of draws, about 15 bytes of entropy each, and logarithmic in 1/ε.
@@ -262,7 +262,7 @@ def discrete_staircase(
 
 
 def check_staircase(steps: Any, epsilon: Epsilon) -> Fraction:
-    """The exact ε, once it is clear that noise for these steps can be drawn."""
+    """The exact ε, after checking that noise for these steps can be drawn."""
     exact = epsilon if isinstance(epsilon, Fraction) else parse_epsilon(epsilon)
     if exact <= 0:
         raise OptionError("epsilon-above-0", option="epsilon", found=shown(epsilon))
@@ -279,7 +279,7 @@ def _whole(name: str, value: Any) -> int:
 
 @lru_cache(maxsize=256)
 def _outside(steps: int, epsilon: Fraction, centre: int) -> WeightedChoice:
-    """1 for a draw outside the centre. The centre weighs 2d+1, all that is outside 2D·q/(1-q), with q = exp(-ε)."""
+    """1 for a draw outside the centre. The centre weighs 2d+1, the outside 2D·q/(1-q), with q = exp(-ε)."""
 
     def bounds(bits: int) -> tuple[list[int], list[int]]:
         below, above = enclose_exp(epsilon, bits)
@@ -290,12 +290,12 @@ def _outside(steps: int, epsilon: Fraction, centre: int) -> WeightedChoice:
 
 
 def _draw(steps: int, epsilon: Fraction, centre: int, n: int, source: Source) -> NDArray[np.int64]:
-    """n draws: uniform in the centre, or a sign, a geometric number of blocks and a place in the next one."""
+    """n draws: uniform in the centre, or a sign, a geometric number of blocks and a position in the next one."""
     outside = _outside(steps, epsilon, centre).draw(n, source) > 0
     far, near = np.flatnonzero(outside), np.flatnonzero(~outside)
     draws = np.empty(n, dtype=np.int64)
     draws[near] = source.below(2 * centre + 1, near.size) - centre
-    # the product may leave int64 and then is what it should be modulo 2^64
+    # the product may overflow int64, but is correct modulo 2^64
     magnitude = geometric(epsilon, far.size, source) * np.int64(steps) + source.below(steps, far.size)
     magnitude += centre + 1
     negative = source.digits(1, far.size).view(np.bool_)

@@ -1,4 +1,4 @@
-"""Group similar records: values in, a `Partition` (one cluster number per record) out."""
+"""Microaggregation: partition records into clusters of similar records."""
 
 from shoal._door import door
 

@@ -1,4 +1,4 @@
-"""Compiled scan over contiguous columns for the nearest and the farthest records."""
+"""Compiled linear scan for the nearest and the farthest records in contiguous columns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from shoal.kernels import compiled
 from shoal.numbers import Floats, Integers
 
-# Distances of one block stay in the first-level cache between being computed and being looked at.
+# Distances of one block stay in the first-level cache between being computed and being compared.
 BLOCK = 512
 NO_INDEX = 2**62
 
@@ -52,9 +52,9 @@ def add_squares(columns: Floats, start: int, count: int, point: Floats, out: Flo
 
 @compiled(inline=True, keep=False)
 def offer(heap: Floats, heap_index: Integers, size: int, distance: float, index: int) -> None:
-    """Put a record into the heap of the nearest so far, largest (distance, index) first.
+    """Insert a record into the heap of the nearest so far, largest (distance, index) first.
 
-    A heap of `size` records below its capacity grows by one, a full one loses its largest.
+    A heap of `size` records below its capacity grows by one; a full one drops its largest.
     """
     if size < heap.size:
         at = size
@@ -87,9 +87,9 @@ def offer(heap: Floats, heap_index: Integers, size: int, distance: float, index:
 def scan(
     columns: Floats, index: Integers, count: int, point: Floats, heap: Floats, heap_index: Integers
 ) -> tuple[float, int, int]:
-    """Fill the heap with the nearest records; returns the farthest (distance, index) and the heap's fill.
+    """Fill the heap with the nearest records; returns the farthest (distance, index) and the heap's size.
 
-    Equal distances go to the lowest index. A heap of capacity 0 asks for the farthest only.
+    Ties go to the lowest index. With a heap of capacity 0 only the farthest is found.
     """
     want = heap.size
     filled = 0
@@ -124,7 +124,7 @@ def scan(
 def remove(
     columns: Floats, index: Integers, count: int, place: Integers, gone: Integers, cut: Floats, sums: Floats
 ) -> int:
-    """Take records out: the last ones move into the holes, their pieces leave the sums; returns what remains."""
+    """Remove records: the last ones fill the gaps, their pieces leave the sums; returns the remaining number."""
     d = columns.shape[0]
     for g in range(gone.size):
         at = place[gone[g]]

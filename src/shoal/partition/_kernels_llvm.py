@@ -1,7 +1,7 @@
-"""Compiled distances, bounds and extremes of all vector lanes at once; `_kernels_vector` says what they compute.
+"""Compiled distances, bounds and extremes of all vector lanes at once; specified in `_kernels_vector`.
 
-Compilers vectorise such short loops badly (measured: a fourth of the speed), so the vectors are spelled out; LLVM
-maps them to whatever width the processor has. No operation is reordered or fused: every lane has the bits of the
+Compilers vectorise such short loops badly (measured: a fourth of the speed), so the vectors are written explicitly;
+LLVM maps them to the vector width of the processor. No operation is reordered or fused: every lane has the bits of the
 plain loop. Functions take whole arrays and a block number, because array views cost reference counting.
 Rows of a block: one per attribute, then one more for the distance to a reference point.
 """

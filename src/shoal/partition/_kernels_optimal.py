@@ -1,6 +1,6 @@
 """Compiled shortest paths on Monge costs: the best last cluster of every prefix of sorted values.
 
-Arithmetic on pairs of doubles is that of `shoal.partition.univariate`, written out because compiled code is kept on
+Arithmetic on pairs of doubles is that of `shoal.partition.univariate`, repeated here because compiled code is cached on
 disk until this file changes; tests hold both to the same results.
 """
 
@@ -68,7 +68,7 @@ def divide(a: float, a_low: float, by: float) -> tuple[float, float]:
 def caught_sum(
     total: float, caught: float, rest: float, value: float, low: float
 ) -> tuple[float, float, float, float, float]:
-    """One more value: the running sum in three parts, and as a pair."""
+    """Add one more value to the running sum, kept in three parts and as a pair."""
     total, error = two_sum(total, value)
     caught, error = two_sum(caught, error)
     rest += error
@@ -106,7 +106,7 @@ def running_sums(high: Floats, low: Floats, sums: Floats) -> None:
 def path_cost(
     sums: Floats, path: Floats, i: int, j: int, noise: float, noise_low: float
 ) -> tuple[float, float]:
-    """Cost of the best partition of the first i values and one cluster of the values i .. j-1, as a pair."""
+    """Cost of the best partition of the first i values plus one cluster of the values i .. j-1, as a pair."""
     s, s_low = add(sums[j, 0], sums[j, 1], -sums[i, 0], -sums[i, 1])
     q, q_low = add(sums[j, 2], sums[j, 3], -sums[i, 2], -sums[i, 3])
     s, s_low = square(s, s_low)
@@ -120,7 +120,7 @@ def path_cost(
 def closely_better(
     sums: Floats, path: Floats, later: int, earlier: int, j: int, noise: float, noise_low: float
 ) -> bool:
-    """Whether a last cluster from `later` is strictly cheaper than one from `earlier`, decided to about 84 bits."""
+    """Whether a last cluster from `later` is strictly cheaper than one from `earlier`, to about 84 bits."""
     a, a_low = path_cost(sums, path, earlier, j, noise, noise_low)
     b, b_low = path_cost(sums, path, later, j, noise, noise_low)
     difference: float = (a - b) + (a_low - b_low)
@@ -162,17 +162,17 @@ def better(
 
 @compiled
 def shortest_path(sums: Floats, k: int, noise: float, noise_low: float) -> Integers:
-    """For every j, where the last cluster of the best partition of the first j values starts.
+    """For every j, the start of the last cluster in the best partition of the first j values.
 
     Costs satisfy the quadrangle inequality, so a later start that is better for the first j values stays better for
-    more: each start is best in one interval of j. A queue holds these starts and where their intervals begin.
+    larger j: each start is best in one interval of j. A queue holds these starts and the beginnings of their intervals.
     """
     n = sums.shape[0] - 1
     path = np.zeros((n + 1, 2))
     previous = np.zeros(n + 1, dtype=np.int64)
     starts = np.empty(n + 1, dtype=np.int64)
     begins = np.empty(n + 1, dtype=np.int64)
-    # a tie, or a rounding error of the close comparison, must not hide behind a rough one
+    # a tie, or a rounding error of the precise comparison, must not be lost in a rough one
     tie = SUMS_TIE * sums[n, 4]
     head = 0
     count = 0
@@ -201,7 +201,7 @@ def shortest_path(sums: Floats, k: int, noise: float, noise_low: float) -> Integ
                 begins[count] = j
                 count += 1
             elif begin < n:
-                # the new start wins above `low`, at `high` at the latest: look near where the last one did
+                # the new start wins above `low`, at `high` at the latest: search near the previous result
                 low = begin
                 high = n + 1
                 probe = min(max(start + offset, begin + 1), n)

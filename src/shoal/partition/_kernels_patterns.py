@@ -1,4 +1,4 @@
-"""Compiled loops over patterns with missing values, loaded late because numba is slow to load."""
+"""Compiled loops over patterns with missing values, imported late because numba is slow to import."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from shoal.partition.row_patterns import MISSING
 def people_who_fit(
     codes: Integers, starts: Integers, members: Integers, weights: Floats, alpha: float
 ) -> tuple[Floats, Floats]:
-    """fk and Fk of each pattern in persons; `frequencies.as_wildcard` says what counts how much."""
+    """fk and Fk of each pattern in persons; `frequencies.as_wildcard` defines the weights."""
     keys, size = codes.shape
     gaps = np.zeros(size, dtype=np.int64)
     for pattern in range(size):
@@ -26,7 +26,7 @@ def people_who_fit(
     touched = np.empty(weights.size, dtype=np.int64)
     for own in range(size):
         number = 0
-        # a pattern without gaps fits itself and those with some; itself is in neither list twice
+        # a pattern without gaps matches itself and some with gaps; it is in neither list twice
         others = partly if gaps[own] == 0 else every
         for place in range(-1, others.size):
             other = own if place < 0 else others[place]

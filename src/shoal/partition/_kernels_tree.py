@@ -1,8 +1,8 @@
-"""Compiled MDAV rounds on a tree of boxes: building it, searching it by branch and bound, labelling clusters.
+"""Compiled MDAV rounds on a tree of boxes: build it, search it by branch and bound, label clusters.
 
-Leaves hold LEAF records attribute by attribute; a group holds the boxes of FAN children the same way. Bounds use
-the operations of the exact distance in the same order; rounding is monotone, so they hold to the last bit and
-equality can be decided by record index.
+Leaves hold LEAF records attribute by attribute; a group holds the boxes of FAN children the same way. Bounds use the
+operations of the exact distance in the same order; rounding is monotone, so they are valid to the last bit and ties can
+be decided by record index.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ else:
         near_bounds,
     )
 
-# Rows looked at to choose the attribute a large node is split on.
+# Number of rows sampled to choose the attribute on which a large node is split.
 SAMPLE = 256
 # The shell is sorted down to runs of this many records.
 SHELL_RUN = 8
@@ -48,7 +48,7 @@ SHELL_RUN = 8
 
 @internal()
 class SearchTree(NamedTuple):
-    """Everything the searches read; all arrays are changed in place when records leave."""
+    """The arrays of the tree, changed in place when records are removed."""
 
     values: Floats  # (leaves, d + 1, LEAF): the attributes, and the distance to the reference
     record: Integers  # (leaves, LEAF): record numbers
@@ -60,7 +60,7 @@ class SearchTree(NamedTuple):
     parent: Integers  # (groups,): -1 for the root
     place: Integers  # (n,): leaf * LEAF + slot of each live record
     reference: Floats  # (d,)
-    leaf_stamp: Integers  # (leaves,): the last cluster that made the box be fitted
+    leaf_stamp: Integers  # (leaves,): the last cluster for which the box was refitted
     group_stamp: Integers  # (groups,)
 
 
@@ -86,7 +86,7 @@ def smallest_record(least: Integers, child: Integers, parent: Integers, node: in
 
 @compiled(keep=False)
 def nearest(tree: SearchTree, scratch: Scratch, point: Floats, heap: Floats, heap_index: Integers) -> None:
-    """Fill the heap with the records nearest to a point, equal distances by lowest index."""
+    """Fill the heap with the records nearest to a point, ties by lowest index."""
     want = heap.size
     if want == 0:
         return
@@ -141,7 +141,7 @@ def nearest(tree: SearchTree, scratch: Scratch, point: Floats, heap: Floats, hea
 
 @compiled(keep=False)
 def farthest(tree: SearchTree, scratch: Scratch, point: Floats) -> int:
-    """The record farthest from a point, equal distances by lowest index."""
+    """The record farthest from a point, ties by lowest index."""
     best, best_index = -1.0, NO_INDEX
     values, record, live, low, high, least, child, parent, _, reference, _, _ = tree
     distances, bounds, stack_bound, stack_node, work = scratch
@@ -190,7 +190,7 @@ def farthest(tree: SearchTree, scratch: Scratch, point: Floats) -> int:
 
 @compiled(keep=False)
 def delete(tree: SearchTree, gone: Integers, cut: Floats, sums: Floats, leaves: Integers) -> None:
-    """Take records out of the sums and of their leaves, written to `leaves`; boxes stay as they are."""
+    """Remove records from the sums and their leaves, which are written to `leaves`; boxes are unchanged."""
     values, record, live, _, _, _, _, _, place, _, _, _ = tree
     for t in range(gone.size):
         leaf, slot = place[gone[t]] // LEAF, place[gone[t]] % LEAF
@@ -212,13 +212,13 @@ def delete(tree: SearchTree, gone: Integers, cut: Floats, sums: Floats, leaves: 
 
 @compiled(keep=False)
 def close_boxes(tree: SearchTree, leaves: Integers, queue: Integers, stamp: int) -> None:
-    """Fit boxes upward from changed leaves, stopping where a box did not change.
+    """Refit boxes upward from changed leaves, stopping where a box did not change.
 
     Args:
         tree: the tree.
-        leaves: where records left; may repeat.
+        leaves: leaves that lost records; may repeat.
         queue: working memory for groups.
-        stamp: a number not used before, to fit each box once.
+        stamp: a number not used before, to refit each box once.
     """
     values, record, live, low, high, least, child, parent, _, _, leaf_stamp, group_stamp = tree
     size = 0
@@ -258,7 +258,7 @@ def close_boxes(tree: SearchTree, leaves: Integers, queue: Integers, stamp: int)
 
 @internal()
 class Shell(NamedTuple):
-    """The outermost records at some moment, roughly farthest first; records that left since are still listed."""
+    """The outermost records at some moment, roughly farthest first; records removed since are still listed."""
 
     values: Floats  # (capacity, d)
     radius: Floats  # (capacity,): at least the distances of this and all later entries to the centre then
@@ -287,14 +287,14 @@ def median_of_three(a: float, b: float, c: float) -> float:
 
 @compiled(keep=False)
 def select(rows: Floats, index: Integers, start: int, stop: int, nth: int, column: int) -> None:
-    """Order rows so that those before `nth` are not larger in a column, and those from it on not smaller."""
+    """Partially sort rows: those before `nth` are not larger in a column, and those from it on not smaller."""
     low, high = start, stop - 1
     chance = np.uint64(0x9E3779B97F4A7C15)
     while low < high:
         if high - low < 64:
             pivot = median_of_three(rows[low, column], rows[(low + high) // 2, column], rows[high, column])
         else:
-            # Three medians at scattered places: no order of the input makes this quadratic in practice.
+            # Three medians at scattered positions: no order of the input makes this quadratic in practice.
             span = np.uint64(high - low + 1)
             medians = (0.0, 0.0, 0.0)
             for _ in range(3):
@@ -329,7 +329,7 @@ def select(rows: Floats, index: Integers, start: int, stop: int, nth: int, colum
 
 @compiled(keep=False)
 def widest(rows: Floats, start: int, stop: int) -> int:
-    """The attribute that spreads most, judged on a sample of rows."""
+    """The attribute with the largest spread, estimated on a sample of rows."""
     if rows.shape[1] == 1:
         return 0
     step = max(1, (stop - start) // SAMPLE)
@@ -377,7 +377,7 @@ def order_rows(rows: Floats, index: Integers, run: int) -> None:
 
 @compiled
 def live_rows(tree: SearchTree, rows: Floats, index: Integers) -> int:
-    """Copy the live records out in the order of the leaves; returns their number."""
+    """Copy the live records in the order of the leaves; returns their number."""
     values, record, live, _, _, _, _, _, _, _, _, _ = tree
     at = 0
     for leaf in range(live.size):
@@ -391,7 +391,7 @@ def live_rows(tree: SearchTree, rows: Floats, index: Integers) -> int:
 
 @compiled
 def fill(tree: SearchTree, rows: Floats, index: Integers) -> None:
-    """Put ordered rows into the leaves and fit all boxes."""
+    """Fill the leaves with ordered rows and fit all boxes."""
     values, record, live, _, _, _, _, _, place, reference, _, _ = tree
     n, d = rows.shape
     distances = np.empty(LEAF)
@@ -418,8 +418,8 @@ def build_shell(
 
     Args:
         tree: the live records.
-        shell: where to write.
-        centre: where distances are measured from.
+        shell: the output.
+        centre: the point distances are measured from.
         alive: number of live records.
         key: working memory, shape (n, 1).
         index: working memory, shape (n,).
@@ -458,7 +458,7 @@ def build_shell(
 
 @internal()
 class Task(NamedTuple):
-    """The table, what has been done to it, and working memory."""
+    """The table, the state of the partition, and working memory."""
 
     X: Floats  # (n, d)
     labels: Integers  # (n,): -1 for the remaining records
@@ -490,7 +490,7 @@ def mean(sums: Floats, count: int, out: Floats) -> None:
 
 @compiled(keep=False)
 def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
-    """The record farthest from the centre if the shell can tell, else -1.
+    """The record farthest from the centre if the shell can determine it, else -1.
 
     A record whose distance from the shell's own centre is r lies within r + drift of the present one.
     """
@@ -518,13 +518,13 @@ def outermost(shell: Shell, labels: Integers, centre: Floats) -> int:
 
 @compiled(keep=False)
 def farthest_from_mean(tree: SearchTree, scratch: Scratch, shell: Shell, task: Task, alive: int) -> int:
-    """The live record farthest from the centre, from the shell if possible and from the tree otherwise."""
+    """The live record farthest from the centre, by the shell if possible and by the tree otherwise."""
     centre = task.centre
     mean(task.sums, alive, centre)
     found = outermost(shell, task.labels, centre)
     if found >= 0:
         return found
-    # A shell that fails soon after it was made (all records tie) is not worth another one.
+    # A shell that fails soon after it was built (all records tie) is not worth rebuilding.
     if shell.state[2] - alive > alive // 64:
         build_shell(tree, shell, centre, alive, task.key, task.key_index)
         found = outermost(shell, task.labels, centre)
@@ -535,7 +535,7 @@ def farthest_from_mean(tree: SearchTree, scratch: Scratch, shell: Shell, task: T
 
 @compiled(keep=False)
 def take_cluster(tree: SearchTree, scratch: Scratch, task: Task, pole: int, cluster: int) -> None:
-    """Remove a pole and its nearest records from the tree and give them a cluster number."""
+    """Remove a pole and its nearest records from the tree and label them as a cluster."""
     X, labels, cut, sums, _, heap, members, leaves, queue, _, _ = task
     members[0] = pole
     delete(tree, members[:1], cut, sums, leaves[:1])

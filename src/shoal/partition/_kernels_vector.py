@@ -1,7 +1,7 @@
-"""Distances, bounds and extremes of all lanes of a block at once, uncompiled: what `_kernels_llvm` says in vectors.
+"""Distances, bounds and extremes of all lanes of a block at once, uncompiled: the specification of `_kernels_llvm`.
 
-Every lane has the bits of a plain loop: operations stand in the same order, and a choice between equal numbers falls
-the same way. Rows of a block: one per attribute, then one more for the distance to a reference point.
+Every lane has the bits of a plain loop: operations are in the same order, and ties are broken the same way. Rows of a
+block: one per attribute, then one more for the distance to a reference point.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from shoal.numbers import Bools, Floats
 
 LEAF = 32
 FAN = 16
-# Bounds through radii are not bitwise: widened by far more than the rounding errors of d terms.
+# Bounds by radii are not exact to the bit: widened by far more than the rounding errors of d terms.
 SLACK = 1e-10
 
 
@@ -42,9 +42,9 @@ def _distances(values: Floats, leaf: int, point: Floats, out: Floats) -> None:
         out += difference * difference
 
 
-# Both bounds below are the better of two. The first is the near or far corner of the box, in the operations of
-# the exact distance and so valid to the last bit. The second also knows the reach r, the largest distance of the
-# records below to the reference point, from which x and p are taken here: for any weight w >= 0
+# Both bounds below are the better of two. The first is the near or far corner of the box, computed with the operations
+# of the exact distance and so valid to the last bit. The second also uses the reach r, the largest distance of the
+# records below to the reference point, from which x and p are measured here: for any weight w >= 0
 #   |x-p|^2 >= min over the box of |x-p|^2 + w (|x|^2 - r^2), attained at x = p / (1+w) clipped to the box,
 #   -2 x.p  <= max over the box of -2 x.p - w (|x|^2 - r^2), attained at x = -p / w clipped to the box;
 # w is chosen so that the unclipped x has length r. It is widened by SLACK for rounding.
@@ -111,7 +111,7 @@ def fit_leaf(
     group: int,
     slot: int,
 ) -> bool:
-    """Whether the box of the live lanes of a leaf, written to its place in a group, is a new one."""
+    """Store the box of the live lanes of a leaf at its place in a group; returns whether it changed."""
     changed = False
     for j in range(inner_low.shape[1]):
         changed |= _fitted(inner_low[leaf, j, :live], np.inf, _smaller, low, (group, j, slot))
@@ -119,14 +119,14 @@ def fit_leaf(
     return changed
 
 
-# the same for the box that holds the boxes of a group
+# the same for the bounding box of a group's boxes
 fit_group = fit_leaf
 
 
 def _fitted(
     lanes: Floats, empty: float, pick: Callable[[Any, Any], Floats], ends: Floats, place: tuple[int, int, int]
 ) -> bool:
-    """Whether the least or largest of some lanes, found by halving, is a new one at its place."""
+    """Store the minimum or maximum of some lanes, found by halving; returns whether it changed."""
     found = np.full(LEAF, empty)
     found[: lanes.size] = lanes
     while found.size > 1:
@@ -138,12 +138,12 @@ def _fitted(
 
 
 def borrowed(arrays: Any) -> Any:
-    """The same arrays, which compiled code holds without counting references."""
+    """The same arrays; compiled code uses them without reference counting."""
     return arrays
 
 
 def lowest_bit(mask: int) -> int:
-    """Number of the lowest bit that is set."""
+    """Index of the lowest set bit."""
     found = int(mask)
     return (found & -found).bit_length() - 1
 

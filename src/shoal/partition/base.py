@@ -1,4 +1,4 @@
-"""Partitions and what all algorithms share: checked labels, sorted order, normalised attributes."""
+"""Partitions and the shared parts of all algorithms: checked labels, sorted order, normalised attributes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST = 1e150
 _STANDS_FOR: ContextVar[float] = ContextVar("_STANDS_FOR", default=1.0)
 _SMALL = 4096
 _WORD = 64
-# elements handled at a time, so that intermediate arrays stay in the processor's cache
+# number of elements handled at once, so that intermediate arrays stay in the processor's cache
 _PIECE = 1 << 15
 _WAYS = ("none", "domain", "zscore")
 
@@ -33,7 +33,7 @@ class Partition:
     Attributes:
         labels: cluster number of each record, in input order, 0 .. number of clusters - 1.
         sizes: number of records of each cluster.
-        columns: names of the attributes the partition was made on (empty when unknown).
+        columns: names of the attributes the partition was made on (empty if unknown).
     """
 
     labels: NDArray[np.int64]
@@ -84,7 +84,7 @@ class Partition:
 
 
 def as_matrix(X: ArrayLike) -> NDArray[np.float64]:
-    """Records as a finite float64 matrix (n, d); one attribute may come as a vector."""
+    """Records as a finite float64 matrix (n, d); a vector is one attribute."""
     values = np.asarray(X, dtype=np.float64)
     if values.ndim == 1:
         values = values[:, np.newaxis]
@@ -104,7 +104,7 @@ def as_matrix(X: ArrayLike) -> NDArray[np.float64]:
 
 
 def check_k(k: int, n: int) -> int:
-    """The minimum cluster size as a plain integer, or an error that names the limits."""
+    """The minimum cluster size as a plain integer, or an error that states the limits."""
     if isinstance(k, bool) or int(k) != k:
         raise OptionError("k-whole-number", option="k", found=k)
     if k < 1:
@@ -116,9 +116,9 @@ def check_k(k: int, n: int) -> int:
 
 @contextmanager
 def standing_for(rows: float) -> Iterator[None]:
-    """Has every algorithm take the way of a table with so many times the rows; the clusters are the same.
+    """Make every algorithm choose its code path as for a table with so many times the rows; clusters are unchanged.
 
-    Small tables are not worth compiled code. A trial with a few rows of a large one must not be taken for such.
+    Small tables are not worth compiled code. A trial with a few rows of a large table must not count as small.
     """
     token = _STANDS_FOR.set(rows)
     try:
@@ -128,7 +128,7 @@ def standing_for(rows: float) -> Iterator[None]:
 
 
 def rows_stood_for(n: int) -> int:
-    """The number of rows by which the way is chosen.
+    """The number of rows by which the code path is chosen.
 
     >>> with standing_for(10):
     ...     rows_stood_for(500)
@@ -140,9 +140,9 @@ def rows_stood_for(n: int) -> int:
 def stable_order(values: NDArray[Any]) -> NDArray[np.int64]:
     """Record numbers in ascending order of value, equal values in input order: a stable argsort.
 
-    Sorting plain integers is several times faster than sorting an index by them, so value and index are packed
-    into one 64-bit word. Where both do not fit, the lowest bits of the value are left out and the few neighbours
-    that end up in the wrong order are sorted afterwards.
+    Sorting plain integers is several times faster than sorting an index by them, so value and index are packed into
+    one 64-bit word. Where both do not fit, the lowest bits of the value are dropped and the few neighbours left in the
+    wrong order are sorted afterwards.
 
     Cost: one value sort of n words; n words of memory besides the input, up to 4n where values and index do not fit.
 
@@ -175,14 +175,14 @@ def _keys(values: NDArray[Any]) -> NDArray[np.uint64]:
     if values.dtype.kind == "u":
         return values.astype(np.uint64)
     if values.dtype.kind == "f":
-        # + 0.0 makes one zero of two; negative numbers have all their bits flipped, others only the sign
+        # + 0.0 turns -0.0 into 0.0; negative numbers have all their bits flipped, others only the sign
         bits = (values.astype(np.float64) + 0.0).view(np.int64)
         return (bits ^ ((bits >> 63) | np.int64(-(2**63)))).view(np.uint64)
     return (values.astype(np.int64) ^ np.int64(-(2**63))).view(np.uint64)
 
 
 def _repaired(order: NDArray[np.int64], values: NDArray[Any], low: int, dropped: int) -> NDArray[np.int64]:
-    """Put records right that differ only in the bits left out of the sort."""
+    """Sort the records that differ only in the dropped bits."""
     ordered = values[order]
     wrong = np.flatnonzero(ordered[1:] < ordered[:-1])
     if wrong.size == 0:
@@ -200,13 +200,13 @@ def _repaired(order: NDArray[np.int64], values: NDArray[Any], low: int, dropped:
 
 
 def normalise(X: ArrayLike, how: str, widths: ArrayLike | None = None) -> NDArray[np.float64]:
-    """Put the attributes on a common scale before distances are taken.
+    """Scale the attributes for distance computations.
 
     Args:
         X: records, shape (n, d).
-        how: `none` leaves the values; `domain` divides attribute j by its public width, the only scaling
-            that does not look at the data; `zscore` subtracts the mean and divides by the population
-            standard deviation (divisor n), and by 1 where an attribute is constant.
+        how: `none` keeps the values; `domain` divides attribute j by its public width, the only scaling that is
+            not data-dependent; `zscore` subtracts the mean and divides by the population standard deviation (divisor
+            n), and by 1 where an attribute is constant.
         widths: width of the public domain of each attribute, for `domain`.
 
     >>> normalise([[1.0, 7.0], [3.0, 7.0]], "zscore").tolist()
@@ -219,7 +219,7 @@ def normalise(X: ArrayLike, how: str, widths: ArrayLike | None = None) -> NDArra
         return values / _checked_widths(widths, values.shape[1])
     if how == "zscore":
         constant = values.min(axis=0) == values.max(axis=0)
-        # A mean of equal numbers can be off by a rounding; the value itself cannot.
+        # The mean of equal numbers can have a rounding error; the value itself cannot.
         centre = np.where(constant, values[0], values.mean(axis=0))
         spread = values.std(axis=0)
         return np.asarray((values - centre) / np.where(constant | (spread == 0.0), 1.0, spread))
@@ -241,11 +241,11 @@ def _checked_widths(widths: ArrayLike | None, columns: int) -> NDArray[np.float6
 
 
 def given(labels: ArrayLike, k: int | None = None) -> Partition:
-    """The partition that the caller's labels describe.
+    """The partition given by the caller's labels.
 
     Args:
         labels: one label per record (integers or text); clusters are numbered in order of their label.
-        k: refuse the labels when a cluster has fewer records than this.
+        k: refuse the labels if a cluster has fewer records than this.
 
     >>> given(["b", "a", "b", "a"], k=2).labels.tolist()
     [1, 0, 1, 0]

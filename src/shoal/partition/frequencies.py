@@ -1,4 +1,4 @@
-"""Sample and population frequencies of patterns of quasi-identifiers; a missing value is a wildcard or a category."""
+"""Sample and population frequencies of quasi-identifier patterns; a missing value is a wildcard or a category."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Frequencies = tuple[Floats, Floats]
 def exact(fk: Floats, population: Floats) -> Floats:
     """The mean of 1/F: p^f/f 2F1(f, f; f+1; 1-p), p = f/F the estimated sampling fraction of the cell.
 
-    Evaluated as p/f 2F1(1, 1; f+1; 1-p), which is the same by Euler's transformation and lies inside 0 and 1 for every
-    f; the other one multiplies a number that is too small by one that is too large. For large f, where the library has
-    no value, the few terms of its series that count are added.
+    Evaluated as p/f 2F1(1, 1; f+1; 1-p), equal by Euler's transformation and between 0 and 1 for every f; the
+    original form multiplies a number that is too small by one that is too large. For large f, where the library returns
+    no value, the few significant terms of its series are added.
 
     Reference:
         Benedetti and Franconi (1998); Rinott (2003).
@@ -50,14 +50,14 @@ def exact(fk: Floats, population: Floats) -> Floats:
 
 
 def approximate(fk: Floats, population: Floats) -> Floats:
-    """Closed forms for f of 1 and 2, p/(f - (1-p)) above; the mean of 1/F itself where none of them holds.
+    """Closed forms for f of 1 and 2, p/(f - (1-p)) above; the mean of 1/F itself where none of them applies.
 
     >>> approximate(np.array([1.0, 2.0, 3.0]), np.array([4.0, 22.0, 21.5])).round(6).tolist()
     [0.462098, 0.076021, 0.065217]
     """
     p = _fraction(fk, population)
     found = p / (fk - (1.0 - p))
-    # between two whole numbers, as wildcards that count in part make them, there is no closed form
+    # there is no closed form between integers, which partially counted wildcards produce
     rest = (fk < 2.0) | ((fk == 2.0) & (1.0 - p < _NEARLY_ALL))
     one, two = (fk == 1.0) & (1.0 - p >= _NEARLY_ALL), (fk == 2.0) & ~rest
     odds = p / np.where(p < 1.0, 1.0 - p, 1.0)
@@ -70,29 +70,29 @@ def approximate(fk: Floats, population: Floats) -> Floats:
 
 
 def _fraction(fk: Floats, population: Floats) -> Floats:
-    """Sampling fraction of a cell; weights below 1 would make it more than all."""
+    """Sampling fraction of a cell, at most 1 even for weights below 1."""
     return np.minimum(fk / population, 1.0)
 
 
 def as_category(found: Patterns, alpha: float = 1.0) -> Frequencies:
-    """fk and Fk of each pattern where a missing value is one more value."""
+    """fk and Fk of each pattern if a missing value is a category."""
     return found.counts.astype(np.float64), found.weights
 
 
 def as_wildcard(found: Patterns, alpha: float = 1.0) -> Frequencies:
-    """fk and Fk of each pattern where a missing value fits any value.
+    """fk and Fk of each pattern if a missing value matches any value.
 
-    Two records are compatible if they agree in every key that neither of them misses. A compatible record counts 1 if
-    it misses nothing or is equal to the record asked about, gaps included, and `alpha` otherwise.
+    Two records are compatible if they agree in every key that is missing in neither. A compatible record counts 1
+    if it has no missing value or equals the given record, gaps included, and `alpha` otherwise.
 
-    A person counts as much as the one of their compatible records that counts most.
+    A person counts as much as their compatible record with the largest weight.
 
-    A record that misses all of several keys shows nothing: it is one of all records, whatever alpha, and does not count
-    for those that miss nothing, else a few of them would make everybody look safe.
+    A record with several keys, all missing, reveals nothing: it matches all records, for any alpha, and does not
+    count for complete records, since otherwise a few such records would make everybody look safe.
 
     Cost:
-        For every set of missing keys that occurs, one pass over the patterns; at most 2^keys of them. Where persons are
-        counted, every pattern with a gap is compared with all others.
+        For every occurring set of missing keys, one pass over the patterns; at most 2^keys of them. If persons
+        are counted, every pattern with a gap is compared with all others.
 
     >>> from shoal.partition.row_patterns import patterns
     >>> found = patterns([np.array([0, 0, 1, MISSING])])
@@ -112,7 +112,7 @@ def as_wildcard(found: Patterns, alpha: float = 1.0) -> Frequencies:
     share = np.where(gone == 0, 1.0, alpha)
     counts, weights = found.counts * share, found.weights * share
     for union in np.unique(sets[:, None] | sets[None, :]):
-        # patterns that can be compared in the keys outside of `union`, and in no more
+        # patterns that can be compared exactly in the keys outside `union`
         inside = np.flatnonzero((gone | union) == union)
         left = [key for key in range(len(found.codes)) if not union >> key & 1]
         labels = (
@@ -139,7 +139,7 @@ def as_wildcard(found: Patterns, alpha: float = 1.0) -> Frequencies:
 
 
 def _missing_sets(found: Patterns) -> NDArray[np.int64]:
-    """Which keys each pattern misses, one bit each."""
+    """The missing keys of each pattern, one bit each."""
     bits = np.int64(1) << np.arange(len(found.codes), dtype=np.int64)
     return np.asarray(bits @ (found.codes == MISSING).astype(np.int64))
 

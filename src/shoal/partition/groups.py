@@ -1,4 +1,4 @@
-"""Groups of equal rows: counts of records, persons and values in each, and distances between distributions."""
+"""Equivalence classes of equal rows: counts of records, persons and values, and distances between distributions."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.io import Table
 
-# a table of this many places for each value is quicker than a sort
+# a lookup table with this many entries per value is faster than a sort
 _COUNTED = 8
 
-# whole numbers where records are counted, parts of persons where those are
+# integers if records are counted, fractions if persons are counted
 Counts = NDArray[np.int64] | NDArray[np.float64]
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class RowGroups:
-    """Which rows are identical.
+    """The groups of identical rows.
 
     Attributes:
         labels: group number of each row.
         sizes: number of rows of each group.
-        first: number of one row of each group.
+        first: index of one row of each group.
     """
 
     labels: NDArray[np.int64]
@@ -48,21 +48,21 @@ def row_groups(columns: Iterable[NDArray[np.float64] | NDArray[np.int64]]) -> Ro
     labels: NDArray[np.int64] | None = None
     for column in columns:
         codes = places(column)
-        # both factors are below the number of rows, so the product stays far inside 64 bits
+        # both factors are below the number of rows, so the product stays far below 64 bits
         labels = codes if labels is None else places(labels * (codes.max(initial=0) + 1) + codes)
     if labels is None:
         raise ValueError("at least one column is needed to compare rows.")
     sizes = np.bincount(labels)
     first = np.empty(sizes.size, dtype=np.int64)
-    # the last one written stays: the first row of each group
+    # the last write wins: the first row of each group
     first[labels[::-1]] = np.arange(labels.size)[::-1]
     return RowGroups(labels, sizes.astype(np.int64), first)
 
 
 def places(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Which of the different values each one is, in ascending order.
+    """The rank of each value among the distinct values, ascending.
 
-    Whole numbers that lie close together are counted instead of sorted.
+    Integers within a small range are counted instead of sorted.
 
     >>> places(np.array([7, 5, 7, 9])).tolist()
     [1, 0, 1, 2]
@@ -78,11 +78,11 @@ def places(values: NDArray[np.float64] | NDArray[np.int64]) -> NDArray[np.int64]
 
 
 def units_of_groups(labels: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many different units the rows of each group belong to.
+    """Number of different units among the rows of each group.
 
     Args:
         labels: group of each row, from 0, none empty.
-        units: unit of each row, from 0: the person that a row is about.
+        units: unit of each row, from 0: the person a row is about.
 
     >>> units_of_groups(np.array([0, 0, 0, 1, 1]), np.array([4, 4, 4, 4, 2])).tolist()
     [1, 2]
@@ -92,7 +92,7 @@ def units_of_groups(labels: NDArray[np.int64], units: NDArray[np.int64]) -> NDAr
 
 
 def most_rows_of_a_unit(labels: NDArray[np.int64], units: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The largest number of rows that one unit has in each group; arguments as above.
+    """The largest number of rows of one unit in each group; arguments as above.
 
     >>> most_rows_of_a_unit(np.array([0, 0, 0, 1, 1]), np.array([4, 4, 4, 4, 2])).tolist()
     [3, 1]
@@ -110,16 +110,16 @@ def _pairs(labels: NDArray[np.int64], units: NDArray[np.int64]) -> RowGroups:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupCounts:
-    """How often each value occurs in each group; pairs that do not occur are left out.
+    """Frequency of each value in each group, without pairs that do not occur.
 
     Attributes:
         group: group of each entry, ascending.
-        value: value number of each entry, ascending inside a group.
-        count: how many records have that value in that group.
+        value: value number of each entry, ascending within a group.
+        count: number of records with that value in that group.
         sizes: number of records of each group.
         totals: number of records of each value in the whole table.
 
-    Where units are counted, a unit with several records counts once in a group, and once in the table, in equal parts
+    If units are counted, a unit with several records counts once in a group and once in the table, in equal parts
     for its records there.
     """
 
@@ -143,7 +143,7 @@ def count_groups(
     Args:
         labels: group of each record, 0 .. groups - 1, no group empty.
         values: value number of each record, 0 .. values - 1 in the order of the values, no value empty.
-        units: the unit of each record, from 0, where units are counted instead of records.
+        units: the unit of each record, from 0, if units are counted instead of records.
 
     Cost: one sort of n words.
 
@@ -176,8 +176,8 @@ def _count_units(
 def _unit_masses(
     labels: NDArray[np.int64], values: NDArray[np.int64], units: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Group and value as one number, and the part of a unit that has them, for every unit and value of a group; and
-    the number of units of each group."""
+    """Group and value as one number, with the fraction of each unit that has them, for every unit and value of a
+    group; and the number of units of each group."""
     member = places(labels * (units.max() + 1) + units)
     rows = np.bincount(member)
     group = np.empty(rows.size, dtype=np.int64)
@@ -192,15 +192,15 @@ def _unit_masses(
 def distinct_for_units(
     labels: NDArray[np.int64], values: NDArray[np.int64], units: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Distinct l-diversity of each group where units are counted: the most units that have a value each, all different.
+    """Distinct l-diversity of each group in units: the most units that can be assigned different values.
 
-    One unit with many values is one unit, so it makes for one of them: a largest matching of units and values.
+    A unit with many values counts for one of them only: this is a maximum matching of units and values.
 
     Args:
-        labels: group of each record, 0 .. groups - 1; a group may have no record here.
-        values, units: of each record, from 0.
+        labels: group of each record, 0 .. groups - 1; a group may be empty here.
+        values, units: value and unit of each record, from 0.
 
-    Cost: that of Hopcroft and Karp, on as many edges as there are units with a value in a group.
+    Cost: that of Hopcroft and Karp, on one edge for each unit and value in a group.
 
     >>> distinct_for_units(np.array([0, 0, 0]), np.array([0, 1, 2]), np.array([5, 5, 6])).tolist()
     [2]
@@ -225,7 +225,7 @@ def distinct_values(counts: GroupCounts) -> NDArray[np.int64]:
 
 
 def ratio_distances(counts: GroupCounts) -> NDArray[np.float64]:
-    """Largest ratio, either way, between a value's share in the group and in the table; infinite if one is absent.
+    """Largest ratio, either way, of a value's share in the group to its share in the table; infinite if one is absent.
 
     Reference: the thesis, Definition 15 and Proposition 10.
 
@@ -240,9 +240,9 @@ def ratio_distances(counts: GroupCounts) -> NDArray[np.float64]:
 
 
 def equal_distances(counts: GroupCounts) -> NDArray[np.float64]:
-    """Earth mover's distance of each group to the table where any two values are equally far apart."""
+    """Earth mover's distance of each group to the table, with equal distances between all values."""
     table = (counts.totals / counts.totals.sum())[counts.value]
-    # values that are absent from a group contribute their whole share
+    # values absent from a group contribute their whole share
     present = np.bincount(counts.group, weights=table, minlength=counts.sizes.size)
     differences = np.bincount(
         counts.group, weights=np.abs(counts.shares - table), minlength=counts.sizes.size
@@ -251,10 +251,10 @@ def equal_distances(counts: GroupCounts) -> NDArray[np.float64]:
 
 
 def ordered_distances(counts: GroupCounts) -> NDArray[np.float64]:
-    """Earth mover's distance of each group to the table, values one step apart, the whole range having length 1.
+    """Earth mover's distance of each group to the table, for equally spaced values with a total range of length 1.
 
-    The cumulative share of a group is constant between two of its values, that of the table rises; so the sum of
-    their absolute differences over a run of absent values takes one search and four lookups.
+    The cumulative share of a group is constant between two of its values, that of the table increases; so the sum
+    of their absolute differences over a run of absent values takes one search and four lookups.
 
     Cost: O(log values) for each value of each group.
 
@@ -272,7 +272,7 @@ def ordered_distances(counts: GroupCounts) -> NDArray[np.float64]:
     first = np.cumsum(entries) - entries
     running = np.cumsum(counts.count)
     own = (running - np.repeat(running[first] - counts.count[first], entries)) / counts.sizes[counts.group]
-    # each value opens a run that lasts until the group's next value; one more run precedes its first value
+    # each value starts a run that lasts until the group's next value; one more run precedes its first value
     ends = np.append(counts.value[1:], kinds)
     ends[first[1:] - 1] = kinds
     starts = np.concatenate((counts.value, np.zeros(first.size, dtype=np.int64)))
@@ -287,7 +287,7 @@ def ordered_distances(counts: GroupCounts) -> NDArray[np.float64]:
 
 
 def within(found: float | NDArray[np.float64], limit: float) -> NDArray[np.bool_]:
-    """Whether distances are at most the limit, up to the rounding of a computed fraction.
+    """Whether distances are at most the limit, up to the rounding error of a computed fraction.
 
     >>> bool(within(0.1 + 0.2, 0.3))
     True
@@ -304,13 +304,13 @@ EMD: Mapping[str, Callable[[GroupCounts], NDArray[np.float64]]] = {
 
 @dataclass(frozen=True, slots=True)
 class ActualK:
-    """Groups of identical rows over some columns.
+    """Equivalence classes over some columns.
 
     Attributes:
-        k: size of the smallest group.
+        k: size of the smallest class.
         groups: number of distinct rows.
-        unique_share: share of the rows that no other row equals, 0 to 1.
-        per_attribute: the same k for each column by itself.
+        unique_share: share of the rows that are unique, 0 to 1.
+        per_attribute: the same k for each column on its own.
     """
 
     k: int
@@ -320,7 +320,7 @@ class ActualK:
 
 
 def actual_k(table: Table, columns: Sequence[str]) -> ActualK:
-    """Size of the smallest group of rows that agree in all the columns; missing values agree with each other.
+    """Size of the smallest equivalence class over the columns; missing values are equal to each other.
 
     Cost:
         One sort per column, O(n) memory.
@@ -341,7 +341,7 @@ def actual_k(table: Table, columns: Sequence[str]) -> ActualK:
 
 
 def column_codes(table: Table, name: str) -> NDArray[np.int64]:
-    """A whole number per row that is equal exactly where the values are: text, dates and large integers too."""
+    """An integer per row, equal exactly where the values are equal: also for text, dates and large integers."""
     if table.is_numeric(name) and not table.is_integer(name):
         return np.unique(table.numeric(name), return_inverse=True)[1].astype(np.int64)
     encoded = as_arrow(table.series(name)).dictionary_encode(null_encoding="encode")
@@ -356,6 +356,6 @@ def as_arrow(series: nw.Series[Any]) -> Any:
     try:
         values = series.to_arrow()
     except pa.ArrowException:
-        # a pandas column of mixed types: what is written to a file is its text
+        # a pandas column of mixed types: files store its text
         return pa.array([None if value is None else str(value) for value in series.to_list()])
     return values.cast(values.type.value_type) if pa.types.is_dictionary(values.type) else values

@@ -1,7 +1,7 @@
-"""Insensitive clusters: replacing one record changes every cluster by at most one record.
+"""Insensitive microaggregation: replacing one record changes every cluster by at most one record.
 
-A corner is a whole number with one bit per attribute, the first attribute's bit the highest: 0 stands for the low end
-of the attribute's domain, 1 for the high end. There are 2^m corners: they are made only as far as they are asked for.
+A corner is an integer with one bit per attribute, the first attribute's bit the highest: 0 is the low end of the
+attribute's domain, 1 the high end. There are 2^m corners, generated only as far as they are needed.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ ORDERS = ("corners", "single")
 _FEW_VISITS = 6
 # Entries of all sorted corners together, 4 bytes each.
 _SORTED_ENTRIES = 1 << 26
-# Larger than any distance, also after distances have been taken off it.
+# Larger than any distance, also after subtracting distances.
 _GONE = 1 << 62
 
 
 def corner_sequence(attributes: int, rule: str = "alternate") -> Iterator[int]:
-    """The corners in the order in which clusters are taken from them; it depends on nothing but m and the rule.
+    """The corners in the order in which clusters are taken from them, determined by m and the rule only.
 
-    `alternate` counts upwards and takes the opposite corner after each. `hamming` goes each time to the corner that
-    differs in most attributes from the one before; ties go to the one farthest from the corner before that, and so
-    on back to the first, then to the lowest number.
+    `alternate` counts upwards and takes the opposite corner after each. `hamming` always continues with the corner
+    that differs in most attributes from the previous one; ties go to the one farthest from the corner before that, and
+    so on back to the first, then to the lowest number.
 
     Reference: thesis, section 6.3.3 (`hamming`); `alternate` is the sequence behind its printed tables.
 
@@ -109,18 +109,18 @@ def insensitive(
         X: records, shape (n, d), inside the bounds.
         k: minimum cluster size.
         bounds: public domain (lo, hi) of each attribute; the corners of this box are the reference points.
-        order: `corners`: cluster g takes the k records nearest to the g-th corner among those that remain, while at
-            least 2k remain; the rest, k to 2k-1 records, is the last cluster. When the corners are used up they
-            start again. `single`: insensitive MDAV, all records in one order by their distance to the low corner,
-            clusters of k from both ends in turn.
+        order: `corners`: cluster g takes the k records nearest to the g-th corner among the remaining ones,
+            while at least 2k remain; the rest, k to 2k-1 records, is the last cluster. After the last corner the
+            sequence restarts. `single`: insensitive MDAV, all records in one order by their distance to the low corner,
+            clusters of k taken from both ends in turn.
         corners: sequence of the corners, see `shoal.partition.insensitive_groups.corner_sequence`.
-        progress: called with (records done, records in all) from time to time; may raise to stop.
+        progress: called with (records done, total) from time to time; may raise to stop.
 
     Guarantee:
-        Definition 12: if one record is replaced, cluster i of the new table differs from cluster i of the old one in at
-        most one record (as collections of values), for every i. The number of clusters, ⌊n/k⌋, and their sizes
-        depend on n and k only. That alone is no privacy: all clusters may change at once, and noise has to pay for
-        that. Proof: docs/proofs/clusters.md#insensitive.
+        Definition 12: if one record is replaced, cluster i of the new table differs from cluster i of the old
+        one in at most one record (as collections of values), for every i. The number of clusters, ⌊n/k⌋, and their
+        sizes depend on n and k only. That alone gives no privacy: all clusters may change at once, and the noise
+        must cover that. Proof: docs/proofs/clusters.md#insensitive.
 
     Cost:
         Memory O(n d). Time O(n d) for each of the ⌊n/k⌋ clusters, or O(n log n) for each of the 2^d corners where
@@ -152,8 +152,8 @@ def insensitive_mixed(
 ) -> Partition:
     """Insensitive microaggregation of records with attributes of any kind; see `insensitive`.
 
-    Records at equal distance are ordered by their values, attribute by attribute, so that the order is total on
-    what a record can be: records that cannot be told apart by it are equal, and it does not matter which is taken.
+    Records at equal distance are ordered by their values, attribute by attribute, so that the order is total on record
+    values: only identical records tie, and it does not matter which of them is taken.
 
     >>> from shoal.partition.multivariate import nominal_ends
     >>> colours = nominal_ends([0, 1, 1, 2], to_low=[0, 0.5, 1], to_high=[1, 0.5, 0], between=1)
@@ -167,7 +167,7 @@ def insensitive_mixed(
     n = ends[0].values.size
     least = check_k(k, n)
     sequence = corner_sequence(len(ends), corners)
-    # among equal distances the lowest number wins, so records are numbered in the order of their values
+    # ties in distance go to the lowest number, so records are numbered in the order of their values
     by_value = np.lexsort([one.values for one in reversed(ends)])
     remaining = _RemainingCorners(ends, by_value)
     if order == "single":
@@ -185,8 +185,8 @@ def insensitive_mixed(
 class _RemainingCorners:
     """The records not yet in a cluster, with their squared distances to the corners.
 
-    The distance to a corner is that to the low corner plus what each attribute at its high end changes. All of
-    them are whole numbers, so it does not matter in which order they are added.
+    The distance to a corner is that to the low corner plus the change from each attribute at its high end. All of
+    these are integers, so the order of addition does not matter.
     """
 
     def __init__(self, ends: Sequence[CornerAxis], by_value: NDArray[np.int64]) -> None:
@@ -205,7 +205,7 @@ class _RemainingCorners:
             np.subtract(high, low, out=self.change[j])
 
     def distances(self, corner: int) -> NDArray[np.int64]:
-        """To one corner; records that are gone are farther than all others."""
+        """Distances to one corner; removed records are farther than all others."""
         d = self.change.shape[0]
         at_high = [j for j in range(d) if corner >> (d - 1 - j) & 1]
         if 2 * len(at_high) <= d:
@@ -219,7 +219,7 @@ class _RemainingCorners:
         return total
 
     def nearest(self, corner: int, size: int) -> NDArray[np.int64]:
-        """Numbers of the nearest records in order of their distance, equal ones in order of their number."""
+        """Numbers of the nearest records in order of distance, ties in order of number."""
         far = self.distances(corner)
         if size == self.count:
             return self.number[stable_order(far)[:size]]
@@ -233,7 +233,7 @@ class _RemainingCorners:
         self.count -= members.size
         gone = self.place[members]
         self.to_low[gone] = self.to_high[gone] = _GONE
-        # sweeping costs as much as a few scans, so it waits until a quarter is gone
+        # compaction costs as much as a few scans, so it waits until a quarter is gone
         if 4 * self.count < 3 * self.number.size:
             keep = np.flatnonzero(self.alive[self.number])
             self.number, self.to_low, self.to_high = (
@@ -254,7 +254,7 @@ def _from_both_ends(remaining: _RemainingCorners, k: int) -> NDArray[np.int64]:
 def _from_corners(
     remaining: _RemainingCorners, k: int, sequence: Sequence[int], progress: Progress | None
 ) -> NDArray[np.int64]:
-    """Cluster numbers of all records; `sequence` holds at most one corner for each cluster but the last."""
+    """Cluster numbers of all records; `sequence` has at most one corner for each cluster but the last."""
     n = remaining.count
     clusters = n // k
     labels = np.full(n, clusters - 1, dtype=np.int64)
@@ -277,14 +277,14 @@ def _from_corners(
 
 
 class _Queue:
-    """Records in order of their distance to one corner, some of them gone in the meantime."""
+    """Records in order of their distance to one corner, including some removed since."""
 
     def __init__(self, order: NDArray[np.int64]) -> None:
         self.order = order.astype(np.int32) if order.size < 2**31 else order
         self.start = 0
 
     def take(self, k: int, alive: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-        """The next k that are still there, or None when the queue does not hold so many."""
+        """The next k remaining records, or None if the queue has fewer."""
         width = 2 * k + 32
         while True:
             window = self.order[self.start : self.start + width]

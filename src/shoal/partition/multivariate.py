@@ -1,8 +1,8 @@
 """Multivariate microaggregation: MDAV and V-MDAV, on numbers and on mixed attributes.
 
-The distance of a record to a corner (thesis, Eq. 6.7) needs of every attribute only how far the record's value is from
-the low and from the high end of the attribute's domain, divided by the distance between the ends. Numbers and concepts
-of a taxonomy differ in how that is measured and in nothing else.
+The distance of a record to a corner (thesis, Eq. 6.7) depends, for every attribute, only on the distances of the
+record's value to the low and the high end of the attribute's domain, divided by the distance between the ends. Numbers
+and concepts of a taxonomy differ only in how these distances are measured.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 
 _ALGORITHMS = ("auto", "numpy", "brute", "tree")
 
-# Compiling the kernels takes longer than numpy needs for this many seconds of work.
+# Compiling the kernels takes longer than this many seconds of numpy computation.
 _NUMPY_SECONDS = 1.0
 _NUMPY_SECONDS_ONCE_COMPILED = 0.02
-# Beyond this many attributes boxes hardly ever exclude anything; below it the tree itself finds out.
+# Beyond this many attributes boxes hardly ever exclude anything; below it the tree detects that itself.
 _TREE_ATTRIBUTES = 40
-# Squared distances are whole multiples of a small unit; their sums stay below 2^60, so that the sum for a record that
-# is gone can be marked by something larger that still fits.
+# Squared distances are integral multiples of a small unit; their sums stay below 2^60, so that a larger value that
+# still
+# fits can mark removed records.
 _LARGEST_BITS = 60
 
 
@@ -59,16 +60,16 @@ def mdav(
     Args:
         X: records, shape (n, d), finite.
         k: minimum cluster size.
-        algorithm: how the clusters are found; they are the same to the last record. `numpy` needs no
-            compilation, `brute` scans all records with compiled code, `tree` searches a tree of boxes, `auto`
-            takes numpy for small tables, brute in high dimension, and the tree otherwise, which goes over to
-            scanning when its boxes turn out not to exclude enough.
-        threads: at most this many for scanning large tables; all processors by default.
-        progress: called with (records done, records in all) from time to time; may raise to stop.
+        algorithm: how the clusters are found; the result is identical. `numpy` needs no compilation, `brute`
+            scans all records with compiled code, `tree` searches a tree of boxes, `auto` uses numpy for small tables,
+            brute in high dimension, and the tree otherwise, which switches to scanning if its boxes do not exclude
+            enough.
+        threads: maximum number of threads for scanning large tables; all processors by default.
+        progress: called with (records done, total) from time to time; may raise to stop.
 
     Guarantee: none by itself; noise added to the cluster means protects given the partition.
-    Cost: O(n d) memory; O(n^2 d / k) time by scanning, near O(n log n) by the tree in few dimensions. The
-        first large table of an installation waits some seconds for compilation, later ones do not.
+    Cost: O(n d) memory; O(n^2 d / k) time by scanning, near O(n log n) by the tree in few dimensions. The first
+        large table of an installation waits some seconds for compilation, later ones do not.
     Reference: MDAI-2017, Algorithm 1.
 
     >>> mdav([[0.0], [1.0], [5.0], [6.0], [20.0], [21.0]], k=2).labels.tolist()
@@ -111,12 +112,12 @@ def _labels(
 
 
 def prepares_kernels(n: int, d: int, k: int) -> bool:
-    """Whether `mdav` will have to load compiled code first, which takes some seconds once per installation."""
+    """Whether `mdav` must load compiled code first, which takes some seconds once per installation."""
     return "shoal.partition.nearest" not in sys.modules and _choice(n, d, k) != "numpy"
 
 
 def _choice(n: int, d: int, k: int) -> str:
-    """The algorithm to start with; depends on the shape of the table and on what is compiled already."""
+    """The initial algorithm, chosen by the shape of the table and by what is compiled already."""
     n = rows_stood_for(n)
     compiled = "shoal.partition.nearest" in sys.modules
     limit = _NUMPY_SECONDS_ONCE_COMPILED if compiled else _NUMPY_SECONDS
@@ -126,16 +127,16 @@ def _choice(n: int, d: int, k: int) -> str:
 
 
 def numpy_seconds(n: int, d: int, k: int) -> float:
-    """Rough time of the numpy algorithm: n/2k rounds, each with some fixed cost and four scans."""
+    """Estimated time of the numpy algorithm: n/2k rounds, each with a fixed cost and four scans."""
     return n / (2 * k) * (2e-4 + 2.5e-9 * n * (d + 4))
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Concepts:
-    """One nominal attribute: its tree, and the squared distances to the concepts asked for so far.
+    """One nominal attribute: its tree, and the squared distances to the concepts needed so far.
 
-    No table of all pairs: a row of distances is made when a concept is first a reference point.
+    There is no table of all pairs: a row of distances is computed when a concept first becomes a reference point.
     """
 
     tree: Taxonomy
@@ -156,9 +157,9 @@ def mdav_mixed(
 ) -> Partition:
     """Fixed-size clusters of similar mixed records, by the same rule as `mdav`.
 
-    The squared distance of two records is the sum over attributes of squared differences, numbers as they are given
-    (divide them by their public widths) and concepts by their semantic distance over the distance of the two ends of
-    the domain. The average record has the mean of every number and the least marginal value of every nominal attribute.
+    The squared distance of two records is the sum over attributes of squared differences, for numbers as given
+    (divide them by their public widths), for concepts their semantic distance over the distance of the two ends of the
+    domain. The average record has the mean of every number and the least marginal value of every nominal attribute.
 
     Args:
         numbers: the numeric attributes, one column each, or None.
@@ -203,7 +204,7 @@ def mdav_mixed(
 
 
 class _RemainingMixed:
-    """The records without a cluster yet, held together so that every pass is over contiguous numbers."""
+    """The records without a cluster, stored contiguously for every pass."""
 
     def __init__(
         self, members: Integers, numbers: Floats, codes: list[Integers], concepts: list[_Concepts]
@@ -248,8 +249,8 @@ class _RemainingMixed:
 
 
 def _take(work: _RemainingMixed, distances: Floats, k: int, labels: Integers, cluster: int) -> int:
-    """Give the k nearest records the next cluster; ties go to the lowest record."""
-    # records stand in input order, so that a stable choice among the nearest is a choice by index
+    """Label the k nearest records as the next cluster; ties go to the lowest record."""
+    # records are in input order, so that a stable choice among the nearest is a choice by index
     bound = np.partition(distances, k - 1)[k - 1]
     closer = np.flatnonzero(distances < bound)
     tied = np.flatnonzero(distances == bound)[: k - closer.size]
@@ -262,13 +263,13 @@ def _take(work: _RemainingMixed, distances: Floats, k: int, labels: Integers, cl
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class CornerAxis:
-    """One attribute as the distance to a corner sees it.
+    """Distances of one attribute to a corner.
 
     Attributes:
-        values: numbers that settle the order of records at equal distance: different values, different numbers.
+        values: numbers that order records at equal distance, different for different values.
         low: distance of each record's value to the low end, in units of the distance between the ends.
         high: the same to the high end.
-        reach: what neither of them can exceed, whatever the records; a public number.
+        reach: public upper bound of both, independent of the records.
     """
 
     values: NDArray[np.int64] | NDArray[np.float64]
@@ -278,7 +279,7 @@ class CornerAxis:
 
 
 def numeric_ends(values: ArrayLike, lo: float, hi: float) -> CornerAxis:
-    """Numbers inside their public domain [lo, hi].
+    """Corner distances of numbers inside their public domain [lo, hi].
 
     >>> ends = numeric_ends([0, 3, 10], 0, 10)
     >>> ends.low.tolist(), ends.high.tolist()
@@ -297,13 +298,13 @@ def numeric_ends(values: ArrayLike, lo: float, hi: float) -> CornerAxis:
 
 
 def nominal_ends(codes: ArrayLike, to_low: ArrayLike, to_high: ArrayLike, between: float) -> CornerAxis:
-    """Values of a finite public domain, numbered, with the distances of all its values to either end.
+    """Corner distances of values of a finite public domain.
 
     Args:
         codes: number of each record's value.
         to_low: distance of value 0, 1, ... of the domain to the low end.
         to_high: distance of value 0, 1, ... of the domain to the high end.
-        between: distance of the two ends; 0 in a domain of one value, where there is nothing to divide.
+        between: distance of the two ends; 0 in a domain of one value, which needs no division.
 
     >>> ends = nominal_ends([0, 2, 1], to_low=[0.0, 0.5, 0.8], to_high=[0.8, 0.6, 0.0], between=0.8)
     >>> ends.low.tolist(), ends.high.round(2).tolist(), ends.reach
@@ -321,7 +322,7 @@ def nominal_ends(codes: ArrayLike, to_low: ArrayLike, to_high: ArrayLike, betwee
 
 
 def distance_unit(ends: Sequence[CornerAxis]) -> int:
-    """How many bits of a squared distance are kept behind the point: as many as sums over all attributes allow.
+    """Number of fractional bits of a squared distance: as many as sums over all attributes allow.
 
     >>> distance_unit([numeric_ends([1], 0, 2)] * 4)
     57
@@ -331,7 +332,7 @@ def distance_unit(ends: Sequence[CornerAxis]) -> int:
 
 
 def squared(distances: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
-    """Squares in units of 2^-bits, rounded to the nearest: functions of the value alone, and exact to add up.
+    """Squares in units of 2^-bits, rounded to nearest: functions of the value alone, with exact sums.
 
     >>> squared(np.array([0.5, 1.0]), 4).tolist()
     [4, 16]
@@ -344,12 +345,12 @@ def squared(distances: NDArray[np.float64], bits: int) -> NDArray[np.int64]:
 def vmdav(X: ArrayLike, k: int, gamma: float = 0.2, *, progress: Progress | None = None) -> Partition:
     """Variable-size multivariate microaggregation.
 
-    While at least k records are free: the free record farthest from the mean of the whole table and its k-1
-    nearest free records are a cluster. Then, as long as it has fewer than 2k-1 records, the cluster may grow:
-    take the free record whose distance d_in to its nearest member is least, and let d_out be its distance to
-    the nearest other free record; it joins if d_in < gamma d_out, else the cluster is finished. With one free
-    record left d_out is infinite, so it joins unless gamma is 0. Fewer than k records that are free at the
-    end join, in record order, the cluster whose mean (of its members before this step) is nearest.
+    While at least k records are free: the free record farthest from the mean of the whole table and its k-1 nearest
+    free records are a cluster. Then, as long as it has fewer than 2k-1 records, the cluster may grow: take the free
+    record with the smallest distance d_in to a member of the cluster, and let d_out be its distance to the nearest
+    other free record; it joins if d_in < gamma d_out, otherwise the cluster is complete. If one free record
+    remains, d_out is infinite, so it joins unless gamma is 0. Fewer than k free records at the end join, in record
+    order, the cluster with the nearest mean (of its members before this step).
 
     Ties go to the lowest record index, and to the cluster made first. Clusters are numbered in order of
     creation. Sizes are k to 2k-1, except that clusters near leftovers may be larger. gamma = 0 gives
@@ -359,7 +360,7 @@ def vmdav(X: ArrayLike, k: int, gamma: float = 0.2, *, progress: Progress | None
         X: records, shape (n, d), finite.
         k: minimum cluster size.
         gamma: gain factor, at least 0; about 0.2 for scattered data, about 1.1 for clustered data.
-        progress: called with (records done, records in all) after every cluster; may raise to stop.
+        progress: called with (records done, total) after every cluster; may raise to stop.
 
     Guarantee: none by itself; noise added to the cluster means protects given the partition.
     Cost: O(n^2 d) time at worst, O(n d) memory.
@@ -399,7 +400,7 @@ def vmdav(X: ArrayLike, k: int, gamma: float = 0.2, *, progress: Progress | None
 def _grown(
     columns: NDArray[np.float64], free: NDArray[np.int64], pole: int, k: int, gamma: float
 ) -> list[int]:
-    """The pole, its k-1 nearest free records, and those that the gain factor lets in."""
+    """The pole, its k-1 nearest free records, and those admitted by the gain factor."""
     nearby = columns[:, free]
     to_pole = squared_distances(nearby, columns[:, pole])
     to_pole[np.searchsorted(free, pole)] = -1.0

@@ -1,4 +1,4 @@
-"""MDAV on large tables: exact searches in a tree of boxes, or fused scans in threads."""
+"""MDAV on large tables: exact searches in a tree of boxes, or multithreaded scans."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from shoal.partition.reference import Progress, cutters, pieces_sum, rounded
 REBUILD_AT = 3
 # A tree of so few records is not rebuilt: its searches cost less than the building.
 SMALLEST_REBUILD = 2048
-# Work per lane that does not grow with the number of attributes, in attributes.
+# Work per lane that is independent of the number of attributes, in attributes.
 SEARCH_OVERHEAD = 4
-# Clusters made before the work done so far is compared with that of scanning.
+# Number of clusters before the work so far is compared with that of scanning.
 FIRST_COMPARISON = 64
-# Seconds between two returns to Python, where an interrupt is noticed and progress reported.
+# Seconds between returns to Python, where interrupts are handled and progress is reported.
 BREATH = 0.2
-# A hand-over to a thread costs some 50 microseconds: below this many values per thread it does not pay.
+# Handing work to a thread costs some 50 microseconds: not worth it below this many values per thread.
 VALUES_PER_THREAD = 500_000
 
 
 def _empty_tree(records: int, place: NDArray[np.int64], reference: NDArray[np.float64]) -> SearchTree:
-    """Leaves and groups for a number of records, all empty."""
+    """Empty leaves and groups for a number of records."""
     d = reference.size
     leaves = -(-records // (LEAF * FAN)) * FAN
     widths = [leaves // FAN]
@@ -109,7 +109,7 @@ def _empty_shell(n: int, d: int) -> Shell:
         centre=np.zeros(d),
         state=np.zeros(4, dtype=np.int64),
     )
-    shell.state[2] = 2 * n  # made when there were more records: due to be made anew
+    shell.state[2] = 2 * n  # made with more records than now: due for rebuilding
     return shell
 
 
@@ -121,8 +121,8 @@ def mdav_tree(
     Args:
         X: records, shape (n, d).
         k: minimum cluster size.
-        progress: called with (records done, records in all) several times a second.
-        scan_threads: allow going over to scanning, with so many threads, when the tree does more work than that.
+        progress: called with (records done, total) several times a second.
+        scan_threads: allow switching to scanning, with so many threads, if the tree does more work than that.
     """
     n, d = X.shape
     X = np.ascontiguousarray(X)
@@ -160,13 +160,13 @@ def mdav_tree(
 
 
 def _search_work(scratch: Scratch, d: int) -> float:
-    """Lanes times attributes looked at so far: counted, not timed, so that a busy machine chooses alike."""
+    """Lanes times attributes processed so far: counted, not timed, so that the choice does not depend on load."""
     leaves, groups = scratch.work.tolist()
     return float((leaves * LEAF + groups * FAN * 2) * (d + SEARCH_OVERHEAD))
 
 
 class _Share:
-    """The remaining records of one thread, every T-th of the table so that all shares shrink alike."""
+    """The remaining records of one thread, every T-th of the table so that all shares shrink equally."""
 
     def __init__(self, columns: NDArray[np.float64], index: NDArray[np.int64], k: int) -> None:
         self.columns = columns
@@ -186,7 +186,7 @@ class _Share:
 
 
 class _RemainingShares:
-    """All shares together: searches run in every share, their findings are merged by (distance, index)."""
+    """All shares together: searches run in every share, results are merged by (distance, index)."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class _RemainingShares:
         return min((-distance, index) for distance, index in (share.farthest for share in self.shares))[1]
 
     def take_cluster(self, pole: int) -> tuple[NDArray[np.int64], int]:
-        """Remove a pole and its k-1 nearest; returns them, and the record farthest from the pole before."""
+        """Remove a pole and its k-1 nearest; returns them, and the record previously farthest from the pole."""
         self._remove(np.array([pole]))
         self._scan(self.X[pole], nearest=True)
         index = np.concatenate([share.heap_index[: share.filled] for share in self.shares])
@@ -264,7 +264,7 @@ def mdav_brute(
         X: records, shape (n, d).
         k: minimum cluster size.
         threads: upper limit; small tables use one. The result does not depend on it.
-        progress: called with (records done, records in all) after every round.
+        progress: called with (records done, total) after every round.
         labels: continue a partition whose unassigned records are -1 (changed in place).
     """
     n, d = X.shape
@@ -279,7 +279,7 @@ def mdav_brute(
             first = remaining.farthest(remaining.mean())
             members, second = remaining.take_cluster(first)
             labels[members] = cluster
-            if labels[second] >= 0:  # all of the rest tie with the cluster: look again without it
+            if labels[second] >= 0:  # all of the rest tie with the cluster: search again without it
                 second = remaining.farthest(X[first])
             members, _ = remaining.take_cluster(second)
             labels[members] = cluster + 1

@@ -1,8 +1,8 @@
-"""MDAV in numpy, the reference for all compiled kernels, with exact running sums of columns.
+"""MDAV in numpy with exact column sums: the reference for all compiled kernels.
 
-Each value is cut into a few pieces, every piece a multiple of a power of two so coarse that n of them add up
-without rounding. Sums of pieces are then exact whatever the order, and so a centroid is the same in every
-algorithm, on any number of threads, and for any order of the rows.
+Each value is split into a few pieces, every piece a multiple of a power of two so coarse that n of them add up without
+rounding. Sums of pieces are then exact in any order, so a centroid is the same in every algorithm, on any number of
+threads, and for any order of the rows.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def squared_distances(columns: NDArray[np.float64], point: NDArray[np.float64]) 
 
 
 class _RemainingByIndex:
-    """The records not yet in a cluster, in index order; the dead are marked, then swept out."""
+    """The records not yet in a cluster, in index order; removed ones are marked, then compacted away."""
 
     def __init__(self, columns: NDArray[np.float64]) -> None:
         self.columns = columns
@@ -92,7 +92,7 @@ class _RemainingByIndex:
         return centre
 
     def farthest(self, point: NDArray[np.float64]) -> int:
-        """Position of the record farthest from a point; argmax takes the lowest index of equals."""
+        """Position of the record farthest from a point; argmax breaks ties by lowest index."""
         distances = squared_distances(self.columns, point)
         distances[self.dead] = -1.0
         return int(np.argmax(distances))
@@ -112,7 +112,7 @@ class _RemainingByIndex:
         return members
 
     def sweep(self) -> None:
-        """Forget the dead once they are an eighth: scanning them costs more than copying the rest."""
+        """Drop removed records once they are an eighth: scanning them costs more than copying the rest."""
         if 8 * self.count < 7 * self.index.size:
             alive = ~self.dead
             self.columns = np.ascontiguousarray(self.columns[:, alive])

@@ -1,7 +1,7 @@
-"""Key variables: columns as codes and the different patterns of their values.
+"""Key variables: columns as codes, and the distinct patterns of their values.
 
-What an intruder may know about a person is the combination of these values. Every measure of this folder is a function
-of the patterns, so it is computed once for each of them.
+An intruder may know this combination of values of a person. Every risk measure is a function of the patterns, so it is
+computed once for each of them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ MISSING = -1
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Coded:
-    """A column as numbers.
+    """A column as integer codes.
 
     Attributes:
-        codes: place of each value among `levels`, -1 for a missing one.
-        levels: the different values in ascending order.
+        codes: index of each value in `levels`, -1 for a missing one.
+        levels: the distinct values in ascending order.
     """
 
     codes: Integers
@@ -38,13 +38,13 @@ class Coded:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class People:
-    """The persons behind records, where several records can be one person's.
+    """The persons behind the records, if one person can have several records.
 
     Attributes:
         units: person of each record, numbered from 0.
-        weights: of each person: the smallest one of their records.
-        starts: where the persons of each pattern begin in `members`; one entry more at the end.
-        members: the different persons of each pattern, pattern by pattern.
+        weights: weight of each person: the smallest of their records.
+        starts: index in `members` of the first person of each pattern, with a final end index.
+        members: the distinct persons of each pattern, pattern by pattern.
     """
 
     units: Integers
@@ -56,14 +56,14 @@ class People:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Patterns:
-    """The different combinations of key values, a missing value counted as one more value.
+    """The distinct combinations of key values, with "missing" as one more value.
 
     Attributes:
         codes: (keys, patterns), -1 for a missing value.
         labels: pattern of each record.
-        counts: number of records of each pattern, or of the persons who have one.
+        counts: number of records of each pattern, or of persons with it.
         weights: sum of their weights.
-        people: who has which pattern, where persons are counted.
+        people: the persons with each pattern, if persons are counted.
     """
 
     codes: Integers
@@ -79,7 +79,7 @@ class Patterns:
 
 
 def coded(table: Table, name: str) -> Coded:
-    """The values of a column as numbers; NaN and an empty text are missing values."""
+    """The values of a column as codes; NaN and an empty text are missing values."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -88,18 +88,18 @@ def coded(table: Table, name: str) -> Coded:
         values = values.combine_chunks()
     if pa.types.is_floating(values.type):
         values = compute.if_else(compute.is_nan(values), None, values)
-        # a zero is a zero, whatever its sign
+        # zero is zero, whatever its sign
         values = compute.if_else(compute.equal(values, 0.0), pa.scalar(0.0, values.type), values)
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
-        # an empty cell of a text file, as everywhere in Shoal
+        # an empty cell of a text file is missing, as everywhere in Shoal
         values = compute.if_else(compute.equal(values, ""), None, values)
     try:
         encoded = values.dictionary_encode()
         order = compute.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
     except pa.ArrowException:
-        # lists and other nested values have no codes and no order of their own
+        # lists and other nested values have neither codes nor an order
         encoded = pa.array([None if value is None else str(value) for value in values.to_pylist()])
         encoded = encoded.dictionary_encode()
         order = compute.sort_indices(encoded.dictionary).to_numpy().astype(np.int64)
@@ -113,11 +113,11 @@ def coded(table: Table, name: str) -> Coded:
 def patterns(
     keys: Sequence[Integers], weights: Floats | None = None, units: Integers | None = None
 ) -> Patterns:
-    """The different combinations of some columns of codes.
+    """The distinct combinations of several columns of codes.
 
     Args:
-        weights: of the records.
-        units: person of each record, from 0 without gaps, where persons are counted instead of records.
+        weights: weights of the records.
+        units: person of each record, from 0 without gaps, if persons are counted instead of records.
 
     >>> found = patterns([np.array([0, 0, 1, MISSING])], np.array([2.0, 3.0, 1.0, 1.0]))
     >>> found.codes.tolist(), found.labels.tolist(), found.counts.tolist(), found.weights.tolist()

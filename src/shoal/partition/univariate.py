@@ -1,4 +1,4 @@
-"""Partitions of a single attribute: optimal groups, and groups of k consecutive ranks."""
+"""Univariate partitions: optimal groups, and groups of k consecutive ranks."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ Number = str | int | float | Decimal | Fraction
 # Squares of such values, and of their quotient with ε, are still finite.
 _LARGEST = 1e150
 _LARGEST_RANGE = 2**62
-# Below this many values plain Python is faster than waiting for compiled code, or than fetching it.
+# Below this many values plain Python is faster than loading or compiling code.
 COMPILED_FROM = 4096
 COMPILED_FROM_ONCE_LOADED = 128
-# Relative error of a path's cost in plain doubles, generously; what is closer is computed with pairs of doubles.
+# Generous bound of the relative error of a path's cost in plain doubles; closer costs are computed with pairs.
 ROUGH = 2.0**-47
-# Paths that differ by less, relative to their cost or to the squares added up, cost the same: rounding of pairs, about
-# 2^-104 for each of up to a million clusters, is far below, and costs that really differ are far above.
+# Paths whose costs differ by less, relative to their cost or to the sum of squares, count as equal: rounding of pairs,
+# about 2^-104 for each of up to a million clusters, is far below, and real differences are far above.
 PATH_TIE = 2.0**-84
 SUMS_TIE = 2.0**-100
 
 
 def two_sum(a: Real, b: Real) -> tuple[Real, Real]:
-    """a + b, and what rounding took from it."""
+    """a + b, and its rounding error."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -51,7 +51,7 @@ def normalised(high: Real, low: Real) -> tuple[Real, Real]:
 
 
 def two_product(a: Real, b: Real) -> tuple[Real, Real]:
-    """a · b, and what rounding took from it."""
+    """a · b, and its rounding error."""
     product = a * b
     scaled = _SPLITTER * a
     a_high = scaled - (scaled - a)
@@ -96,7 +96,7 @@ def of_fraction(value: Fraction) -> tuple[float, float]:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Costs:
-    """What a cluster of sorted values i .. j-1 costs: its squared error plus its expected noise.
+    """Costs of clusters of sorted values i .. j-1: squared error plus expected noise.
 
     With S and Q the sums of the values and of their squares over the cluster of L = j - i values, the cost is
     Q - S²/L + noise/L. All numbers are in units of 2^exponent (squares in 4^exponent).
@@ -121,7 +121,7 @@ class Costs:
 
 
 def compiled(n: int) -> bool:
-    """Whether n values are worth compiled code; once it is loaded, fewer are."""
+    """Whether n values are worth compiled code; fewer are, once it is loaded."""
     loaded = "shoal.partition._kernels_optimal" in sys.modules
     return rows_stood_for(n) >= (COMPILED_FROM_ONCE_LOADED if loaded else COMPILED_FROM)
 
@@ -154,7 +154,7 @@ def noise_of_one(width: Number, epsilon: Number) -> Fraction:
 
 
 def costs_of(x: ArrayLike, width: Number, epsilon: Number) -> Costs:
-    """Sort one attribute and add it up."""
+    """Sort one attribute and compute its running sums."""
     values = one_attribute(x)
     noise = noise_of_one(width, epsilon)
     order = stable_order(values)
@@ -174,7 +174,7 @@ def _centred(ordered: NDArray[Any]) -> tuple[Floats, Floats]:
     middle = ordered[ordered.size // 2]
     if ordered.dtype.kind == "f":
         return two_sum(ordered, np.full(ordered.size, -middle))
-    # unsigned differences are right whatever the signs
+    # unsigned differences are correct for any signs
     above = ordered.view(np.uint64) - ordered.view(np.uint64)[0]
     if int(above[-1]) > _LARGEST_RANGE:
         raise InputError("values-span-more-than-2-62")
@@ -202,7 +202,7 @@ def _running_sums(high: Floats, low: Floats) -> Floats:
 
 
 def _accumulated(high: Floats, low: Floats) -> Floats:
-    """Running sums as pairs, shape (n, 2): rounding is caught twice, so only the last bits of a pair can be lost."""
+    """Running sums as pairs, shape (n, 2): rounding errors are kept twice, so at most the last bits can be lost."""
     total = caught = rest = 0.0
     pairs = []
     for value, value_low in zip(high.tolist(), low.tolist(), strict=True):
@@ -219,8 +219,8 @@ def _accumulated(high: Floats, low: Floats) -> Floats:
 def expected_error(x: ArrayLike, partition: Partition, width: Number, epsilon: Number) -> float:
     """Expected squared error, before clipping, of noisy cluster means of one attribute, over all records.
 
-    That is Σ_C [ SSE(C) + 2 (W/ε)² / |C| ] over the clusters C: each of the |C| records is off by its distance from
-    the mean and by noise of variance 2 (W/(|C|ε))².
+    That is Σ_C [ SSE(C) + 2 (W/ε)² / |C| ] over the clusters C: the error of each of the |C| records is its
+    distance from the mean plus noise of variance 2 (W/(|C|ε))².
 
     Args:
         x: values of one attribute.
@@ -229,7 +229,7 @@ def expected_error(x: ArrayLike, partition: Partition, width: Number, epsilon: N
         epsilon: the attribute's share of the budget.
 
     Cost: O(n).
-    Reference: MDAI-2017 and PSD-2014, whose noise this is.
+    Reference: MDAI-2017 and PSD-2014, which define this noise.
 
     >>> expected_error([1.0, 3.0, 8.0], Partition.from_labels([0, 0, 1]), width=10, epsilon=10)
     5.0
@@ -239,7 +239,7 @@ def expected_error(x: ArrayLike, partition: Partition, width: Number, epsilon: N
     if values.size != partition.n:
         raise InputError("there-values-partition-records", found=values.size, n=partition.n)
     first = values[0]
-    # integers beyond 2^53 are told apart only by their differences
+    # integers beyond 2^53 can be distinguished only by their differences
     centred = (values.astype(np.int64) - int(first) if values.dtype.kind != "f" else values - first).astype(
         np.float64
     )
@@ -249,19 +249,18 @@ def expected_error(x: ArrayLike, partition: Partition, width: Number, epsilon: N
 
 
 def optimal(x: ArrayLike, width: Number, epsilon: Number, k: int = 3) -> Partition:
-    """The partition with the least expected squared error of noisy cluster means, of all with clusters of k or more.
+    """The partition into clusters of at least k with minimum expected squared error of noisy cluster means.
 
-    A cluster C costs Σ (x - mean)² + 2 (W/ε)² / |C|: each of its records is off by its distance from the mean and by
+    A cluster C costs Σ (x - mean)² + 2 (W/ε)² / |C|: the error of each record is its distance from the mean plus
     noise of variance 2 (W/(|C|ε))². The best clusters are runs of sorted values (ties in record order), larger where
-    values are dense. Of several best partitions the one is taken whose last cluster starts lowest, then the
-    last but one, and so on; costs count as equal where they agree to 25 digits. Clusters are numbered in order of
-    value.
+    values are dense. Among several best partitions the one whose last cluster starts lowest is returned, then the last
+    but one, and so on; costs count as equal if they agree to 25 digits. Clusters are numbered in order of value.
 
     Args:
         x: values of one attribute, integers or floats.
         width: W, the width of the attribute's public domain, in the units of x.
         epsilon: ε, the attribute's share of the budget.
-        k: minimum cluster size. With 1 an isolated record can be a cluster of its own and stand out in a release.
+        k: minimum cluster size. With 1, an isolated record can be a cluster on its own and stand out in a release.
 
     Guarantee: none by itself. The clusters depend on the values, so noise added to their means protects given the
         partition only.
@@ -285,14 +284,14 @@ def optimal(x: ArrayLike, width: Number, epsilon: Number, k: int = 3) -> Partiti
 
 
 def shortest_path(costs: Costs, k: int) -> NDArray[np.int64]:
-    """Where the last cluster starts in the best partition of the first j values, for every j ≥ k: O(n log n)."""
+    """The start of the last cluster in the best partition of the first j values, for every j ≥ k: O(n log n)."""
     from shoal.partition import _kernels_optimal as kernels
 
     return kernels.shortest_path(costs.sums, k, *costs.noise)
 
 
 def scanned_path(costs: Costs, k: int) -> NDArray[np.int64]:
-    """The same by trying every start for every j, O(n²): the definition, and quick for small inputs."""
+    """The same by trying every start for every j, O(n²): the definition, and fast for small inputs."""
     n, noise = costs.n, costs.noise
     sums = costs.sums
     listed: list[list[float]] = sums.tolist()
@@ -330,9 +329,9 @@ def _path_cost(
 
 
 _REMAINDERS = ("middle", "last", "first")
-# records handled at a time where a whole column of intermediate values is too much
+# number of records handled at once where a column of intermediate values would be too large
 _PIECE = 1 << 20
-# Relative error of the costs in plain doubles, generously; sizes that are closer are compared exactly.
+# Generous bound of the relative error of costs in plain doubles; closer sizes are compared exactly.
 _ROUGH = 2.0**-44
 
 
@@ -342,10 +341,10 @@ def ranking(x: ArrayLike, k: int, remainder: str = "middle") -> Partition:
     Args:
         x: values of one attribute, integers or floats.
         k: minimum cluster size.
-        remainder: which group takes the n mod k records that are left over. `last` and `first` enlarge that
-            group. `middle` is univariate MDAV at rank-fixed positions: k from the low end, k from the high
-            end, in turn, while at least 3k remain; if 2k to 3k-1 remain, k more from the low end; the rest,
-            k to 2k-1 records, is the middle group.
+        remainder: which group takes the n mod k left-over records. `last` and `first` enlarge that group.
+            `middle` is univariate MDAV at rank-fixed positions: k from the low end, k from the high end, in turn, while
+            at least 3k remain; if 2k to 3k-1 remain, k more from the low end; the rest, k to 2k-1 records, is the
+            middle group.
 
     Guarantee: the clusters are not private by themselves. Because group boundaries are ranks fixed by n and
         k, replacing one record changes the vector of cluster sums by at most the width of the attribute's
@@ -367,7 +366,7 @@ def ranking(x: ArrayLike, k: int, remainder: str = "middle") -> Partition:
     sizes = group_sizes(values.size, check_k(k, values.size), remainder)
     order = stable_order(values)
     labels = np.empty(values.size, dtype=np.int64)
-    # written cluster by cluster, many at a time: all labels in rank order at once would be one more column
+    # written cluster by cluster, many at once: all labels in rank order would be one more column in memory
     ends = np.cumsum(sizes)
     at_a_time = max(_PIECE // k, 1)
     for first in range(0, sizes.size, at_a_time):
@@ -390,7 +389,7 @@ def group_sizes(n: int, k: int, remainder: str = "middle") -> NDArray[np.int64]:
 
 
 def enlarged_group(groups: int, remainder: str) -> int:
-    """Which of the groups, in rank order, takes the records that are left over.
+    """Index of the group, in rank order, that takes the left-over records.
 
     >>> enlarged_group(5, "middle"), enlarged_group(5, "last")
     (2, 4)
@@ -409,19 +408,19 @@ def enlarged_group(groups: int, remainder: str) -> int:
 
 
 def best_k(x: ArrayLike, width: Number, epsilon: Number, remainder: str = "middle") -> int:
-    """The k for which individual ranking with noisy means has the least expected squared error.
+    """The k for which individual ranking with noisy means has the smallest expected squared error.
 
     The expected error, before clipping, is Σ_C [ SSE(C) + 2 (W/ε)² / |C| ] over the groups C of `ranking(x, k,
-    remainder)`: small k means much noise, large k much grouping. Every k from 1 to n is considered. Of equally good
-    ones the largest is taken: one group of all n records is k = n.
+    remainder)`: small k means much noise, large k much grouping. Every k from 1 to n is considered. Among equally good
+    ones the largest is returned: one group of all n records is k = n.
 
     Args:
         x: values of one attribute, integers or floats.
         width: W, the width of the attribute's public domain, in the units of x.
         epsilon: ε, the attribute's share of the budget.
-        remainder: where the records go that do not fill a group, as in `ranking`.
+        remainder: which group takes the left-over records, as in `ranking`.
 
-    Guarantee: none, the answer looks at the records. A release with this k is tainted by it, unless x is other data.
+    Guarantee: none, the result is data-dependent. It taints a release that uses it, unless x is other data.
     Cost: O(n log n) time, O(n) memory.
     Reference: the automatic choice of k, an open question in MDAI-2017.
 
@@ -439,11 +438,11 @@ def best_k(x: ArrayLike, width: Number, epsilon: Number, remainder: str = "middl
 
 
 def _rough_errors(costs: Costs, remainder: str) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    """Sizes k and their expected errors, all sizes with the same number of groups at a time."""
+    """Sizes k and their expected errors, one batch for each number of groups."""
     n = costs.n
     high, low = np.ascontiguousarray(costs.sums[:, :2].T)
     squares = float(costs.sums[n, 2] - costs.sums[0, 2])
-    # more than half of the records leave one group, whatever k is
+    # with k above half of n there is one group, whatever k is
     smallest, largest = n, n
     while largest > 0:
         groups = n // largest
@@ -456,7 +455,7 @@ def _rough_errors(costs: Costs, remainder: str) -> Iterator[tuple[NDArray[np.int
 
 
 def _bounds(n: int, ks: NDArray[np.int64], groups: int, remainder: str) -> NDArray[np.int64]:
-    """Where groups begin and end in rank order, one row for every k; all of them make this many groups."""
+    """Start and end positions of groups in rank order, one row for every k; all of them give this many groups."""
     at = np.arange(groups + 1)
     from_low = at * ks[:, np.newaxis]
     from_high = n - (groups - at) * ks[:, np.newaxis]
@@ -464,7 +463,7 @@ def _bounds(n: int, ks: NDArray[np.int64], groups: int, remainder: str) -> NDArr
 
 
 def _exact_error(costs: Costs, k: int, remainder: str) -> Fraction:
-    """The expected error as a fraction: only two sizes of groups occur, so denominators stay small."""
+    """The expected error as a fraction: there are only two group sizes, so denominators stay small."""
     (bounds,) = _bounds(costs.n, np.array([k]), costs.n // k, remainder)
     sums = [Fraction(high) + Fraction(low) for high, low in costs.sums[bounds, :2].tolist()]
     by_size: dict[int, Fraction] = {}

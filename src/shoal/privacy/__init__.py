@@ -1,4 +1,4 @@
-"""What a guarantee compares and what it costs: adjacency, and the accountant that all noise is paid through."""
+"""Privacy guarantees: adjacency, claims, the privacy accountant, statements and verdicts."""
 
 from shoal._door import door
 

@@ -16,17 +16,17 @@ from shoal.text import Message
 
 
 class Adjacency(StrEnum):
-    """The neighbouring relation; the value is what parameters, recipes and ledgers hold."""
+    """The adjacency of a claim; the values appear in parameters, recipes and ledgers."""
 
     REPLACE_ONE = "replace-one"
     ADD_REMOVE = "add-remove"
 
     @classmethod
     def named(cls, value: str) -> Adjacency:
-        """The relation of this name.
+        """The adjacency with this name.
 
         Raises:
-            OptionError: there is none.
+            OptionError: there is no such adjacency.
         """
         known = tuple(str(one) for one in cls)
         if value not in known:
@@ -50,7 +50,7 @@ class Adjacency(StrEnum):
 
     @property
     def factor(self) -> int:
-        """Replacing a record is removing one and adding one."""
+        """2 under replace-one, since replacing a record is removing one and adding one; otherwise 1."""
         return 1 if self.hides_size else 2
 
 
@@ -58,14 +58,14 @@ _NOTHING = Fraction(0)
 
 
 class Currency(StrEnum):
-    """What amounts are counted in."""
+    """The privacy measure in which amounts are counted."""
 
     EPSILON = "epsilon"  # pure differential privacy
     RHO = "rho"  # zero-concentrated differential privacy
 
 
 class OverspendError(RuntimeError):
-    """A method tried to spend what it has not reserved, or to draw twice for one spend: always a bug of the method."""
+    """A method tried to spend more than it reserved, or to draw twice for one charge: always a bug in the method."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what}: probably a bug, please report.")
@@ -76,11 +76,11 @@ class AccountEntry:
     """One entry of an account.
 
     Attributes:
-        purpose: the reservation that it is charged to.
+        purpose: the reservation it is charged to.
         what: the measurement.
-        amount: what its noise is calibrated to.
-        over: parts that get such noise each, where there are several; a record is in one of them, or in `touched`.
-        touched: how many of these parts one record can change.
+        amount: the amount its noise is calibrated to.
+        over: the parts that each get such noise, if there are several; a record is in one of them, or in `touched`.
+        touched: number of these parts one record can change.
     """
 
     purpose: str
@@ -117,14 +117,14 @@ class Spend:
 
     @property
     def amount(self) -> Fraction:
-        """What the noise is calibrated to."""
+        """The amount the noise is calibrated to."""
         return self.charge.amount
 
     def take(self) -> tuple[Fraction, Source]:
-        """The amount that noise is calibrated to, and where its bits come from.
+        """The amount the noise is calibrated to, and the source of its bits.
 
         Raises:
-            OverspendError: it was taken before.
+            OverspendError: already taken.
         """
         if self._taken:
             raise OverspendError(f"'{self.charge.what}' was paid for once and drawn twice")
@@ -135,16 +135,16 @@ class Spend:
 @internal()
 @dataclass(slots=True, eq=False)
 class Accountant:
-    """The budget of one release, answer or choice while it is spent.
+    """The budget of one release, answer or choice, and its charges.
 
     Attributes:
-        reserved: amount by purpose, settled from public facts; only `divide` changes it.
-        source: where bits come from; nobody takes it but `Spend.take` and `free`.
-        currency: what amounts are counted in.
-        adjacency: which tables the amounts compare.
-        unit: what one of the two tables has more or other: a row, unless a unit of privacy was declared.
-        charges: what was spent, in order.
-        uses: what randomness was used for that costs nothing, in order.
+        reserved: amount by purpose, fixed from public facts; only `divide` changes it.
+        source: source of random bits; used only through `Spend.take` and `free`.
+        currency: the privacy measure of the amounts.
+        adjacency: the adjacency the amounts refer to.
+        unit: the unit in which neighbouring tables differ: a row, unless a unit of privacy was declared.
+        charges: the charges, in order.
+        uses: uses of randomness without a charge, in order.
     """
 
     reserved: dict[str, Fraction]
@@ -166,14 +166,14 @@ class Accountant:
         adjacency: Adjacency = Adjacency.REPLACE_ONE,
         unit: str = "row",
     ) -> Accountant:
-        """An account with nothing spent.
+        """An account without charges.
 
         Args:
             reserved: amount by purpose.
-            total: what they may add up to; None for a method without a budget.
+            total: upper limit of their sum; None for a method without a budget.
 
         Raises:
-            OverspendError: they add up to more.
+            OverspendError: the amounts add up to more.
         """
         booked = sum(reserved.values(), _NOTHING)
         if booked > (total or 0):
@@ -192,13 +192,13 @@ class Accountant:
         """Charge a measurement to a purpose, before its noise is drawn.
 
         Args:
-            amount: what the noise is calibrated to.
+            amount: the amount the noise is calibrated to.
             what: the measurement; by default the purpose itself.
-            over: where noise of this amount goes on several parts (clusters, cells), what they are.
-            touched: how many of these one record can change; the charge is as many times the amount.
+            over: the parts (clusters, cells) that each get noise of this amount, if there are several.
+            touched: number of these parts one record can change; the charge is this multiple of the amount.
 
         Raises:
-            OverspendError: nothing is reserved for it, or less than it costs.
+            OverspendError: nothing is reserved for the purpose, or less than the charge.
         """
         charge = AccountEntry(purpose, what or purpose, amount, over, touched)
         self._charge(charge)
@@ -215,10 +215,10 @@ class Accountant:
         self.charges.append(charge)
 
     def divide(self, purpose: str, parts: Mapping[str, Fraction]) -> None:
-        """Split a reservation, once what was measured says how (adaptive composition).
+        """Split a reservation, based on earlier measurements (adaptive composition).
 
         Raises:
-            OverspendError: some of it was spent, or the parts add up to more.
+            OverspendError: part of it is spent already, or the parts add up to more.
         """
         whole = self.left(purpose)
         if (
@@ -231,11 +231,11 @@ class Accountant:
         self.reserved |= parts
 
     def parallel(self, over: str, purposes: Mapping[str, Fraction] | None = None) -> Parallel:
-        """Charge once for parts of the table that have no record in common.
+        """Charge once for parts of the table that share no record (parallel composition).
 
         Args:
-            over: what the parts are: batches of records, strata, groups.
-            purposes: what each part may spend, by purpose; by default all that is left.
+            over: the parts: batches of records, strata, groups.
+            purposes: the budget of each part, by purpose; by default everything that is left.
         """
         amounts = self.unspent() if purposes is None else dict(purposes)
         for purpose, amount in amounts.items():
@@ -243,12 +243,12 @@ class Accountant:
         return Parallel(over, amounts, self.currency, self.adjacency, self.unit, self.source)
 
     def free(self, why: str) -> Source:
-        """Randomness that costs nothing: what was paid for is processed further, or no record has a part in it."""
+        """Randomness without a charge: for post-processing, or for draws that do not involve any record."""
         self.uses.append(why)
         return self.source
 
     def left(self, purpose: str) -> Fraction:
-        """What may still be spent on a purpose.
+        """The remaining budget of a purpose.
 
         Raises:
             OverspendError: nothing was reserved for it.
@@ -258,11 +258,11 @@ class Accountant:
         return self.reserved[purpose] - self.spent(purpose)
 
     def spent(self, purpose: str | None = None) -> Fraction:
-        """What was spent on a purpose, or on all of them."""
+        """The amount spent on a purpose, or on all of them."""
         return sum((one.cost for one in self.charges if purpose in (None, one.purpose)), _NOTHING)
 
     def unspent(self) -> dict[str, Fraction]:
-        """What is left, by purpose; empty once all is spent that was reserved."""
+        """The remaining budget by purpose; empty once everything reserved is spent."""
         found = {purpose: self.left(purpose) for purpose in self.reserved}
         return {purpose: amount for purpose, amount in found.items() if amount}
 
@@ -270,11 +270,11 @@ class Accountant:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Parallel:
-    """What each of several parts of a table may spend that have no record in common; it was charged once, for all.
+    """The budget of each of several parts of a table that share no record; charged once for all parts.
 
-    Parallel composition: a record is in one part, so that what all parts spend together costs it what its own part
-    spends. Under replace-one the parts must stay the same where a record is replaced: its place in the table, or its
-    cluster where clusters are taken as fixed, says which part it is in.
+    Parallel composition: a record is in one part, so all parts together cost it what its own part spends. Under
+    replace-one the parts must not change when a record is replaced: its part is determined by its position in the
+    table, or by its cluster where clusters are taken as fixed.
 
     It can be sent to a task of an engine, without the source of the release (`elsewhere`).
     """
@@ -287,7 +287,7 @@ class Parallel:
     source: Source | None = None
 
     def elsewhere(self) -> Parallel:
-        """The same for another process, in which each part brings a source of its own."""
+        """The same for another process, where each part provides its own source."""
         return Parallel(self.over, dict(self.reserved), self.currency, self.adjacency, self.unit)
 
     def part(self, source: Source | None = None) -> Accountant:
@@ -298,7 +298,7 @@ class Parallel:
         return Accountant(dict(self.reserved), own, self.currency, self.adjacency, self.unit)
 
 
-# Irrational weights are rounded down to this many parts, so the shares never add up to more than ε.
+# Irrational weights are rounded down to this precision, so the shares never add up to more than ε.
 _PARTS = 2**40
 SPLITS = ("equal", "proportional", "optimal")
 Split = str | Mapping[str, object]
@@ -307,15 +307,15 @@ Split = str | Mapping[str, object]
 @internal()
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How ε will be spent, settled before any record is looked at.
+    """How ε will be spent, fixed before any record is read.
 
     Attributes:
         spending: ε by purpose, in words; adds up to at most the method's budget.
         shares: ε of each attribute's values.
-        per_attribute: what a change in one attribute alone costs, where that is not its share; empty where neighbours
-            never differ in one attribute alone.
-        conditions: what the statement should say about how the plan was made.
-        flags: ε of whether a value is missing, for columns where that is drawn by itself.
+        per_attribute: the cost of a change in one attribute alone, where it differs from its share; empty if
+            neighbours never differ in one attribute alone.
+        conditions: statement messages about how the plan was made.
+        flags: ε for whether a value is missing, for columns where that is drawn separately.
     """
 
     spending: Mapping[str, Fraction]
@@ -326,19 +326,19 @@ class Plan:
 
     @property
     def stated(self) -> Mapping[str, Fraction]:
-        """What the statement says that a change in one attribute alone costs."""
+        """The cost of a change in one attribute alone, as printed in the statement."""
         return self.shares if self.per_attribute is None else self.per_attribute
 
 
 def split_budget(
     epsilon: Fraction, names: Sequence[str], widths: Sequence[Fraction | None], split: Split
 ) -> tuple[Fraction, ...]:
-    """Share ε over attributes. The shares are exact and never add up to more than ε.
+    """Split ε among attributes. The shares are exact and never add up to more than ε.
 
-    `equal` gives every attribute the same. `proportional` gives ε_j ∝ W_j, the split that a joint L1 query in
-    the attributes' own units amounts to. `optimal` gives ε_j ∝ W_j^(2/3), which minimises Σ W_j²/ε_j², the
-    noise variance before clipping. A mapping gives explicit weights. Attributes without a width (None: nominal
-    ones) get an equal share, and the others split what is left.
+    `equal` gives every attribute the same. `proportional` gives ε_j ∝ W_j, equivalent to a joint L1 query in the
+    attributes' own units. `optimal` gives ε_j ∝ W_j^(2/3), which minimises Σ W_j²/ε_j², the noise variance before
+    clipping. A mapping gives explicit weights. Attributes without a width (None: nominal ones) get an equal share, and
+    the others split the rest.
 
     Reference:
         MDAI-2017, IR_MDAV+DP_1 (equal) and IR_MDAV+DP_2 (proportional).

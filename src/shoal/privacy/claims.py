@@ -1,4 +1,4 @@
-"""Claim models: what each means, and the claim and the terms that a method states."""
+"""Claim models: their meaning, and the claim and terms of each method."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ Model = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """What a model means, for everybody who reads a statement.
+    """The meaning of a claim model.
 
     Attributes:
-        not_promised: codes of what a reader might wrongly take it for.
+        not_promised: codes of what the claim does not include, although a reader might expect it.
         budgeted: the claim is about neighbouring tables and has an ε.
-        of_records: the claim is about the original records, whatever they are: it adds up with other such claims.
+        of_records: the claim is about the original records, whatever they are, and composes with other such claims.
         given_partition: the clusters are treated as fixed and known.
-        guarantee: there is one; without it a release is for experiments only.
-        of_the_table: the claim is about the released table itself, so choices that looked at the records do not void
-            it, and no domain needs to be known beforehand.
+        guarantee: the model has a guarantee; without one a release is for experiments only.
+        of_the_table: the claim is about the released table itself, so data-dependent choices do not void it,
+            and no domain needs to be known in advance.
     """
 
     model: Model
@@ -51,7 +51,7 @@ class ModelFacts:
 
     @property
     def target(self) -> str:
-        """What is protected."""
+        """What the claim protects."""
         return str(Message(f"target-{self.model}"))
 
     def claim_message(self, facts: Mapping[str, Any]) -> Message:
@@ -101,12 +101,12 @@ MODELS: Mapping[Model, ModelFacts] = {
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model, and when it holds.
+    """A claim model and the conditions under which it holds.
 
     Attributes:
-        because: what one record can change then, and what pays for it; a text for a claim from outside the package.
-        when: by name of a fact about the configured method, the values under which the case applies. Facts are the
-            settings of the method, its `stability`, whether rows are `linked` (several columns in one order) and
+        because: the effect of one record in this case and how it is covered; a text for a third-party claim.
+        when: for facts about the configured method, by name, the values under which the case applies. Facts are
+            the settings of the method, its `stability`, whether rows are `linked` (several columns in one order) and
             whether columns are `nominal`.
     """
 
@@ -124,14 +124,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a mechanism promises.
+    """What a mechanism claims.
 
     Attributes:
-        cases: the first that holds settles the model; the last one always holds.
-        shows_gaps: released values stay in the rows of their records, so that they can stay missing there without
-            saying more than the claim allows.
+        cases: the first applicable case determines the model; the last one always applies.
+        shows_gaps: released values stay in the rows of their records, so that values can stay missing there
+            without exceeding the claim.
         proofs: parts of the pages in docs/proofs.
-        free: values are released as they are or not at all, so no domain needs to be declared, whatever the claim.
+        free: values are released unchanged or not at all, so no domain needs to be declared, whatever the claim.
     """
 
     cases: tuple[Case, ...]
@@ -140,11 +140,11 @@ class Claim:
     free: bool = False
 
     def case(self, method: Method, *, linked: bool, nominal: bool) -> Case:
-        """The case that holds for a method with these columns."""
+        """The case that applies to a method with these columns."""
         return next(case for case in self.cases if case.holds(method, linked=linked, nominal=nominal))
 
 
-# noise on sums of clusters, by what one replaced record does to the clusters
+# noise on cluster sums, by the effect of one replaced record on the clusters
 BY_STABILITY = (
     Case(
         "idp-given-partition",
@@ -152,7 +152,7 @@ BY_STABILITY = (
         {"sensitivity": ("local", "cluster")},
     ),
     Case("dp", Message("because-own-cluster"), {"stability": ("record", "private")}),
-    # sums of ranks telescope, choices of concepts do not: each of the moved clusters would cost the whole ε
+    # changes of rank sums telescope, choices of concepts do not: each affected cluster would cost the whole ε
     Case(
         "dp",
         Message("because-fixed-ranks"),
@@ -167,12 +167,12 @@ class MethodTerms:
     """What a statement says about how a method groups records and calibrates its noise.
 
     Attributes:
-        clusters: where the clusters come from, for a claim that takes them as fixed.
-        noise: what noise that is fitted to the actual records needs, and what it can let through.
-        not_promised: what a reader might wrongly take the promise for.
-        data_dependent: settings that looked at the records.
+        clusters: the origin of the clusters, for a claim that takes them as fixed.
+        noise: conditions and limits of noise calibrated to the actual records.
+        not_promised: what the guarantee does not include, although a reader might expect it.
+        data_dependent: data-dependent settings.
         noise_can_vanish: some records may get no noise at all.
-        shares_follow_widths: how ε is shared tells the ratio of the domains' widths.
+        shares_follow_widths: the split of ε reveals the ratio of the domains' widths.
     """
 
     clusters: Message | None = None
@@ -185,11 +185,11 @@ class MethodTerms:
 
 @dataclass(frozen=True, slots=True)
 class AppliedClaim:
-    """What a statement is computed from besides the method: the claim, settled for one release.
+    """The claim for one release, from which its statement is computed.
 
     Attributes:
-        conditions: what has to be said about stages that are no part of the package.
-        own: every stage is one of the package, whose noise is drawn by exact arithmetic.
+        conditions: statement messages about third-party stages.
+        own: every stage is one of Shoal's own, whose noise is drawn by exact arithmetic.
     """
 
     model: Model
@@ -200,13 +200,13 @@ class AppliedClaim:
 
 @dataclass(frozen=True, slots=True)
 class StatementTerms:
-    """What a statement says one by one, each a code with plain facts.
+    """The items of a statement, each a code with plain facts.
 
     Attributes:
-        conditions: what the promise needs, and how it was kept.
-        data_dependent: choices that looked at the records.
-        not_promised: what a reader might wrongly take the promise for.
-        steps: what was done to every record before protection, and what became of its survey weight.
+        conditions: conditions of the guarantee, and how they were met.
+        data_dependent: data-dependent choices.
+        not_promised: what the guarantee does not include, although a reader might expect it.
+        steps: steps applied to every record before protection, and the treatment of its survey weight.
     """
 
     conditions: tuple[Message, ...] = ()
@@ -216,7 +216,7 @@ class StatementTerms:
 
     @classmethod
     def of(cls, **said: Iterable[Message | str]) -> StatementTerms:
-        """The terms with their facts as a file holds them; what a stage from outside says is a text."""
+        """The terms with their facts in stored form; items of third-party stages are texts."""
         return cls(**{name: tuple(map(_plain_message, messages)) for name, messages in said.items()})
 
     def with_conditions(self, more: Iterable[Message | str]) -> StatementTerms:
@@ -238,10 +238,10 @@ def _plain_message(said: Message | str) -> Message:
 
 @cache
 def stored_sentences() -> Mapping[str, Mapping[str, str]]:
-    """What files of earlier versions hold in words.
+    """The sentences stored in files of earlier versions.
 
-    Codes by sentence of the terms and reasons without facts, adjacencies by their words, and the templates of steps, by
-    which journals compare settings.
+    Codes by sentence for terms and reasons without facts, adjacencies by their wording, and the templates of steps,
+    by which journals compare settings.
     """
     found: dict[str, dict[str, str]] = json.loads(
         Path(__file__).with_name("sentences_v1.json").read_text("utf-8")
@@ -250,7 +250,7 @@ def stored_sentences() -> Mapping[str, Mapping[str, str]]:
 
 
 def step_key(said: Message) -> str:
-    """What a statement says of a step, in words that no version changes: journals compare it with earlier ones.
+    """A version-independent description of a step, by which journals compare it with earlier ones.
 
     >>> step_key(Message.of("weight-dropped", column="w"))
     'The survey weight w was not released.'

@@ -55,7 +55,7 @@ NOTHING_RECORDED = Message("nothing-recorded")
 
 @dataclass(frozen=True, slots=True)
 class StatementParts:
-    """The three parts.
+    """The three parts of a statement.
 
     Attributes:
         computed: names and values.
@@ -69,7 +69,7 @@ class StatementParts:
 
 
 def three_parts(statement: Mapping[str, Any]) -> StatementParts:
-    """The parts of a statement as readers see them."""
+    """The parts of a statement as shown to readers."""
     declared = statement["declared"]
     phrases = (*_by_column(declared["facts"]), *_publication(declared["publication"]))
     recorded = tuple(recorded_words(one["code"], one["facts"]) for one in statement["recorded"])
@@ -83,7 +83,7 @@ def three_parts(statement: Mapping[str, Any]) -> StatementParts:
 
 
 def declaration(code: str, facts: Facts) -> str:
-    """A declared fact as a sentence that stands alone.
+    """A declared fact as a complete sentence.
 
     >>> print(declaration("range", {"column": "income", "lo": "0", "hi": "200000", "source": "questionnaire"}))
     declared by the publisher: income lies between 0 and 200,000 (source: questionnaire). Shoal cannot verify this.
@@ -92,7 +92,7 @@ def declaration(code: str, facts: Facts) -> str:
 
 
 def declared_fact(code: str, facts: Facts) -> Message:
-    """A declared fact in a phrase; one that this version does not know is spelled out."""
+    """A declared fact as a phrase; facts unknown to this version are listed by name."""
     if code in _OF_COLUMNS:
         return _of_column(facts["column"], [(code, facts)])
     if code not in _DECLARED:
@@ -111,7 +111,7 @@ def _source(facts: Facts) -> Message:
 
 
 def _by_column(declared: Sequence[Facts]) -> Iterator[Message]:
-    """Declared facts in phrases; those of one column from one source together."""
+    """Declared facts as phrases, merged by column and source."""
     together = groupby(
         declared,
         lambda one: (one["facts"]["column"], one["facts"]["source"]) if one["code"] in _OF_COLUMNS else None,
@@ -124,7 +124,7 @@ def _by_column(declared: Sequence[Facts]) -> Iterator[Message]:
 
 
 def recorded_words(code: str, facts: Facts) -> str:
-    """A recorded fact in a sentence.
+    """A recorded fact as a sentence.
 
     >>> recorded_words("column-viewed", {"column": "income", "views": ["histogram"]})
     'Recorded: the histogram of income was viewed on this machine before its range was declared.'
@@ -139,7 +139,7 @@ def recorded_words(code: str, facts: Facts) -> str:
 
 
 def number_words(text: str) -> str:
-    """A number with its thousands apart; anything else as it is.
+    """A number with thousands separators; any other text unchanged.
 
     >>> number_words("200000"), number_words("-1234.5"), number_words("1980-01-01")
     ('200,000', '-1,234.5', '1980-01-01')
@@ -202,7 +202,7 @@ def _publication(told: Facts) -> Iterator[Message]:
     for key in _PUBLICATION:
         if key in told:
             value = told[key]
-            # the publisher's own words: a full stop follows
+            # the publisher's own text: a full stop follows
             said = tuple(value) if isinstance(value, list) else (str(value).removesuffix("."),)
             yield Message.of(f"publication-{key.replace('_', '-')}", said=said)
     if "other_releases" not in told:
@@ -210,7 +210,7 @@ def _publication(told: Facts) -> Iterator[Message]:
 
 
 def computed_values(statement: Mapping[str, Any]) -> dict[str, Message | str]:
-    """What Shoal computed, by code."""
+    """The computed part of a statement, by code."""
     return dict(_computed(statement))
 
 
@@ -262,12 +262,12 @@ def _budget(found: Facts) -> Message:
 
 
 def _known(prefix: str, code: str) -> Message | str:
-    """The message of a code; one of another version as it is."""
+    """The message of a code; codes of other versions unchanged."""
     return Message(f"{prefix}-{code}") if f"{prefix}-{code}" in catalogue() else code
 
 
 def error_message(expected: Mapping[str, Any] | None) -> Message:
-    """The expected error."""
+    """The expected error as a message."""
     if expected is None:
         return Message("not-stated")
     columns: Mapping[str, Facts] = expected["columns"]
@@ -313,38 +313,38 @@ def _spread(least: float, most: float) -> Message | str:
     return first if first == last else Message.of("from-to", first=first, last=last)
 
 
-# of what `to_dict` writes; the first had no number
+# version of the format of `to_dict`; the first one had no number
 FORMAT = 2
 
-# what a statement says of every release: tables are written at once, and nobody waits for an answer
+# true of every release: tables are written at once, and nobody waits for an answer
 TIMING = "not-covered"
 
 
 @displayed(display.of_statement)
 @dataclass(frozen=True, slots=True)
 class PrivacyStatement:
-    """The promise of one release. Only public facts: no counts of clips, no scale that depends on records.
+    """The guarantee of one release. Public facts only: neither counts of clips nor scales that depend on records.
 
     Attributes:
-        adjacency: which change of the table the claim hides; None for a claim that is not about neighbouring tables.
-        spending: ε by purpose, or ρ where there is one.
-        obstacles: why it must not be published, each a code with facts; none where it may be.
+        adjacency: the adjacency of the claim; None for a claim that is not about neighbouring tables.
+        spending: ε by purpose, or ρ if there is one.
+        obstacles: why it must not be published, each a code with facts; empty if it may be.
         delta: δ, 0 for a claim without one.
-        rho: what the release costs in ρ, where its noise is accounted for in ρ; ε and δ follow from it.
+        rho: the cost of the release in ρ, if its noise is accounted for in ρ; ε and δ follow from it.
         most_epsilon: the ε per person above which it would not be publishable.
-        override: why it is published although its ε is above that.
-        public_rows: the public number of rows that δ is judged by, where there is a δ and the number is public.
-        terms: conditions, what is not promised, choices that looked at the records, and steps before protection, each
-            a code with facts; the attributes of these names are their sentences.
-        mechanism: which one drew the noise.
-        arithmetic: "exact" where noise is drawn by exact arithmetic, "none" without noise, "not-stated" where a stage
-            from outside the package, or an earlier version, does not say.
+        override: the reason for publishing it although its ε is above that.
+        public_rows: the public number of rows against which δ is judged, if there is a δ and the number is public.
+        terms: conditions, exclusions, data-dependent choices, and steps before protection, each a code with
+            facts; the attributes of these names are their sentences.
+        mechanism: the mechanism that drew the noise.
+        arithmetic: "exact" if noise is drawn by exact arithmetic, "none" without noise, "not-stated" if a
+            third-party stage or an earlier version does not state it.
         invariants: what is released exactly, each a code with facts.
-        expected_error: of columns and relations from public quantities, as plain values; None where nothing was said.
-        declared: public facts that the publisher declares, each with its source.
-        publication: who publishes what for whom, as declared.
-        recorded: what the journal of use knows that bears on the declarations.
-        counted: what groups of a claim about the table are counted in: "rows", or "persons" where a unit is declared.
+        expected_error: of columns and relations from public quantities, as plain values; None if not stated.
+        declared: public facts declared by the publisher, each with its source.
+        publication: the publisher's description of the publication, as declared.
+        recorded: facts from the journal of use that bear on the declarations.
+        counted: the unit in which group sizes are counted: "rows", or "persons" if a unit is declared.
     """
 
     model: Model
@@ -376,55 +376,55 @@ class PrivacyStatement:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """What the promise needs, and how it was kept."""
+        """Conditions of the guarantee, and how they were met."""
         return tuple(map(str, self.terms.conditions))
 
     @property
     def data_dependent(self) -> tuple[str, ...]:
-        """Choices that looked at the records."""
+        """Data-dependent choices."""
         return tuple(map(str, self.terms.data_dependent))
 
     @property
     def not_promised(self) -> tuple[str, ...]:
-        """What a reader might wrongly take the promise for."""
+        """What the guarantee does not include, although a reader might expect it."""
         return tuple(map(str, self.terms.not_promised))
 
     @property
     def steps(self) -> tuple[str, ...]:
-        """What was done to every record before protection, and what became of its survey weight."""
+        """Steps applied to every record before protection, and the treatment of its survey weight."""
         return tuple(map(str, self.terms.steps))
 
     @property
     def publishable(self) -> bool:
-        """The public verdict is not "do not publish"."""
+        """Whether the public verdict differs from "do not publish"."""
         return not self.obstacles
 
     @property
     def not_publishable_because(self) -> tuple[str, ...]:
-        """The obstacles in words."""
+        """The obstacles as sentences."""
         return tuple(reason.text for reason in self.obstacles)
 
     neighbours = renamed_attribute("adjacency.words")
 
     @property
     def entropy(self) -> str:
-        """Where the noise comes from: "system", or "seed"."""
+        """The source of the noise: "system" or "seed"."""
         return "seed" if any(reason.code == "seeded" for reason in self.obstacles) else "system"
 
     @property
     def all_recorded(self) -> tuple[Recorded, ...]:
-        """What was recorded: values taken from these records, and what the journal of use knows."""
+        """Everything recorded: values taken from these records, and facts from the journal of use."""
         taken = tuple(Recorded(DATA_DEPENDENT, {"choice": choice}) for choice in self.data_dependent)
         return taken + self.recorded
 
     @property
     def verdict(self) -> PublicVerdict:
-        """Whether it may be published, why, and what to do next: nothing but this statement went in."""
+        """Whether it may be published, why, and what to do next, computed from this statement only."""
         return public_verdict(self._facts)
 
     @property
     def sentence(self) -> str:
-        """The promise in one sentence; a tainted statement says first that it does not hold as such."""
+        """The guarantee as one sentence; a tainted statement first says that it does not hold as such."""
         facts = MODELS[self.model]
         budget = "" if self.epsilon is None else decimal_text(self.epsilon)
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
@@ -437,7 +437,7 @@ class PrivacyStatement:
         return str(Message.of("promise-stands", promise=capital(str(claim)), adjacency=self.adjacency.words))
 
     def stated_share(self, name: str) -> str:
-        """ε of an attribute in words; empty where it has none."""
+        """ε of an attribute as text; empty if it has none."""
         if name not in self.epsilon_per_attribute:
             return ""
         share = self.epsilon_per_attribute[name]
@@ -504,16 +504,16 @@ class PrivacyStatement:
 
     @classmethod
     def from_dict(cls, plain: object, where: str = "this") -> PrivacyStatement:
-        """The statement that `to_dict` was made from.
+        """The statement from the result of `to_dict`.
 
-        Numbers are read as the simplest fraction that is written like this: 0.3333333333333333 is a third.
+        Numbers are read as the simplest fraction with that decimal form: 0.3333333333333333 is a third.
 
         Args:
             plain: plain values, as in a `statement.json`.
-            where: what they are, for errors.
+            where: description of their origin, for errors.
 
         Raises:
-            InputError: they are not those of a statement, contradict each other, or come from a newer version.
+            InputError: they are not a statement, are contradictory, or come from a newer version.
         """
         from shoal.privacy.statement_v1 import WORDED, statement_fields
 
@@ -523,7 +523,7 @@ class PrivacyStatement:
             raise InputError("contradicts-itself-publishable-does-not-follow", where=where)
         if plain.get("format") == FORMAT and found.versions.get("shoal") == __version__:
             follows = found.to_dict()
-            # earlier editions have other words
+            # earlier editions are worded differently
             same = found.versions.get("words", "1") == str(EDITION)
             for key in (*(WORDED if same else ()), "computed", "recorded"):
                 if plain.get(key) != follows.get(key):
@@ -540,7 +540,7 @@ class PrivacyStatement:
             "Computed by Shoal": [f"{name}: {value}" for name, value in parts.computed],
             "Before protection": self.steps,
             "Conditions": self.conditions,
-            "What is not promised": self.not_promised,
+            "What is not guaranteed": self.not_promised,
         }
         for title, entries in sections.items():
             if entries:
@@ -580,10 +580,10 @@ def state(
     provenance: Provenance,
     claim: AppliedClaim,
 ) -> PrivacyStatement:
-    """Compute the statement of a release from what its mechanism promises.
+    """Compute the statement of a release from the claim of its mechanism.
 
     Raises:
-        ClaimError: the claim would be about rows while a person can own several, or a budget that was paid for a
+        ClaimError: the claim would be about rows while a person can own several, or the budget charged for a
             choice cannot be added to it.
     """
     model = claim.model
@@ -592,7 +592,7 @@ def state(
     rows = provenance.rows_per_unit
     if provenance.unit_repeats and facts.of_records:
         raise ClaimError("value-unit-column-occurs-several-rows", column=provenance.unit)
-    # values that stay in their rows can stay missing there; swapped ones would show where they came from
+    # values that stay in their rows can stay missing there; swapped ones would reveal their origin
     shown = facts.given_partition or claim.shows_gaps or not facts.guarantee
     if provenance.separated and not shown:
         raise ClaimError("missing-separate-shows-values-missing-claim", method=method.name, model=model)
@@ -608,12 +608,12 @@ def state(
             model=model,
             names=bought.what,
         )
-    # whether rows repeat is a private fact: where it does not refuse the claim, it must not show in it either
+    # whether rows repeat is a private fact: unless it refuses the claim, it must not influence it either
     # a claim about the table counts persons, however many rows they have
     persons = provenance.unit is not None and facts.of_the_table
     per_person = provenance.unit is not None and (provenance.rows_declared or facts.of_records)
     unit = unit_words(provenance.unit if per_person or persons else None, None if persons else rows)
-    # shares that follow the widths tell the ratio of domains taken from the data
+    # shares that follow the widths reveal the ratio of domains taken from the data
     own = method.terms(len(lattices))
     private = bool(provenance.private_domains) and own.shares_follow_widths
     spending = plan.spending
@@ -621,7 +621,7 @@ def state(
     if bought is not None and bought.epsilon is not None and budget is not None:
         spending = {f"choice of {bought.words}": bought.epsilon, **plan.spending}
         budget += bought.epsilon
-    # a chain of so many rows: ε grows with their number, ρ with its square, and is converted once
+    # group privacy for so many rows: ε grows with their number, ρ with its square, and is converted once
     factor = rows if rho is None else rows**2
     epsilon = None if budget is None else budget * rows
     if rho is not None and rows > 1:
@@ -689,7 +689,7 @@ def state(
 
 
 def domain_words(facts: Mapping[str, str]) -> str:
-    """The public domain of a column as a table shows it."""
+    """The public domain of a column, as printed in a table."""
     if "domain" in facts:
         return facts["domain"]
     found = facts["lo"] if facts["lo"] == TAKEN_FROM_DATA else f"{facts['lo']} to {facts['hi']}"
@@ -697,7 +697,7 @@ def domain_words(facts: Mapping[str, str]) -> str:
 
 
 def _steps(provenance: Provenance) -> Iterable[Message]:
-    """What is said about the way from the file to the method."""
+    """Messages about the steps between the file and the method."""
     for step in provenance.steps:
         yield Message("before-protection", {**step.facts, "step": step.code, "said": capital(str(step))})
     if provenance.weight is not None:
@@ -711,11 +711,11 @@ def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[
 def _in_epsilon(
     shares: dict[str, Fraction | None], delta: Fraction, rho: Fraction | None, epsilon: Fraction | None
 ) -> dict[str, Fraction | None]:
-    """Convert shares of ρ to the ε that each costs by itself at the same δ.
+    """Convert shares of ρ to the ε that each costs separately at the same δ.
 
-    The conversion alone gives 0 for a small enough ρ, because δ covers all of it, and it is rounded up. So a share is
-    stated at no less than its proportion of the total ε and at no more than the total: it is 0 only where its ρ is 0,
-    grows with its ρ, and the shares of disjoint measurements add up to at least what the measurements cost together.
+    The conversion alone gives 0 for a small enough ρ, because δ covers all of it, and it is rounded up. So a share
+    is stated as at least its proportion of the total ε and at most the total: it is 0 only if its ρ is 0, increases
+    with its ρ, and the shares of disjoint measurements add up to at least what the measurements cost together.
     """
     if rho is None or epsilon is None:
         return shares
@@ -807,12 +807,12 @@ def _invariants(
 
 
 def _declared(method: Method, facts: ModelFacts, provenance: Provenance) -> tuple[Declared, ...]:
-    """What the publisher declares: facts about columns and people, sizes, and how choices were made."""
+    """The publisher's declarations: facts about columns and people, sizes, and how choices were made."""
     found = list(provenance.declared)
     if method.rows is not None:
         found.append(Declared("rows", {"rows": method.rows}))
     if facts.guarantee and not facts.of_the_table:
-        # what was chosen on the records, and said so, is recorded or paid for
+        # choices declared as data-dependent are recorded or charged instead
         chosen = () if provenance.bought is None else provenance.bought.what
         found.append(Declared("choices", {"but": list(chosen)}))
     return tuple(found)

@@ -1,6 +1,6 @@
-"""Statements read back from plain values, of this format and of the first, which had sentences where codes are now.
+"""Read statements from plain values, in this format and in the first, which had sentences instead of codes.
 
-The sentences of old files stand in `sentences_v1.json`, so that those of the catalogue may be worded anew.
+The sentences of old files are in `sentences_v1.json`, so that those of the catalogue may be reworded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from shoal.privacy.claims import MODELS, StatementTerms, stored_sentences
 from shoal.privacy.verdict import DATA_DEPENDENT, Reason, too_much
 from shoal.text import Message, catalogue
 
-# denominators that a written number is tried with, the simplest first
+# denominators tried for a written number, the simplest first
 _DENOMINATORS = (10**3, 10**6, 10**9)
 
 
@@ -27,7 +27,7 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
     """The fields of a `PrivacyStatement`, each checked.
 
     Raises:
-        InputError: something is missing, unknown or not of its kind.
+        InputError: a field is missing, unknown or of the wrong kind.
     """
     if not isinstance(plain, Mapping):
         raise InputError("not-statement-release", where=where)
@@ -71,7 +71,7 @@ def statement_fields(plain: object, where: str) -> dict[str, Any]:
 
 
 def _terms(plain: Mapping[str, Any], texts: Mapping[str, tuple[str, ...]], where: str) -> StatementTerms:
-    """What a statement says, by codes; of a version that wrote sentences only, those that are known by heart."""
+    """The terms of a statement, by codes; sentences of a version without codes are recognised where possible."""
     if "terms" not in plain:
         return StatementTerms(**{name: tuple(map(_recognised, said)) for name, said in texts.items()})
     terms = plain["terms"]
@@ -85,7 +85,7 @@ def _messages(terms: Any, texts: Sequence[str]) -> tuple[Message, ...]:
     found = [Message(*_facts(one)) for one in terms]
     for message in found:
         if message.code in catalogue():
-            # facts that its sentence needs must be there
+            # facts required by its sentence must be present
             message.rendered()
     return tuple(
         message if message.code in catalogue() else Message.of("unknown", text=text)
@@ -94,13 +94,13 @@ def _messages(terms: Any, texts: Sequence[str]) -> tuple[Message, ...]:
 
 
 def _recognised(text: str) -> Message:
-    """The message of a sentence without facts; any other is kept as it is."""
+    """The message of a sentence without facts; an unknown sentence is kept unchanged."""
     code = stored_sentences()["terms"].get(text)
     return Message.of("unknown", text=text) if code is None else Message(code)
 
 
 def _from_words(found: dict[str, Any]) -> dict[str, Any]:
-    """The fields of the first format: codes for the sentences that it had, and the sentence itself for any other."""
+    """The fields of the first format: codes for its known sentences, other sentences unchanged."""
     adjacency, reasons = found.pop("neighbours"), found.pop("not_publishable_because")
     budget = found["epsilon"] if MODELS[found["model"]].budgeted else None
     facts = {
@@ -112,7 +112,7 @@ def _from_words(found: dict[str, Any]) -> dict[str, Any]:
     excess = too_much(facts, found.get("most_epsilon", MOST_EPSILON))
     known = {text: Reason.of(code) for text, code in stored_sentences()["reasons"].items()}
     if excess is not None and reasons and not found.get("override"):
-        # ε that is too large was always said last
+        # an ε that is too large was always printed last
         known[reasons[-1]] = excess
     obstacles = tuple(known.get(words, Reason.of("unknown", text=words)) for words in reasons)
     return {**found, "adjacency": adjacency, "obstacles": obstacles}
@@ -123,7 +123,7 @@ def _adjacency_of(words: Any) -> Adjacency:
 
 
 def fraction(value: Any) -> Fraction:
-    """The simplest fraction that is written as this number, or else the decimal number itself.
+    """The simplest fraction with this decimal form, or else the decimal number itself.
 
     >>> fraction(1 / 3), fraction(0.1), fraction(2)
     (Fraction(1, 3), Fraction(1, 10), Fraction(2, 1))
@@ -135,7 +135,7 @@ def fraction(value: Any) -> Fraction:
         or value < 0
     ):
         raise ValueError
-    # budgets that were converted are decimal numbers of twelve digits
+    # converted budgets are decimal numbers of twelve digits
     if len(Decimal(repr(value)).as_tuple().digits) <= 12:
         return exact(value, "a number")
     for largest in _DENOMINATORS:
@@ -202,7 +202,7 @@ def _of_computed(part: Any) -> dict[str, Any]:
 
 
 def _error(value: Any) -> dict[str, Any]:
-    """An expected error, as far as a verdict and words use it."""
+    """An expected error, in the form that verdicts and sentences use."""
     for name, one in value["columns"].items():
         _text(name), _text(one["why"])
         for kind in ("standard_deviation", "share_of_range", "share_of_rows"):
@@ -224,7 +224,7 @@ def _of_declared(part: Any) -> dict[str, Any]:
 
 def _of_recorded(part: Any) -> dict[str, Any]:
     found = [Recorded(*_facts(one)) for one in part]
-    # values taken from the records have a key of their own
+    # values taken from the records have a separate key
     return {"recorded": tuple(one for one in found if one.code != DATA_DEPENDENT)}
 
 
@@ -249,13 +249,13 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "versions": _by_name(_text),
 }
 
-# what a statement says one by one
+# the items of a statement
 _TERMS = ("conditions", "data_dependent", "not_promised", "steps")
 
-# only where the claim has a δ
+# present only if the claim has a δ
 _IN_RHO: Mapping[str, Callable[[Any], Any]] = {"delta": fraction, "rho": fraction}
 
-# only where they are not as usual
+# present only if they differ from the default
 _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
     **{
         "most_epsilon": fraction,
@@ -266,13 +266,13 @@ _WHERE_SET: Mapping[str, Callable[[Any], Any]] = {
     }
 }
 
-# what a statement says in other words, too
+# also available in other words
 _DERIVED = ("sentence", "publishable", "verdict", "neighbours", "not_publishable_because")
 
-# keys in words, which follow from the others
+# keys with text that follows from the others
 WORDED = (*_DERIVED, *_TERMS)
 
-# the first format says these in words only
+# only as text in the first format
 _IN_WORDS: Mapping[str, Callable[[Any], Any]] = {
     "neighbours": _perhaps(_adjacency_of),
     "not_publishable_because": _texts,

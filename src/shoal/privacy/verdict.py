@@ -1,4 +1,4 @@
-"""The public verdict on a release: reasons, limits, and what an ε means as odds."""
+"""The public verdict on a release: reasons, limits, and the meaning of ε as odds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST_FACTOR = 1_000_000
 
 
 def belief(epsilon: float) -> Message | str:
-    """What a belief of 50% can become at most, rounded up.
+    """The maximum that a belief of 50% can rise to, rounded up.
 
     >>> str(belief(1.0)), str(belief(12.0))
     ('73.2%', 'more than 99.9%')
@@ -42,17 +42,17 @@ def factor(epsilon: float) -> Message | str:
 
 
 def belief_words(epsilon: float) -> str:
-    """The belief in words."""
+    """The belief as text."""
     return str(belief(epsilon))
 
 
 def factor_words(epsilon: float) -> str:
-    """The factor in words."""
+    """The factor as text."""
     return str(factor(epsilon))
 
 
 def budget_words(value: float) -> str:
-    """A budget in human form: two digits after the leading zeros at least, never below what it is.
+    """A budget in human form: at least two digits after the leading zeros, never below its value.
 
     >>> budget_words(0.1098612289), budget_words(1.0), budget_words(1000.0), budget_words(2.7200001)
     ('0.11', '1', '1,000', '2.73')
@@ -81,13 +81,13 @@ DECISION_CODES: Mapping[Level, str] = {
 # budgets per person up to this one count as strong
 STRONG_EPSILON = 1.0
 
-# a larger δ leaves room for a record that is told outright
+# a larger δ allows a record to be disclosed outright
 LARGE_DELTA = 1e-5
 
-# statistical offices ask for groups of at least three, most for more
+# statistical offices require groups of at least three, most of them more
 SMALL_CROWD = 3
 
-# share of a column's range from which on the standard deviation of its noise dominates what it says
+# share of a column's range from which the standard deviation of its noise dominates its values
 MOST_RANGE_ERROR = 0.25
 
 # the same for the standard error of shares of the rows
@@ -95,7 +95,7 @@ MOST_SHARE_ERROR = 0.1
 
 
 class StatementPart(StrEnum):
-    """The part of a statement that a rule looks at."""
+    """The part of a statement that a rule refers to."""
 
     COMPUTED = "computed"
     DECLARED = "declared"
@@ -104,12 +104,12 @@ class StatementPart(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A published rule: what brings a reason about, and what it does to a verdict.
+    """A published rule: when a reason applies, and its effect on a verdict.
 
     Attributes:
-        level: green speaks for publication, amber is a limit that somebody has to accept, red refuses.
-        part: where in a statement its facts stand.
-        facts: the limits that it has.
+        level: green supports publication, amber is a limit that somebody has to accept, red refuses.
+        part: the part of a statement that holds its facts.
+        facts: its thresholds.
     """
 
     level: Level
@@ -119,7 +119,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """One fact and what it does to a verdict.
+    """One fact and its effect on a verdict.
 
     >>> Reason.of("small-group", k=2).text
     'k = 2 is small: most statistical offices require 3 to 10.'
@@ -131,13 +131,13 @@ class Reason:
 
     @classmethod
     def of(cls, code: str, **facts: Any) -> Reason:
-        """The reason that a rule gives; one that no rule knows is a limit."""
+        """The reason under its rule; a code without a rule is a limit."""
         rule = RULES.get(code)
         return cls("amber" if rule is None else rule.level, code, facts)
 
     @property
     def message(self) -> Message:
-        """What it says; a code that this version has no sentence for is spelled out."""
+        """The reason as a message; a code without a sentence in this version is shown by name."""
         if self.code not in RULES:
             return other_fact(self.code, self.facts)
         worded = _WORDED.get(self.code)
@@ -154,7 +154,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class PublicVerdict:
-    """Whether a release may be published, as its bundle says it.
+    """Whether a release may be published, as stated in its bundle.
 
     Attributes:
         reasons: all of them, the worst first.
@@ -184,12 +184,12 @@ class PublicVerdict:
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What somebody has to accept, or why it must not be."""
+        """Limits that somebody has to accept, or reasons against publication."""
         return tuple(reason.text for reason in self.reasons if reason.level != "green")
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The verdict as every command prints it."""
+        """The verdict as printed by every command."""
         shown = self.limits or tuple(reason.text for reason in self.reasons)
         first, last = (
             Message.of("verdict-line", decision=self.decision),
@@ -198,7 +198,7 @@ class PublicVerdict:
         return (str(first), *(f"- {text}" for text in shown), str(last))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON: the words, and the codes that they are rendered from."""
+        """Plain values for JSON: the sentences, and the codes from which they are rendered."""
         return {
             "decision": self.decision,
             "limits": list(self.limits),
@@ -227,17 +227,17 @@ def public_verdict(statement: Mapping[str, Any]) -> PublicVerdict:
 
 
 def _step(code: str) -> str:
-    """The code of what to do about a reason."""
+    """The code of the next step for a reason."""
     return f"step-{code}" if f"step-{code}" in catalogue() else "step-other"
 
 
 def budget_facts(statement: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts that words about a budget need."""
+    """The facts for sentences about a budget."""
     return {name: statement[name] for name in ("epsilon", "unit", "model", "adjacency")}
 
 
 def too_much(facts: Mapping[str, Any], most: Fraction) -> Reason | None:
-    """Why ε is too large to be meaningful; None where it is not.
+    """Explain why ε is too large to be meaningful, or return None.
 
     >>> facts = {"model": "dp", "epsilon": 1000.0, "unit": "row", "adjacency": "replace-one"}
     >>> too_much(facts, Fraction(10)).text[:38], too_much({**facts, "epsilon": 10.0}, Fraction(10))
@@ -250,7 +250,7 @@ def too_much(facts: Mapping[str, Any], most: Fraction) -> Reason | None:
 
 
 def likely_to_fail(delta: Fraction) -> tuple[Reason, ...]:
-    """Explain why δ is too large to be published, whatever the reason for it; empty where it is not.
+    """Explain why δ is too large to be published, under any justification, or return ().
 
     >>> [reason.text for reason in likely_to_fail(Fraction("0.5"))]
     ['δ = 0.5 is above 0.001: with that probability, the guarantee may fail completely.']
@@ -263,7 +263,7 @@ def likely_to_fail(delta: Fraction) -> tuple[Reason, ...]:
 
 
 def large_delta(public_rows: int | None) -> float:
-    """δ above which a verdict names a limit: 1e-5, or less where the public number of rows asks for less.
+    """δ above which a verdict names a limit: 1e-5, or less if the public number of rows requires it.
 
     >>> large_delta(None), large_delta(100), large_delta(1_000_000)
     (1e-05, 1e-05, 1e-07)
@@ -294,7 +294,7 @@ def _reasons(statement: Mapping[str, Any]) -> Iterable[Reason]:
             yield Reason("amber", one["code"], one["facts"])
 
 
-# what taints a statement, or a k-anonymous table's, is counted by rules of its own
+# choices that taint a statement, or that of a k-anonymous table, have rules of their own
 DATA_DEPENDENT = "data-dependent"
 
 
@@ -316,7 +316,7 @@ def _of_budget(statement: Mapping[str, Any]) -> Iterable[Reason]:
 
 
 def error_reasons(expected: Mapping[str, Any]) -> Iterable[Reason]:
-    """The limits that follow from an expected error: columns that noise dominates, and those of which it is unknown."""
+    """The limits that follow from an expected error: columns dominated by noise, and columns of unknown error."""
     columns: Mapping[str, Mapping[str, Any]] = expected["columns"]
     for kind, limit in (("share_of_range", MOST_RANGE_ERROR), ("share_of_rows", MOST_SHARE_ERROR)):
         worst = {name: one[kind] for name, one in columns.items() if (one[kind] or 0.0) >= limit}
@@ -332,18 +332,18 @@ def error_reasons(expected: Mapping[str, Any]) -> Iterable[Reason]:
         yield Reason.of("error-not-assessed", columns=list(unknown), why=sorted(set(unknown.values())))
 
 
-# why an expected error is not known, where that is no limit
+# reasons for an unknown expected error that are not limits
 NO_NOISE = "no-noise"
 
 
 def unknown_error(why: str) -> Message | str:
-    """Why an expected error is not known, in words; a code of another version as it is."""
+    """Why an expected error is unknown, as text; a code of another version unchanged."""
     code = f"unknown-error-{why}"
     return Message(code) if code in catalogue() else why
 
 
 def other_fact(code: str, facts: Facts) -> Message:
-    """A fact that this version has no sentence for.
+    """A fact without a sentence in this version.
 
     >>> str(other_fact("moon-phase", {"phase": "full", "nights": 2}))
     'Moon phase: phase = full, nights = 2.'
@@ -352,7 +352,7 @@ def other_fact(code: str, facts: Facts) -> Message:
 
 
 def other_phrase(code: str, facts: Facts, spelled: Callable[[str], str] = str) -> Message:
-    """The same without its full stop."""
+    """The same without a full stop."""
     what = spelled(code.replace("-", " "))
     said = tuple(Message.of("fact-named", name=name, value=_shown(value)) for name, value in facts.items())
     return Message.of("other-phrase", what=what, said=said) if said else Message.of("other-word", what=what)
@@ -363,7 +363,7 @@ def _shown(value: Any) -> Any:
 
 
 def _effect(facts: Facts) -> Message:
-    """What a budget lets happen: to a belief where the claim is about records, to an outcome where it is not."""
+    """The effect of a budget: on a belief if the claim is about records, otherwise on an outcome."""
     epsilon, unit = facts["epsilon"], facts["unit"]
     if not MODELS[facts["model"]].of_records:
         return Message.of("effect-outcome", factor=factor(epsilon))
@@ -424,7 +424,7 @@ def _same_records(facts: Facts) -> Message:
     return Message.of(f"reason-same-records{number}", datasets=names)
 
 
-# views that are several things
+# views that consist of several things
 _SEVERAL = ("counts", "rows", "values")
 
 # reasons whose sentence needs more than their facts
@@ -477,7 +477,7 @@ RULES: Mapping[str, Rule] = {
 
 
 def rules_table() -> str:
-    """The rules as the documentation shows them."""
+    """The rules as shown in the documentation."""
     lines = ["| code | part | when | effect |", "| --- | --- | --- | --- |"]
     lines += [
         f"| `{code}` | {rule.part} | {Message(f'about-{code}', rule.facts)} | `{DECISION_CODES[rule.level]}` |"

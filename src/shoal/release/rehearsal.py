@@ -73,9 +73,11 @@ class Rehearsal:
 
     @property
     def sentence(self) -> str:
-        """The data used for the rehearsal."""
-        who = "made-up people, drawn from the public schema" if self.made_up else "people of another table"
-        return f"Rehearsal on {self.original.n:,} {who}: nothing was spent, charged or spoiled."
+        """Which records were used."""
+        records = (
+            "synthetic records drawn from the public schema" if self.made_up else "records of another table"
+        )
+        return f"Rehearsal on {self.original.n:,} {records}: no privacy budget was used."
 
 
 def rehearse(

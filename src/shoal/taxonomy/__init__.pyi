@@ -1,8 +1,8 @@
+from shoal.taxonomy.documents import check_xml as check_xml
 from shoal.taxonomy.marginality import histogram_blocks as histogram_blocks
 from shoal.taxonomy.marginality import marginality_sums as marginality_sums
 from shoal.taxonomy.marginality import nearest_and_farthest as nearest_and_farthest
 from shoal.taxonomy.marginality import whole_table as whole_table
-from shoal.taxonomy.rdf import check_xml as check_xml
 from shoal.taxonomy.tree import Taxonomy as Taxonomy
 from shoal.taxonomy.tree import distinct as distinct
 from shoal.taxonomy.tree import label as label

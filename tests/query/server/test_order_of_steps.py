@@ -150,7 +150,7 @@ def test_a_failure_is_constant_charged_and_final(
     assert failed.status_code == 500
     assert failed.json() == {
         "error": "failed",
-        "message": "The query could not be answered. The privacy budget charged for it stays charged.",
+        "message": "The query could not be answered. If privacy budget was charged for it, it stays charged.",
     }
     assert "ValueError" in caplog.text
     # longer than a number of seconds since 1970, which every line has

@@ -1,1 +1,1 @@
-"""The k-anonymity family as mechanisms: no budget, but a condition that the released table itself satisfies."""
+"""The k-anonymity family: methods without a budget, whose released table itself satisfies a condition."""

@@ -59,12 +59,12 @@ def check_groups(
     least: int | None = None,
     classes: Sequence[Stratum] | None = None,
 ) -> None:
-    """Raise what a run would raise about groups: labels and wishes that these records cannot fulfil.
+    """Raise what a run would raise about groups: labels and requirements that these records cannot satisfy.
 
     Args:
-        even: nobody may have more than one row in k of a group, see `lacks_persons`.
-        least: the most that any group needs, if not the method's k.
-        classes: the records among which groups are made, where these are not the strata.
+        even: no person may have more than one row in k of a group, see `lacks_persons`.
+        least: the largest minimum size of any group, if not the method's k.
+        classes: the records among which groups are made, if these are not the strata.
     """
     refuse_masked_weight(method, described)
     check_strata(method, described, least or method.size)
@@ -87,7 +87,7 @@ def check_groups(
 
 
 def _check_diversity(least: int, columns: Columns, names: Sequence[str], classes: Sequence[Stratum]) -> None:
-    """Refuse an l for which some class of records has too few different values."""
+    """Refuse an l for which some class of records has too few distinct values."""
     for stratum in classes:
         where = stratum.where or Message("the-whole-table")
         if len({one.name for one in classes}) < len(classes):
@@ -102,7 +102,7 @@ def _check_diversity(least: int, columns: Columns, names: Sequence[str], classes
 
 @contextmanager
 def _located(stratum: Stratum) -> Iterator[None]:
-    """Name the stratum in what is wrong with its labels."""
+    """Add the stratum to errors about its labels."""
     try:
         yield
     except InputError as error:
@@ -112,7 +112,7 @@ def _located(stratum: Stratum) -> Iterator[None]:
 
 
 def _check_given(method: GroupMethod, described: Described, made: Partition, *, even: bool) -> None:
-    """Refuse clusters of the caller's that hold too few persons, or too many rows of one."""
+    """Refuse given clusters with too few persons, or too many rows of one person."""
     units = units_of(described)
     if units is None:
         return
@@ -127,7 +127,7 @@ def _check_given(method: GroupMethod, described: Described, made: Partition, *, 
 
 
 def _numbered(classes: Sequence[Stratum], n: int) -> NDArray[np.int64]:
-    """The number of each row's class."""
+    """The index of each row's class."""
     parts = np.zeros(n, dtype=np.int64)
     for number, stratum in enumerate(classes):
         parts[stratum.rows] = number
@@ -135,7 +135,7 @@ def _numbered(classes: Sequence[Stratum], n: int) -> NDArray[np.int64]:
 
 
 def _check_values_of_persons(least: int, described: Described, name: str, classes: Sequence[Stratum]) -> None:
-    """Refuse an l that the persons of a class, with one value each, do not have."""
+    """Refuse an l that the persons of a class, with one value each, cannot reach."""
     units = units_of(described)
     if units is None:
         return
@@ -176,12 +176,12 @@ def grouped(
     *,
     even: bool = False,
 ) -> tuple[Partition, dict[str, Any]]:
-    """Groups of similar records, joined until they are as diverse and close as asked for, stratum by stratum.
+    """Groups of similar records, merged until they satisfy diversity and closeness, stratum by stratum.
 
     Args:
-        names: the columns that records of a group are close in.
-        make: another way to make groups than the method's partition.
-        even: nobody may have more than one row in k of a group, see `lacks_persons`.
+        names: the columns in which records of a group are close.
+        make: another grouping algorithm than the method's partition stage.
+        even: no person may have more than one row in k of a group, see `lacks_persons`.
     """
     if not method.strata:
         made = similar_records(method, columns, names, progress, labels) if make is None else make(columns)
@@ -204,7 +204,7 @@ def grouped(
 
 
 def joined(strata: Sequence[Stratum], parts: Sequence[Partition], n: int) -> Partition:
-    """Partitions of strata as one of the table."""
+    """Partitions of strata as one partition of the table."""
     labels = np.empty(n, dtype=np.int64)
     clusters = 0
     for stratum, made in zip(strata, parts, strict=True):
@@ -221,7 +221,7 @@ def enforced(
     *,
     even: bool = False,
 ) -> tuple[Partition, dict[str, Any]]:
-    """Groups joined until they are as diverse and as close to the table as asked for, and what that cost."""
+    """Groups merged until they satisfy diversity and closeness, and the cost of merging."""
     cost: dict[str, Any] = {}
     names = with_role(columns.described, "confidential")
     if columns.units is not None:
@@ -246,7 +246,7 @@ def enforced(
 def _of_persons(
     method: GroupMethod, columns: Columns, names: Sequence[str], units: NDArray[np.int64], *, even: bool
 ) -> list[Lacking]:
-    """What groups may lack where persons are counted: joining for one of these can undo another, so all at once."""
+    """Conditions on groups if persons are counted, checked at once because merging for one can break another."""
     found = [lacks_persons(units, method.size, even=even)]
     coded = {name: value_numbers(columns.values[name], columns.n) for name in names}
     if method.l is not None:
@@ -264,7 +264,7 @@ def _of_persons(
 
 
 def internal_facts(columns: Columns, groups: Sequence[Partition], more: Mapping[str, Any]) -> dict[str, Any]:
-    """What the internal report says about a release of the family."""
+    """Facts about a release of the family for the internal report."""
     return {
         "values_clipped": dict(columns.clipped),
         "clusters": [
@@ -292,7 +292,7 @@ def _of_rows_kept(described: Described, labels: ArrayLike | None) -> NDArray[Any
 
 
 def averaged(method: KAnonymity, described: Described) -> tuple[str, ...]:
-    """The quasi-identifiers that become the middle of a group: all but strata, which a group has one of."""
+    """The quasi-identifiers replaced by the middle of a group: all except strata, which are constant in a group."""
     found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
     if not found:
         raise OptionError("strata-names-all-quasi-identifiers", option="strata")
@@ -300,7 +300,7 @@ def averaged(method: KAnonymity, described: Described) -> tuple[str, ...]:
 
 
 def plan(method: KAnonymity, described: Described) -> Plan:
-    """No budget; the columns that the claim is about."""
+    """No budget; statement messages about the columns of the claim."""
     averaged(method, described)
     quasi = quasi_identifiers(described)
     kept = tuple(name for name in described.columns if name not in quasi)
@@ -369,7 +369,7 @@ def verify(
     linked: Mapping[str, Table],
     check: Callable[..., Check],
 ) -> None:
-    """Measure what was written."""
+    """Measure the written table."""
     strata = [name for name in method.strata or () if name in table.names]
     reached(
         check,

@@ -1,4 +1,4 @@
-"""t-closeness by buckets: confidential columns come in, values swapped inside groups that hide the bucket leave."""
+"""t-closeness by buckets: swap sensitive values inside groups that have nearly the bucket shares of the table."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from shoal.text import Message
 
 
 def plan(method: TCloseness, described: Described) -> Plan:
-    """No budget; what the claim is about."""
+    """No budget; statement messages about the claim."""
     swapped = Message.of("swapped-inside-groups", columns=confidential_columns(method, described))
     return Plan({}, {}, (*bucket_terms(method, described), swapped))
 
 
 def bucket_terms(method: TCloseness | Anatomy, described: Described) -> list[Message]:
-    """What a bound on buckets says, and for whom."""
+    """Statement messages about the bound on buckets, and who is protected."""
     names = confidential_columns(method, described)
     assert method.t is not None
     code = "buckets-of-combinations" if len(names) > 1 else "buckets-of-values"
@@ -61,7 +61,7 @@ def run(
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
-    """Group records so that every bucket has nearly its share, and swap confidential values inside groups.
+    """Group records so that every bucket has nearly its share, and swap sensitive values inside groups.
 
     Guarantee:
         t-closeness by buckets, see `shoal.mechanisms.kanonymity.grouping_algorithms.close_groups`.
@@ -90,10 +90,10 @@ def groups_by_buckets(
     *,
     even: bool = False,
 ) -> tuple[Partition, dict[str, Any]]:
-    """Groups that are close in what is not confidential and t-close in what is, and what they reach.
+    """Groups that are close in the other columns and t-close in the sensitive ones, and the closeness they reach.
 
-    Where persons are counted, groups are joined until they hold k of them (`even`: see `lacks_persons`) and the shares
-    of buckets among persons are within t, too; those among rows stay so, because groups are only joined.
+    If persons are counted, groups are merged until they hold k of them (`even`: see `lacks_persons`) and the shares
+    of buckets among persons are within t, too; those among rows stay so, because groups are only merged.
     """
     assert method.t is not None
     known = with_role(columns.described, "quasi-identifier")
@@ -128,7 +128,7 @@ def check(method: TCloseness, described: Described, plan: Plan, labels: ArrayLik
 
 
 def buckets_of(columns: Columns, names: tuple[str, ...], t: int) -> NDArray[np.int64]:
-    """Bucket of each record: by one confidential column, or by several as a compound one."""
+    """Bucket of each record: by one sensitive column, or by several as a compound one."""
     if len(names) > 1:
         return compound_buckets(columns.points(names), t)
     (name,) = names

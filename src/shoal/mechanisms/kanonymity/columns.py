@@ -1,4 +1,4 @@
-"""Columns of the k-anonymity family: roles, coordinates for distances, words for buckets, and checks of the release."""
+"""Columns of the k-anonymity family: roles, coordinates for distances, bucket labels, and checks of the release."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     from shoal.taxonomy import Taxonomy
 
 
-# coordinates that add less than this to any squared distance are left out
+# coordinates that add less than this to any squared distance are omitted
 _NEGLIGIBLE = 1e-12
 
 
 def embed(distances: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points whose squared Euclidean distances are the given ones, by classical scaling.
+    """Points with the given squared Euclidean distances, by classical scaling.
 
     The semantic distance is log2(1 + J) with J the share of ancestors that two concepts do not share. J is of
-    negative type and log2(1 + x) keeps that, so such points exist for every taxonomy.
+    negative type and log2(1 + x) preserves that, so such points exist for every taxonomy.
 
     Args:
         distances: symmetric, zero on the diagonal.
@@ -62,7 +62,7 @@ def embed(distances: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def coordinates_of_values(tree: Taxonomy, codes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Each record's value as a point; squared distances are semantic ones, the two ends of the domain being 1 apart.
+    """Each record's value as a point; squared distances are semantic ones, with the two ends of the domain 1 apart.
 
     >>> from shoal.taxonomy import Taxonomy
     >>> tree = Taxonomy.flat(["a", "b", "c"])
@@ -79,7 +79,7 @@ def coordinates_of_values(tree: Taxonomy, codes: NDArray[np.int64]) -> NDArray[n
 
 
 def place_in_tree(tree: Taxonomy) -> NDArray[np.float64]:
-    """Place of each concept when the tree is walked branch by branch: values of one branch are neighbours.
+    """Index of each concept in a depth-first walk of the tree: values of one branch are neighbours.
 
     >>> from shoal.taxonomy import Taxonomy
     >>> tree = Taxonomy.from_dict({"*": {"b": ["x"], "a": ["z", "y"]}})
@@ -94,15 +94,15 @@ def place_in_tree(tree: Taxonomy) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRole:
-    """What a kind of column means to the family.
+    """Operations of the family on a kind of column.
 
     Attributes:
-        values: the column as numbers, in input order: itself, places in an order, days, or codes of concepts; and how
-            many of them had to be clipped to the domain.
-        coordinates: the same records as points between which Euclidean distances are taken.
-        centre: one number per cluster that stands for its members, by their survey weights where there are any; a
-            group of values too, where that is allowed.
-        ordered: values next to each other are similar.
+        values: the column as numbers, in input order: the values, places in an order, days, or codes of
+            concepts; and the number of values clipped to the domain.
+        coordinates: the same records as points for Euclidean distances.
+        centre: one number per cluster that represents its members, by their survey weights if there are any;
+            possibly a group of values, if that is allowed.
+        ordered: adjacent values are similar.
     """
 
     values: Callable[[Described, str], tuple[Floats, int]]
@@ -112,7 +112,7 @@ class ColumnRole:
 
 
 def _plain(described: Described, name: str) -> tuple[Floats, int]:
-    """The column's own values inside its domain; only those that had to be clipped are changed."""
+    """The column's values inside its domain; only clipped ones are changed."""
     clipped = described.positions(name)[1]
     lattice = described.lattices[name]
     return np.clip(described.original(name), float(lattice.lo), float(lattice.hi)), clipped
@@ -143,7 +143,7 @@ def _mean(
     if weights is None:
         return partition.centroids(values)
     totals = np.bincount(partition.labels, weights, minlength=len(partition))
-    # about the plain mean, so that equal values stay what they are
+    # about the plain mean, so that equal values are unchanged
     middle = partition.centroids(values)
     apart = np.bincount(
         partition.labels, weights * (values - middle[partition.labels]), minlength=len(partition)
@@ -159,7 +159,7 @@ def _median(
     generalise: bool,
     weights: Floats | None,
 ) -> Floats:
-    """The lower median: one of the values that are there."""
+    """The lower median: one of the existing values."""
     order = np.lexsort((values, partition.labels))
     starts = np.cumsum(partition.sizes) - partition.sizes
     if weights is None:
@@ -188,7 +188,7 @@ def _least_marginal(
     return concepts.astype(np.float64)
 
 
-# by what stands for several values of a kind of column
+# by the kind of representative of several values
 KINDS: Mapping[str, ColumnRole] = {
     "mean": ColumnRole(_plain, _scaled, _mean),
     "median": ColumnRole(_plain, _scaled, _median),
@@ -199,13 +199,13 @@ KINDS: Mapping[str, ColumnRole] = {
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """The released columns, every one as numbers in input order, and how many values were clipped.
+    """The released columns, each as numbers in input order, and the number of clipped values.
 
     Attributes:
-        normalise: how numbers are scaled before distances are taken.
-        generalise: groups of values can stand for several of them.
-        weights: survey weights of the records, where the schema has a weight.
-        units: the person of each record, by number; None where every record is a person of its own.
+        normalise: the scaling of numbers for distances.
+        generalise: groups of values may represent several values.
+        weights: survey weights of the records, if the schema has a weight.
+        units: the person of each record, by number; None if every record is a separate person.
     """
 
     described: Described
@@ -221,7 +221,7 @@ class Columns:
         return int(next(iter(self.values.values())).size)
 
     def rows(self, which: NDArray[np.int64]) -> Columns:
-        """Some of the records."""
+        """The columns with only some of the records."""
         return replace(
             self,
             values={name: values[which] for name, values in self.values.items()},
@@ -233,11 +233,11 @@ class Columns:
         return KINDS[self.described.attribute(name).kind_facts.middle]
 
     def coordinates(self, name: str) -> Floats:
-        """A column as points, shape (n, d), on a scale that all columns share."""
+        """A column as points, shape (n, d), on a common scale of all columns."""
         return self.kind(name).coordinates(self.described, name, self.values[name], self.normalise)
 
     def points(self, names: Sequence[str]) -> Floats:
-        """Several columns as points; one column of zeros where there are none, so that all records are alike."""
+        """Several columns as points; a column of zeros if there are none, so that all records are equal."""
         if not names:
             return np.zeros((self.n, 1))
         return np.hstack([self.coordinates(name) for name in names])
@@ -251,7 +251,7 @@ class Columns:
     ) -> Partition:
         """Clusters of records that are close in some columns, by MDAV.
 
-        `owners` says whose value each record has of the columns that were swapped already.
+        `owners` gives the owner of each record's values in columns swapped earlier.
         """
         moved = owners or {}
         nominal = [name for name in names if not self.kind(name).ordered]
@@ -264,7 +264,7 @@ class Columns:
         return mdav_mixed(np.hstack(points) if points else None, codes, trees, k, progress)
 
     def ranks(self, name: str) -> Floats:
-        """A column as numbers in an order where similar values are close: its own, or that of its taxonomy."""
+        """A column as numbers in an order in which similar values are close: its own, or that of its taxonomy."""
         if self.kind(name).ordered:
             return self.values[name]
         tree = self.described.attribute(name).tree
@@ -284,12 +284,12 @@ def _in_order(values: Floats, order: NDArray[np.int64] | None) -> Floats:
 
 
 def with_role(described: Described, role: str) -> tuple[str, ...]:
-    """The released columns that have a role in the schema."""
+    """The released columns with a role in the schema."""
     return tuple(attribute.name for attribute in described.attributes if attribute.role == role)
 
 
 def quasi_identifiers(described: Described) -> tuple[str, ...]:
-    """What an intruder may know by the schema; everything where the schema names nothing."""
+    """What an intruder may know according to the schema; all columns if the schema names none."""
     return with_role(described, "quasi-identifier") or described.columns
 
 
@@ -311,18 +311,18 @@ def columns_of(described: Described, normalise: str = "domain", *, generalise: b
 
 
 def weight_name(described: Described) -> str | None:
-    """The column of survey weights, where the schema has one that the records bring along."""
-    # a column that only looks like a weight changes nothing
+    """The column of survey weights, if the schema has one in the table."""
+    # a column that only looks like a weight has no effect
     declared = described.schema is not None and described.provenance.weight
     weight = described.schema.weight if described.schema is not None and declared else None
-    # a raked weight is made from released rows and public totals alone
+    # a raked weight is computed from released rows and public totals alone
     if weight is None or weight.release == "raked":
         return None
     return weight.name if weight.name in described.table.names else None
 
 
 def refuse_masked_weight(method: Method, described: Described) -> None:
-    """Refuse to release a survey weight as one more column: the family leaves most columns as they are."""
+    """Refuse to release a survey weight as one more column: the family leaves most columns unchanged."""
     weight = described.schema.weight if described.schema is not None else None
     if weight is not None and described.provenance.weight and weight.release == "masked":
         raise OptionError(
@@ -334,7 +334,7 @@ def refuse_masked_weight(method: Method, described: Described) -> None:
 
 
 def survey_weights(described: Described) -> Floats | None:
-    """The survey weights of the records that take part, None without any.
+    """The survey weights of the records that take part, None without weights.
 
     Raises:
         InputError: one is missing or not above 0.
@@ -352,28 +352,28 @@ def survey_weights(described: Described) -> Floats | None:
 
 
 def named(partition: Partition, names: Sequence[str]) -> Partition:
-    """The partition with the columns it is about."""
+    """The partition with the names of its columns."""
     return replace(partition, columns=tuple(names))
 
 
 def diversity_term(code: str, method: GroupMethod, described: Described) -> Message:
-    """What a statement says about different values of a group; each is of another person where persons are counted."""
+    """A statement message about distinct values of a group, each of another person if persons are counted."""
     of_persons = "" if described.provenance.unit is None else "-of-persons"
     return Message.of(f"{code}{of_persons}", l=method.l)
 
 
 def even_term(k: int | str) -> Message:
-    """What a statement says where values of a group have lost their owner, and persons are counted."""
+    """A statement message about swapped values in a group, if persons are counted."""
     return Message.of("even-rows", k=k)
 
 
 def or_none(names: Sequence[str]) -> tuple[str | Message, ...]:
-    """Column names for a sentence that says so where there are none."""
+    """Column names for a sentence, or a message that there are none."""
     return tuple(names) or (Message("no-value"),)
 
 
 def confidential_columns(method: Method, described: Described) -> tuple[str, ...]:
-    """What is to be kept from an intruder by the schema, or an error where that is nothing."""
+    """The sensitive columns by the schema; raises if there are none."""
     found = with_role(described, "confidential")
     if not found:
         raise OptionError("method-needs-confidential-column", option="method", method=method.name)
@@ -383,9 +383,9 @@ def confidential_columns(method: Method, described: Described) -> tuple[str, ...
 def bucket_words(
     columns: Columns, names: Sequence[str], buckets: NDArray[np.int64]
 ) -> dict[str, NDArray[np.object_]]:
-    """For each record the bucket of its confidential values, column by column.
+    """The bucket of each record's sensitive values, column by column.
 
-    A bucket of an ordered column is written `least to greatest`, one of a nominal column `a | b | c`.
+    A bucket of an ordered column is written `least to greatest`, that of a nominal column `a | b | c`.
     """
     return {name: _words(columns, name, buckets)[buckets] for name in names}
 
@@ -429,7 +429,7 @@ def reached(
     l: int | None = None,  # noqa: E741
     t_emd: float | None = None,
 ) -> None:
-    """Measure the levels of a table that was read back from disk.
+    """Measure the anonymity levels of a table that was read back from disk.
 
     Raises:
         ClaimError: a level is not reached; the table must not be published.
@@ -489,7 +489,7 @@ def groups_hold(partition: Partition, units: NDArray[np.int64] | None, k: int, *
     """Count the persons of groups before values are swapped in them, or released by group.
 
     Raises:
-        ClaimError: a group holds too few, or too many rows of one; the table must not be published.
+        ClaimError: a group has too few persons, or too many rows of one; the table must not be published.
     """
     if units is not None and lacks_persons(units, k, even=even)(partition).any():
         raise ClaimError("group-would-not-hold-persons-claim", k=k)
@@ -501,12 +501,12 @@ def persons_hold(
     units: NDArray[np.int64],
     k: int,
 ) -> None:
-    """Count the persons behind every combination of values that is about to be released, in each stratum.
+    """Count the persons behind every combination of values to be released, in each stratum.
 
-    Whose row it is leaves with no release, so this is measured before one is written.
+    The owner of a row is not in the release, so this is measured before it is written.
 
     Raises:
-        ClaimError: fewer than k share a combination; the table must not be published.
+        ClaimError: fewer than k persons share a combination; the table must not be published.
     """
     for stratum in strata:
         groups = row_groups([column[stratum.rows] for column in columns])

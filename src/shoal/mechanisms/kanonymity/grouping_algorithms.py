@@ -30,11 +30,11 @@ from shoal.partition import (
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Allotment:
-    """Records of each bucket in each group.
+    """Number of records of each bucket in each group.
 
     Attributes:
         counts: one row per group, one column per bucket; rows add up to group sizes, columns to bucket sizes.
-        emphasis: the bucket that each group holds as much of as it may.
+        emphasis: the bucket of which each group holds as much as possible.
     """
 
     counts: Integers
@@ -49,16 +49,16 @@ def allot(bucket_sizes: Integers, t: int, k: int) -> Allotment:
     """As many groups as possible of at least k records, each within a factor t of the table in every bucket.
 
     Group i of k_i records takes n_ij records of bucket j, ⌈k_i p_j / t⌉ ≤ n_ij ≤ ⌊k_i p_j t⌋ with p_j the bucket's
-    share of the table. Such counts with given row and column sums are a transportation problem; among its
-    solutions the one is taken where groups hold most of the bucket they emphasise. Groups of one size that
-    emphasise one bucket are treated as one, so the problem is small whatever the number of records.
+    share of the table. Such counts with given row and column sums are a transportation problem; among its solutions the
+    one is used in which groups hold most of the bucket they emphasise. Groups of one size that emphasise one bucket are
+    treated as one, so the size of the problem does not depend on the number of records.
 
-    Where no solution exists for as many groups as k allows, fewer and larger groups are tried; a single group of
-    all records always is one.
+    If there is no solution for as many groups as k allows, fewer and larger groups are tried; a single group of all
+    records is always a solution.
 
     Args:
         bucket_sizes: number of records of each bucket, none empty.
-        t: largest ratio between a bucket's share in a group and in the table, a whole number.
+        t: largest ratio between a bucket's share in a group and in the table, an integer.
         k: minimum group size.
 
     Cost: a linear programme of at most 2 b² variables for b buckets, and O(groups · b).
@@ -82,7 +82,7 @@ def allot(bucket_sizes: Integers, t: int, k: int) -> Allotment:
 
 
 def group_sizes(total: int, groups: int) -> Integers:
-    """Sizes that differ by one at most.
+    """Sizes that differ by at most one.
 
     >>> group_sizes(11, 3).tolist()
     [4, 4, 3]
@@ -92,14 +92,14 @@ def group_sizes(total: int, groups: int) -> Integers:
 
 
 def bounds(sizes: Integers, bucket_sizes: Integers, t: int) -> tuple[Integers, Integers]:
-    """Fewest and most records of each bucket (columns) in groups of these sizes (rows)."""
+    """Minimum and maximum number of records of each bucket (columns) in groups of these sizes (rows)."""
     total = int(bucket_sizes.sum())
     product = sizes[:, np.newaxis] * bucket_sizes[np.newaxis, :]
     return -(-product // (t * total)), np.minimum(product * t // total, sizes[:, np.newaxis])
 
 
 def _possible(bucket_sizes: Integers, t: int, groups: int) -> bool:
-    """Whether the bounds leave room for the row and column sums: quick to ask, and necessary."""
+    """Whether the bounds allow the row and column sums: a fast necessary condition."""
     smaller, larger = divmod(int(bucket_sizes.sum()), groups)
     sizes = np.array([smaller, smaller + 1]) if larger else np.array([smaller])
     times = np.array([groups - larger, larger])[: sizes.size, np.newaxis]
@@ -110,7 +110,7 @@ def _possible(bucket_sizes: Integers, t: int, groups: int) -> bool:
 
 
 def _allotted(bucket_sizes: Integers, t: int, groups: int) -> Allotment | None:
-    """The counts for this many groups, or None where there are none."""
+    """The counts for this many groups, or None if there are none."""
     sizes = group_sizes(int(bucket_sizes.sum()), groups)
     emphasis = _emphasis(bucket_sizes, groups)
     kinds, member = np.unique(np.stack([sizes, emphasis], axis=1), axis=0, return_inverse=True)
@@ -129,11 +129,11 @@ def _allotted(bucket_sizes: Integers, t: int, groups: int) -> Allotment | None:
 
 
 def _emphasis(bucket_sizes: Integers, groups: int) -> Integers:
-    """Buckets in turn, each as often as its share asks for."""
+    """Buckets in turn, each as often as its share requires."""
     ends = np.cumsum(bucket_sizes) * groups
     middle = (2 * np.arange(groups, dtype=np.int64) + 1) * int(bucket_sizes.sum())
     in_order = np.searchsorted(2 * ends, middle, side="right")
-    # alternating, so that neighbouring groups of unequal size are not all of one bucket
+    # alternating, so that neighbouring groups of unequal size do not all emphasise one bucket
     rank = np.arange(groups) - np.searchsorted(in_order, in_order)
     often = np.bincount(in_order, minlength=bucket_sizes.size)[in_order]
     return in_order[np.lexsort((in_order, (2 * rank + 1) / often))].astype(np.int64)
@@ -142,13 +142,13 @@ def _emphasis(bucket_sizes: Integers, groups: int) -> Integers:
 def _transport(
     rows: Integers, columns: Integers, low: Integers, high: Integers, emphasis: Integers
 ) -> Integers | None:
-    """Whole numbers between the bounds with these row and column sums, most where a row has its emphasis."""
+    """Integers between the bounds with these row and column sums, largest at each row's emphasis."""
     from scipy.optimize import linprog
 
     r, c = low.shape
     gain = np.zeros((r, c))
     gain[np.arange(r), emphasis] = 1.0
-    # the matrix is totally unimodular: every corner of the polytope, where the simplex method ends, is integral
+    # the matrix is totally unimodular: every vertex of the polytope, where the simplex method ends, is integral
     solution = linprog(
         -gain.ravel(),
         A_eq=np.vstack([np.repeat(np.eye(r), c, axis=1), np.tile(np.eye(c), r)]),
@@ -170,26 +170,26 @@ def _transport(
 def _spread(totals: Integers, groups: int) -> Integers:
     """The same totals over equal groups: every group gets the even share of a bucket, rounded down or up."""
     counts = np.tile(totals // groups, (groups, 1))
-    # a bucket has fewer left over than there are groups, so dealt in turn none gets two of it
+    # a bucket has a remainder smaller than the number of groups, so dealing in turn gives no group two of it
     left_over = np.repeat(np.arange(totals.size), totals % groups)
     np.add.at(counts, (np.arange(left_over.size) % groups, left_over), 1)
     return counts
 
 
-# a partition comes in, which of its groups do not satisfy the condition leaves
+# function from a partition to those of its groups that do not satisfy a condition
 Lacking = Callable[[Partition], NDArray[np.bool_]]
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Merged:
-    """Groups that satisfy a condition, and what that cost.
+    """Groups that satisfy a condition, and the cost of merging.
 
     Attributes:
-        partition: the groups after joining.
-        groups_before: how many groups there were.
-        sse_before: squared distances of the records to the mean of their group, before joining.
-        sse: the same afterwards.
+        partition: the groups after merging.
+        groups_before: number of groups before merging.
+        sse_before: squared distances of the records to the mean of their group, before merging.
+        sse: the same after merging.
     """
 
     partition: Partition
@@ -199,7 +199,7 @@ class Merged:
 
     @property
     def cost(self) -> dict[str, float]:
-        """How many groups were lost, and how much more records differ from the mean of their group."""
+        """Number of groups lost, and the increase of the records' distances to the mean of their group."""
         return {
             "groups_before": self.groups_before,
             "groups": len(self.partition),
@@ -209,18 +209,18 @@ class Merged:
 
 
 def merge_until(partition: Partition, X: ArrayLike, lacking: Lacking) -> Merged:
-    """Join groups that lack something with the group whose mean is nearest, until none lacks it.
+    """Merge groups that fail a condition with the group whose mean is nearest, until all groups satisfy it.
 
-    Groups that lack it are joined round by round, smallest first; a group that another one joined already waits for
-    the next round. Groups only grow, so k stays, and one group of everything is where it ends at the latest.
+    Failing groups are merged round by round, smallest first; a group involved in a merge waits for the next round.
+    Groups only grow, so their minimum size k is kept, and a single group is the last possible result.
 
     Args:
-        partition: the groups to start from.
+        partition: the initial groups.
         X: the quasi-identifiers, scaled for distances.
-        lacking: says which groups do not satisfy the condition; the whole table as one group must satisfy it.
+        lacking: returns the groups that do not satisfy the condition; the whole table as one group must satisfy it.
 
-    Cost: one search among group means and one count of the records per round; few rounds as a rule, because all
-        groups that lack something are joined in each.
+    Cost: one search among group means and one count of the records per round; usually few rounds, because all
+        failing groups are merged in each.
     """
     values = as_matrix(X)
     current = partition
@@ -259,10 +259,10 @@ def _joined(
 
 
 def lacks_persons(units: Integers, k: int, *, even: bool) -> Lacking:
-    """Which groups hold fewer than k persons; if `even`, in which one somebody has more than one row in k.
+    """Groups that have fewer than k persons or, if `even`, more than one row in k of one person.
 
-    A value that is swapped inside a group is a person's with the probability of that person's share of its rows. Where
-    nobody has more than one row in k there are at least k persons, and both stay so when groups are joined.
+    A value swapped inside a group is a person's with the probability of that person's share of its rows. If no
+    person has more than one row in k there are at least k persons, and both remain true when groups are merged.
     """
 
     def lacking(current: Partition) -> NDArray[np.bool_]:
@@ -274,7 +274,7 @@ def lacks_persons(units: Integers, k: int, *, even: bool) -> Lacking:
 
 
 def lacks_values(coded: Sequence[Integers], l: int, units: Integers | None = None) -> Lacking:  # noqa: E741
-    """Which groups have fewer than l different values of an attribute, each of another person where those count."""
+    """Groups with fewer than l distinct values of an attribute, each of another person if persons are counted."""
 
     def distinct(labels: Integers, values: Integers) -> Integers:
         if units is None:
@@ -290,8 +290,8 @@ def lacks_values(coded: Sequence[Integers], l: int, units: Integers | None = Non
 def lacks_closeness(
     coded: Sequence[Integers], t: float, ground: str, units: Integers | None = None
 ) -> Lacking:
-    """Which groups are farther than t from the table in an attribute: in earth mover's distance, or in the ratio of
-    shares for the ground `ratio`."""
+    """Groups farther than t from the table in an attribute: in earth mover's distance, or in the ratio of shares
+    for the ground `ratio`."""
     distances = ratio_distances if ground == "ratio" else EMD[ground]
 
     def lacking(current: Partition) -> NDArray[np.bool_]:
@@ -302,7 +302,7 @@ def lacks_closeness(
 
 
 def any_of(conditions: Sequence[Lacking]) -> Lacking:
-    """Which groups lack something."""
+    """Groups that fail any of the conditions."""
 
     def lacking(current: Partition) -> NDArray[np.bool_]:
         return np.asarray(np.logical_or.reduce([condition(current) for condition in conditions]))
@@ -311,16 +311,16 @@ def any_of(conditions: Sequence[Lacking]) -> Lacking:
 
 
 def diversify(partition: Partition, X: ArrayLike, confidential: Sequence[ArrayLike], l: int) -> Merged:  # noqa: E741
-    """Join groups until each has at least l different values of every confidential attribute.
+    """Merge groups until each has at least l distinct values of every sensitive attribute.
 
     Args:
         partition: groups from any algorithm; their minimum size is kept.
-        X: the quasi-identifiers, scaled for distances: a group joins the one whose mean is nearest.
-        confidential: the confidential attributes, a vector each, of any type.
-        l: least number of different values.
+        X: the quasi-identifiers, scaled for distances: a group is merged with the one whose mean is nearest.
+        confidential: the sensitive attributes, a vector each, of any type.
+        l: minimum number of distinct values.
 
     Returns:
-        The groups, and what joining cost.
+        The groups, and the cost of merging.
 
     Guarantee:
         Distinct l-diversity of the groups.
@@ -345,19 +345,19 @@ def diversify(partition: Partition, X: ArrayLike, confidential: Sequence[ArrayLi
 def bring_close(
     partition: Partition, X: ArrayLike, confidential: Sequence[ArrayLike], t: float, ground: str = "ordered"
 ) -> Merged:
-    """Join groups until each is within earth mover's distance t of the table in every confidential attribute.
+    """Merge groups until each is within earth mover's distance t of the table in every sensitive attribute.
 
     Args:
         partition: groups from any algorithm; their minimum size is kept.
-        X: the quasi-identifiers, scaled for distances: a group joins the one whose mean is nearest.
-        confidential: the confidential attributes, a vector each, of any type that can be sorted.
+        X: the quasi-identifiers, scaled for distances: a group is merged with the one whose mean is nearest.
+        confidential: the sensitive attributes, a vector each, of any sortable type.
         t: largest distance, from 0 to 1.
-        ground: how far apart two values are: `ordered` counts the values between them, as a share of all, `equal`
-            is 1 for any two.
+        ground: the distance of two values: `ordered` is the number of values between them as a share of all,
+            `equal` is 1 for any two.
 
     Guarantee:
-        t-closeness in the usual sense: what a group says about a member differs from what the table says by at
-        most t in earth mover's distance. That bounds no ratio of probabilities.
+        t-closeness in the usual sense: the distribution in a group differs from that of the table by at most t
+        in earth mover's distance. That bounds no ratio of probabilities.
 
     Cost: see `merge_until`.
 
@@ -374,7 +374,7 @@ def bring_close(
 
 
 def value_numbers(values: ArrayLike, n: int) -> NDArray[np.int64]:
-    """The place of each record's value among the different values of the table, lowest first."""
+    """The rank of each record's value among the distinct values of the table, lowest first."""
     raw = np.asarray(values)
     if raw.shape != (n,):
         raise InputError("confidential-attribute-needs-value-per-record", n=n, np=np.shape(values))
@@ -382,7 +382,7 @@ def value_numbers(values: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 def bucket_count(t: int) -> int:
-    """How many buckets use up a ratio of t: a group can hold t times the share of one and 1/t of the others."""
+    """Number of buckets that exhaust a ratio of t: a group can have t times the share of one and 1/t of the others."""
     if isinstance(t, bool) or int(t) != t or t < 1:
         raise OptionError("t-whole-number-least-1", option="t", found=t)
     return int(t) + 1
@@ -391,8 +391,8 @@ def bucket_count(t: int) -> int:
 def ordered_buckets(values: ArrayLike, t: int) -> NDArray[np.int64]:
     """t + 1 buckets of consecutive values with nearly equal numbers of records.
 
-    Cuts are after record ⌊iN/(t+1) + 1/2⌋ of the sorted attribute, or at the nearest place where the value changes.
-    Where a value is so frequent that two cuts fall together, there are fewer buckets.
+    Cuts are after record ⌊iN/(t+1) + 1/2⌋ of the sorted attribute, or at the nearest position where the value
+    changes. If a value is so frequent that two cuts coincide, there are fewer buckets.
 
     Reference: the thesis, section 7.2.
 
@@ -419,13 +419,13 @@ def ordered_buckets(values: ArrayLike, t: int) -> NDArray[np.int64]:
 
 
 def nominal_buckets(values: ArrayLike, t: int, order: Sequence[object] | None = None) -> NDArray[np.int64]:
-    """At most t + 1 buckets of values without an order: each value its own, or sets of nearly equal numbers.
+    """At most t + 1 buckets of unordered values: one value each, or sets with nearly equal numbers of records.
 
     Args:
         values: the attribute, of any type.
-        t: the ratio to be used up.
-        order: values from similar to similar, such as the leaves of a taxonomy; buckets are then runs of it.
-            Otherwise the most frequent values come first, each into the bucket that is least full.
+        t: the ratio to exhaust.
+        order: values in an order of similarity, such as the leaves of a taxonomy; buckets are then runs of it.
+            Otherwise the most frequent values come first, each into the emptiest bucket.
 
     >>> nominal_buckets(["a", "a", "a", "b", "c", "c"], 1).tolist()
     [0, 0, 0, 1, 1, 1]
@@ -449,13 +449,13 @@ def nominal_buckets(values: ArrayLike, t: int, order: Sequence[object] | None = 
 
 
 def compound_buckets(X: ArrayLike, t: int) -> NDArray[np.int64]:
-    """t + 1 buckets of records that are close in several confidential attributes together, by MDAV.
+    """t + 1 buckets of records that are close in several sensitive attributes together, by MDAV.
 
     Args:
-        X: the confidential attributes, scaled for distances.
-        t: the ratio to be used up.
+        X: the sensitive attributes, scaled for distances.
+        t: the ratio to exhaust.
 
-    Equal records go where most of them are, so a bucket is a set of combinations of values.
+    Equal records all go to their most frequent bucket, so a bucket is a set of combinations of values.
 
     Reference: the thesis, section 7.1.1 (a single compound attribute).
 
@@ -477,20 +477,20 @@ def compound_buckets(X: ArrayLike, t: int) -> NDArray[np.int64]:
     return value_numbers(bucket[equal], equal.size)
 
 
-# Groups are chosen record by record in blocks of at most this many records; larger tables are halved first.
+# Groups are filled record by record in blocks of at most this many records; larger tables are halved first.
 _BLOCK = 5_000
-# called with how many records have a group and how many there are
+# called with the number of records in groups and the total
 Progress = Callable[[int, int], None]
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class CloseGroups:
-    """Groups in which every bucket has nearly the share that it has in the table.
+    """Groups in which every bucket has nearly its share of the table.
 
     Attributes:
         partition: the groups.
-        allotment: how many records of each bucket they hold.
+        allotment: number of records of each bucket in them.
         distance: largest ratio, either way, between a bucket's share in a group and in the table; at most t.
     """
 
@@ -502,23 +502,23 @@ class CloseGroups:
 def close_groups(
     X: ArrayLike, buckets: NDArray[np.int64], t: int, k: int, *, progress: Progress | None = None
 ) -> CloseGroups:
-    """Groups of at least k records that are close in X and t-close in the buckets of the confidential attribute.
+    """Groups of at least k records that are close in X and t-close in the buckets of the sensitive attribute.
 
-    The counts of `allot` say how many records of each bucket a group takes. Which ones is chosen as in MDAV: the
-    record farthest from the mean of those left starts a group that emphasises its bucket, and the nearest records
-    of each bucket fill it. Tables above 5,000 records are first halved along their longest side, every half with
-    the records its groups need.
+    The counts of `allot` determine how many records of each bucket a group takes. Which ones is chosen as in MDAV:
+    the record farthest from the mean of the remaining ones starts a group that emphasises its bucket, and the nearest
+    records of each bucket fill it. Tables above 5,000 records are first halved along their longest side, every half
+    with the records its groups need.
 
     Args:
         X: quasi-identifiers, scaled for distances.
-        buckets: bucket of the confidential attribute, 0 .. b - 1.
-        t: largest ratio, a whole number.
-        k: minimum group size; groups are larger where t asks for it.
-        progress: called with the records that have a group, and their number.
+        buckets: bucket of the sensitive attribute, 0 .. b - 1.
+        t: largest ratio, an integer.
+        k: minimum group size; groups are larger if t requires it.
+        progress: called with the number of records in groups, and the total.
 
     Guarantee:
         Given the groups, the probability of a bucket for one individual changes by a factor of at most t in either
-        direction against its share in the whole table. An intruder who knows more than those shares, such as the
+        direction relative to its share in the whole table. An intruder who knows more than those shares, such as the
         values of other members of the group, is not covered. This is not differential privacy.
 
     Cost: O(n d (log n + block / k)) time with blocks of at most 5,000 records, O(n d) memory.
@@ -570,10 +570,10 @@ def _halves(
     records: NDArray[np.int64],
     groups: NDArray[np.int64],
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Two sets of groups, and the records for each: low and high along the side where records are most spread."""
+    """Two sets of groups, and the records for each: low and high along the side with the largest spread."""
     side = values[records]
     along = records[np.argsort(side[:, int(np.argmax(side.std(axis=0)))], kind="stable")]
-    # every second group, so that both halves emphasise all buckets alike
+    # every second group, so that both halves emphasise all buckets equally
     parts = (groups[::2], groups[1::2])
     needed = allotment.counts[parts[0]].sum(axis=0)
     low: list[NDArray[np.int64]] = []

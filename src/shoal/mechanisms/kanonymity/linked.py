@@ -1,4 +1,4 @@
-"""Anatomy: columns come in, a table of quasi-identifiers and a table of confidential values by group leave."""
+"""Anatomy: release quasi-identifiers and sensitive values in two tables linked by group."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CONFIDENTIAL = "confidential"
 
 
 def plan(method: Anatomy, described: Described) -> Plan:
-    """No budget; what is in which table."""
+    """No budget; statement messages about the content of both tables."""
     names = confidential_columns(method, described)
     known = _known(method, described)
     found = [
@@ -81,7 +81,7 @@ def run(
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
-    """Group the records; the values stay as they are, because only their link is cut.
+    """Group the records; the values are unchanged, because only their link is cut.
 
     Guarantee:
         Probabilistic k-anonymity, see `algorithms.dissect`; with t also t-closeness by buckets, see
@@ -104,7 +104,7 @@ def run(
 def publish(
     method: Anatomy, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
-    """The table of what an intruder may know, and the one of confidential values, in the caller's frame library."""
+    """The table of quasi-identifiers and the table of sensitive values, in the caller's frame library."""
     names, known = confidential_columns(method, described), _known(method, described)
     kept = known if method.t is not None else (*known, *names)
     columns: dict[str, NDArray[Any]] = {
@@ -127,7 +127,7 @@ def publish(
 
 
 def _frame(described: Described, columns: Mapping[str, NDArray[Any]], kept: tuple[str, ...]) -> Any:
-    """A frame of the caller's library; columns that hold the caller's values have the caller's types."""
+    """A frame of the caller's library; columns with the caller's values have the caller's types."""
     import narwhals as nw
 
     frame = nw.from_dict(dict(columns), backend=described.table.frame.implementation)
@@ -145,7 +145,7 @@ def verify(
     linked: Mapping[str, Table],
     check: Callable[..., Check],
 ) -> None:
-    """Measure the two tables that were written."""
+    """Measure the two written tables."""
     linked_tables_hold(
         table, linked[CONFIDENTIAL], confidential_columns(method, described), method.size, method.l, method.t
     )
@@ -171,7 +171,7 @@ def _groups(
 
 
 def _close_values(method: Anatomy, names: tuple[str, ...]) -> Callable[[Columns], Partition]:
-    """Groups of close confidential values."""
+    """Groups of similar sensitive values."""
 
     def made(columns: Columns) -> Partition:
         # Algorithm 7.1 is individual ranking with the remainder in the middle; several columns are a compound one

@@ -15,9 +15,9 @@ from shoal.text import Message
 
 
 class GroupMethod(Method):
-    """Records are grouped such that the released table satisfies a condition on the groups.
+    """Methods that group records such that the released table satisfies a condition on the groups.
 
-    What a method of the family does not offer as a parameter has the values of this class.
+    Parameters that a method of the family does not offer have the defaults of this class.
     """
 
     kinds: ClassVar[tuple[str, ...]] = KINDS
@@ -76,7 +76,7 @@ _BY_CLOSENESS = Claim(
 
 
 class SwapMethod(GroupMethod):
-    """Confidential values are exchanged among the records of a group."""
+    """Sensitive values are swapped among the records of a group."""
 
     work: ClassVar[str] = "shoal.mechanisms.kanonymity.swapping"
     claims: ClassVar[Claim] = _BY_CLOSENESS
@@ -87,7 +87,7 @@ class SwapMethod(GroupMethod):
 
 
 class SwapMdav(SwapMethod):
-    """Confidential values swapped among records that are close in what an intruder knows.
+    """Sensitive values swapped among records that are close in what an intruder knows.
 
     Guarantee: probabilistic k-anonymity of the released table, which is not differential privacy.
     """
@@ -113,7 +113,7 @@ class SwapMdav(SwapMethod):
 
 
 class SwapRanking(SwapMethod):
-    """Each confidential column swapped among neighbours in rank.
+    """Each sensitive column swapped among neighbours in rank.
 
     Guarantee: probabilistic k-anonymity of the released table, which is not differential privacy.
     """
@@ -140,7 +140,7 @@ class SwapRanking(SwapMethod):
 
 
 class TCloseness(GroupMethod):
-    """Confidential values swapped in groups where every bucket of values has nearly its share of the table.
+    """Sensitive values swapped in groups where every bucket of values has nearly its share of the table.
 
     Guarantee: t-closeness of the released table, which is not differential privacy.
     """
@@ -166,7 +166,7 @@ class TCloseness(GroupMethod):
 
 
 class Anatomy(GroupMethod):
-    """Two tables linked by group: what an intruder may know, and how often confidential values occur.
+    """Two tables linked by group: what an intruder may know, and the frequencies of sensitive values.
 
     Guarantee: probabilistic k-anonymity, t-closeness with a `t`; neither is differential privacy.
     """

@@ -17,25 +17,25 @@ from shoal.noise import source as noise_source
 from shoal.partition import Partition, as_matrix, mdav, ranking, stable_order
 
 INTRUDERS = ("informed", "uninformed")
-# ranks whose order inside their groups is drawn from a stream of their own, about
+# approximate number of ranks whose permutations share one random stream
 BLOCK = 1 << 14
-# called with how many swaps are done and how many there are
+# called with the number of swaps done and the total
 Progress = Callable[[int, int], None]
-# numbers of attributes, whose value each record has of those moved so far, and a minimum size come in, groups leave
+# function from indices of attributes, the current owners of their values, and a minimum size to groups
 Cluster = Callable[[Sequence[int], Mapping[int, NDArray[np.int64]], int], Partition]
-# groups, the points they were made on and the numbers of the attributes to be moved come in, larger groups leave
+# function from groups, the points they were made on and the indices of the attributes to swap to larger groups
 Refine = Callable[[Partition, NDArray[np.float64], tuple[int, ...]], Partition]
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Swap:
-    """What became of the records.
+    """The result of swapping.
 
     Attributes:
-        owners: for each swapped attribute, by its number, whose value each record got.
+        owners: for each swapped attribute, by its index, the record whose value each record got.
         groups: the groups of each swap, in the order of the swaps.
-        swaps: the attributes that were moved in each swap.
+        swaps: the attributes swapped together in each swap.
     """
 
     owners: dict[int, NDArray[np.int64]]
@@ -46,9 +46,9 @@ class Swap:
 def permute_within(partition: Partition, source: Source) -> NDArray[np.int64]:
     """A uniform permutation inside every group, independent between groups: record i gets the value of `order[i]`.
 
-    All records are put into one uniform order; read group by group, that is a uniform order of every group.
+    All records are permuted uniformly; restricted to one group, that is a uniform permutation of the group.
 
-    Cost: one permutation of n records and two sorts of n words, whatever the number of groups.
+    Cost: one permutation of n records and two sorts of n words, for any number of groups.
 
     >>> from shoal.noise import Seeded
     >>> order = permute_within(Partition.from_labels([0, 1, 0, 1, 1]), Seeded(1))
@@ -62,13 +62,13 @@ def permute_within(partition: Partition, source: Source) -> NDArray[np.int64]:
 
 
 def swapped_ranks(sizes: NDArray[np.int64], first: int, source: Source) -> NDArray[np.int64]:
-    """A uniform permutation inside every group of consecutive ranks: rank `first` + i gets the value of i's entry.
+    """A uniform permutation inside every group of consecutive ranks: rank `first` + i gets the value of entry i.
 
-    Groups that begin in the same block of ranks share a stream, and blocks have one each: a part of the groups that
-    begins with a block is permuted as in the whole.
+    Groups that begin in the same block of ranks share a random stream, and each block has its own: a part of the
+    groups that begins with a block is permuted as within the whole.
 
     Args:
-        sizes: of consecutive groups; the first of them begins a block.
+        sizes: sizes of consecutive groups; the first of them begins a block.
         first: rank of the first record of the first group.
 
     >>> from shoal.noise import Seeded
@@ -118,20 +118,20 @@ def swap_ranking(
     source: Source | None = None,
     progress: Progress | None = None,
 ) -> Swap:
-    """Swap every attribute by itself among records of neighbouring rank.
+    """Swap every attribute separately among records of neighbouring rank.
 
     Args:
-        attributes: the confidential attributes, one vector of numbers each; others take no part.
+        attributes: the sensitive attributes, one vector of numbers each; others are not involved.
         k: minimum group size, one for all attributes or one for each.
-        remainder: which rank group takes the records left over, see `shoal.partition.ranking`.
-        refine: joins groups before values are swapped, for example until they are diverse.
-        source: where the permutations come from; the operating system's entropy by default.
-        progress: called with the attributes done and their number.
+        remainder: which rank group takes the left-over records, see `shoal.partition.ranking`.
+        refine: merges groups before values are swapped, for example until they are diverse.
+        source: source of the permutations; the operating system's entropy by default.
+        progress: called with the number of attributes done and the total.
 
     Guarantee:
         Probabilistic k-anonymity against an intruder who knows all attributes but one: the value of that one
-        belongs to the record with probability 1/k at most. Values in a group are close to each other, so the
-        intruder still learns the value's surroundings: choose k larger than for other methods.
+        belongs to the record with probability at most 1/k. Values in a group are close to each other, so the intruder
+        still learns its approximate value: choose k larger than for other methods.
 
     Cost: two sorts per attribute, and one of each block of ranks.
 
@@ -162,7 +162,7 @@ def swap_ranking(
 
 
 def swap_source(source: Source, number: int) -> Source:
-    """Where the swaps of an attribute come from that is ranked by itself."""
+    """The random source of the swaps of an attribute that is ranked separately."""
     return source.child("swapped ranks", number)
 
 
@@ -177,20 +177,20 @@ def swap_mdav(
     source: Source | None = None,
     progress: Progress | None = None,
 ) -> Swap:
-    """Swap confidential attributes among records that are close in what an intruder knows.
+    """Swap sensitive attributes among records that are close in what an intruder knows.
 
     Args:
         attributes: all attributes, scaled for distances (see `shoal.partition.normalise`): a vector of numbers
             each, or a table of several coordinates, such as those of a nominal attribute.
-        k: minimum group size, one for all confidential attributes or one for each.
-        confidential: numbers of the attributes to swap; all others are quasi-identifiers and stay.
-        intruder: `uninformed` knows the quasi-identifiers only: MDAV on those, confidential attributes swapped
-            together (all those of the same k). `informed` knows all attributes but one: for each confidential
-            attribute in turn, MDAV on all others as they are by then, and that attribute swapped by itself.
+        k: minimum group size, one for all sensitive attributes or one for each.
+        confidential: indices of the attributes to swap; all others are quasi-identifiers and stay.
+        intruder: `uninformed` knows the quasi-identifiers only: MDAV on those, sensitive attributes swapped
+            together (all those of the same k). `informed` knows all attributes but one: for each sensitive attribute in
+            turn, MDAV on all others in their current state, and that attribute swapped separately.
         cluster: groups records by some of the attributes, if not by Euclidean distances.
-        refine: joins groups before values are swapped, for example until they are diverse.
-        source: where the permutations come from; the operating system's entropy by default.
-        progress: called with the swaps done and their number.
+        refine: merges groups before values are swapped, for example until they are diverse.
+        source: source of the permutations; the operating system's entropy by default.
+        progress: called with the number of swaps done and the total.
 
     Guarantee:
         Probabilistic k-anonymity against that intruder.
@@ -248,7 +248,7 @@ def _checked(confidential: Sequence[int], count: int) -> list[int]:
 def _rounds(
     columns: list[int], count: int, sizes: list[int], intruder: str
 ) -> list[tuple[list[int], tuple[int, ...], int]]:
-    """What is known, what is moved and how large groups must be, swap by swap."""
+    """The known attributes, the swapped attributes and the minimum group size of each swap."""
     if intruder not in INTRUDERS:
         raise OptionError("unknown-intruder", option="intruder", intruder=intruder, allowed=tuple(INTRUDERS))
     by_attribute = list(zip(columns, sizes, strict=True))
@@ -274,10 +274,10 @@ class LinkedTables:
     """Two linked tables, columns by name.
 
     Attributes:
-        quasi: one row per record in random order: the quasi-identifiers as they are, and the number of the group.
-        confidential: one row per group and value (or combination of values): the number of the group, the
-            confidential attributes, and how many records of the group have them. Sorted by group and value.
-        group: name of the column that links them.
+        quasi: one row per record in random order: the unchanged quasi-identifiers, and the group number.
+        confidential: one row per group and value (or combination of values): the group number, the sensitive
+            attributes, and the number of records of the group with them. Sorted by group and value.
+        group: name of the linking column.
         count: name of the column with the number of records.
     """
 
@@ -293,18 +293,18 @@ def dissect(
     partition: Partition,
     source: Source | None = None,
 ) -> LinkedTables:
-    """Part quasi-identifiers and confidential attributes into two tables linked by group.
+    """Split quasi-identifiers and sensitive attributes into two tables linked by group.
 
     Args:
         quasi: the quasi-identifiers by name, one value per record.
-        confidential: the confidential attributes by name, one value per record.
+        confidential: the sensitive attributes by name, one value per record.
         partition: the groups.
-        source: where row order and group numbers come from; the operating system's entropy by default.
+        source: source of row order and group numbers; the operating system's entropy by default.
 
     Guarantee:
-        Probabilistic k-anonymity, k the size of the smallest group: which row of the first table a value of the
-        second belongs to is known with probability count/|group| at most, to somebody who knows no more than the
-        two tables. A value that a whole group shares is disclosed: see `diversify`.
+        Probabilistic k-anonymity, k the size of the smallest group: to somebody who knows only the two tables,
+        the row of the first table to which a value of the second belongs is known with probability at most
+        count/|group|. A value that a whole group shares is disclosed: see `diversify`.
 
     Reference: the thesis, section 7.1.2, after the Anatomy method.
 
@@ -324,7 +324,7 @@ def dissect(
         raise InputError("two-linked-tables-need-least-quasi")
     drawn = source or noise_source(None)
     group, count = _free("group", columns), _free("count", columns)
-    # numbers in the order of creation would tell outlying groups from others
+    # numbers in the order of creation would reveal outlying groups
     numbers = drawn.permutation(len(partition))[partition.labels] + 1
     order = drawn.permutation(partition.n)
     combined = row_groups([numbers, *(_numbered(values) for values in confidential.values())])
@@ -345,14 +345,14 @@ def _numbered(values: ArrayLike) -> NDArray[np.int64]:
     raw = np.asarray(values)
     if raw.dtype != object:
         return np.unique(raw, return_inverse=True)[1].astype(np.int64)
-    # what is missing has no place among texts: it comes first
+    # missing values have no place among texts: they come first
     distinct = sorted(set(raw.tolist()), key=lambda value: (value is not None, value))
     numbers = {value: number for number, value in enumerate(distinct)}
     return np.array([numbers[value] for value in raw.tolist()], dtype=np.int64)
 
 
 def _free(wanted: str, taken: Mapping[str, object]) -> str:
-    """The name, with as many underscores as it takes to be unlike every column."""
+    """The name, with underscores appended until it differs from every column."""
     while wanted in taken:
         wanted += "_"
     return wanted

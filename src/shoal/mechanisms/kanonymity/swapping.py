@@ -1,4 +1,4 @@
-"""Probabilistic k-anonymity: confidential columns come in, their values leave with other owners of the same group."""
+"""Probabilistic k-anonymity: swap sensitive values among the records of a group."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from shoal.text import Message, listed
 def settle(
     method: SwapRanking | SwapMdav, described: Described
 ) -> tuple[SwapRanking | SwapMdav, tuple[Message, ...]]:
-    """Minimum group sizes of all swapped columns, the least of them as the k of the claim."""
+    """Minimum group sizes of all swapped columns, the smallest of them as the k of the claim."""
     names = confidential_columns(method, described)
     given = dict(method.sizes or ())
     for name in given:
@@ -64,7 +64,7 @@ def settle(
 
 
 def _weight_notes(method: SwapMethod, described: Described) -> tuple[Message, ...]:
-    """What the custodian should know about weighted totals."""
+    """Notes for the custodian about weighted totals."""
     weight = weight_name(described)
     if weight is None or _by_weight(method, described) is not None:
         return ()
@@ -83,7 +83,7 @@ def check(method: SwapMethod, described: Described, plan: Plan, labels: ArrayLik
 
 
 def plan(method: SwapRanking | SwapMdav, described: Described) -> Plan:
-    """No budget; who is kept from what."""
+    """No budget; statement messages about the intruder and the swapped columns."""
     found = _conditions(method, described)
     if isinstance(method, SwapRanking):
         found.append(Message("neighbours-in-rank"))
@@ -101,7 +101,7 @@ def _conditions(method: SwapMethod, described: Described) -> list[Message]:
         found.append(even_term("k" if method.sizes else method.size))
     weight = weight_name(described)
     if weight is not None:
-        # which of both it was is a fact about the records, and a note for the custodian
+        # which of the two applied is a fact about the records, and a note for the custodian
         enough = "enough-rows" if described.provenance.unit is None else "enough-persons"
         in_each = "-in-each-stratum" if method.strata else ""
         least = Message.of(f"{enough}{in_each}", least=_largest(method))
@@ -129,7 +129,7 @@ def run(
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
-    """Swap confidential columns inside groups, which the method makes in its own way."""
+    """Swap sensitive columns inside groups, which each method makes in its own way."""
     source = account.free("values swapped inside groups")
     if isinstance(method, SwapRanking):
         return _in_rank(method, described, source, progress)
@@ -137,14 +137,14 @@ def run(
 
 
 def _in_rank(method: SwapRanking, described: Described, source: Source, progress: Progress) -> Rebuilt:
-    """Swap each confidential column among its neighbours in rank.
+    """Swap each sensitive column among its neighbours in rank.
 
     Guarantee:
         Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.swap_algorithms.swap_ranking`.
 
     Reference: the thesis, section 3.3.3 (IR-SWAP).
     """
-    # column by column, a table may hold nothing to swap
+    # column by column, a table may have nothing to swap
     names = with_role(described, "confidential")
     columns = columns_of(described, method.normalise)
     cost: dict[str, Any] = {}
@@ -155,7 +155,7 @@ def _in_rank(method: SwapRanking, described: Described, source: Source, progress
             _checked_sizes(method, names, own.n),
             remainder=method.remainder,
             refine=_refine(method, own, names, cost),
-            # classes must not share a stream
+            # classes must not share a random stream
             source=source.child("class", number),
             progress=lambda done, total: progress("swapping", done, total),
         )
@@ -165,7 +165,7 @@ def _in_rank(method: SwapRanking, described: Described, source: Source, progress
 
 
 def _among_close(method: SwapMdav, described: Described, source: Source, progress: Progress) -> Rebuilt:
-    """Swap confidential columns among records that are close in what an intruder knows.
+    """Swap sensitive columns among records that are close in what an intruder knows.
 
     Guarantee:
         Probabilistic k-anonymity, see `shoal.mechanisms.kanonymity.swap_algorithms.swap_mdav`.
@@ -174,7 +174,7 @@ def _among_close(method: SwapMdav, described: Described, source: Source, progres
     """
     names = confidential_columns(method, described)
     columns = columns_of(described, method.normalise)
-    # the last attribute is there for a table in which an intruder knows nothing else
+    # the last attribute is for a table in which an intruder knows nothing else
     every = [*described.columns, ""]
     cost: dict[str, Any] = {}
 
@@ -195,20 +195,20 @@ def _among_close(method: SwapMdav, described: Described, source: Source, progres
         )
 
     made = _by_class(_classes(method, described), columns, swapped)
-    # groups made on values that were swapped before are no fact about the records
+    # groups made on previously swapped values are not facts about the records
     shown = method.intruder == "uninformed"
     return _rebuilt(method, columns, every, made, cost, shown=shown)
 
 
 def _classes(method: SwapMethod, described: Described) -> tuple[Stratum, ...]:
-    """The records among which values change owners: of a stratum and, where it can be, of equal survey weight."""
+    """The records among which values are swapped: of a stratum and, where possible, of equal survey weight."""
     return _by_weight(method, described) or strata_of(method, described)
 
 
 def _by_weight(method: SwapMethod, described: Described) -> tuple[Stratum, ...] | None:
-    """The records of each stratum and weight; None without weights, and where some are fewer than a group needs."""
+    """The records of each stratum and weight; None without weights, or if some are fewer than a group needs."""
     weights = survey_weights(described)
-    # what is public alone has no rows to look at
+    # public declarations alone come without rows
     if weights is None or not weights.size:
         return None
     units = units_of(described)
@@ -229,12 +229,12 @@ def _by_weight(method: SwapMethod, described: Described) -> tuple[Stratum, ...] 
 
 
 def _largest(method: SwapMethod) -> int:
-    """The most rows that a group of any column needs."""
+    """The largest minimum group size of any column."""
     return max((size for _, size in method.sizes or ()), default=method.size)
 
 
 def _by_class(classes: Sequence[Stratum], columns: Columns, swapped: Callable[[Columns, int], Swap]) -> Swap:
-    """A swap of every class, as one of the table."""
+    """A swap of every class, as one swap of the table."""
     if len(classes) == 1:
         return swapped(columns, 0)
     made = [swapped(columns.rows(one.rows), number) for number, one in enumerate(classes)]
@@ -257,8 +257,8 @@ def _checked_sizes(method: SwapMethod, names: tuple[str, ...], n: int) -> list[i
 def _refine(
     method: SwapMethod, columns: Columns, names: Sequence[str], cost: dict[str, Any]
 ) -> Refine | None:
-    """Joins groups until they are diverse in what is about to be swapped, where that is asked for, and until nobody has
-    more than one row in k, where persons have several."""
+    """Merges groups until they are diverse in the swapped values, if requested, and until no person has more than
+    one row in k, if persons have several."""
     units = columns.units
     if units is not None:
         return _refine_for_persons(method, columns, names, units, cost)
@@ -276,7 +276,7 @@ def _refine(
 
 
 def _most(method: SwapMethod, names: Sequence[str]) -> int:
-    """The most that a group of some columns, which are swapped together, needs."""
+    """The largest minimum group size of some columns that are swapped together."""
     sizes: dict[str, int] = dict(method.sizes or ())
     return max(sizes.get(name, method.size) for name in names)
 

@@ -1,1 +1,1 @@
-"""Noise on moments of clusters, and rows drawn from the noisy moments."""
+"""Cross-moment microaggregation: noise on moments of clusters, and rows drawn from the noisy moments."""

@@ -54,18 +54,18 @@ from shoal.partition import Partition, check_k
 from shoal.privacy import Accountant, Plan, Spend
 from shoal.progress import Progress
 
-# The noise is about this many lattice steps wide, so that rounding to the lattice adds nothing that one could see.
+# The noise is about this many lattice steps wide, so that rounding to the lattice is negligible.
 _WIDE = 1 << 20
 _COARSEST, _FINEST = 1 << 12, 1 << 36
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fixed:
-    """What a claim "given the partition" takes as fixed about a group.
+    """The parts of a group that a claim "given the partition" takes as fixed.
 
     Attributes:
-        spectra: bounds taken from the actual records, for the eigen form.
-        exact: the statistics of these very records, which the bounds needed; None where other records may be masked.
+        spectra: bounds computed from the actual records, for the eigen form.
+        exact: the statistics of these records, needed for the bounds; None if other records may be masked.
     """
 
     partition: Partition
@@ -74,7 +74,7 @@ class Fixed:
 
 
 def fineness(share: Fraction) -> int:
-    """Into how many lattice steps the most that one record can change a statistic is cut, for its ε: a public number.
+    """Number of lattice steps into which the sensitivity of a statistic is divided, for its ε: a public number.
 
     >>> fineness(Fraction(1, 4)) == 2**18, fineness(Fraction(1, 10**9)) == 2**12
     (True, True)
@@ -91,9 +91,9 @@ def calibrate(
     method: CrossMoment,
     centred: Centred | None = None,
 ) -> Fixed:
-    """Settle what the noise of a group is calibrated to: public widths, or also gaps of the actual covariances.
+    """Calibrate the noise of a group: to public widths, or also to gaps of the actual covariances.
 
-    `centred` stands for the records of the clusters, where they are known in another way than from the group.
+    `centred` represents the records of the clusters, if they are not taken from the group.
     """
     if method.form != "eigen" or budget is None:
         return Fixed(partition)
@@ -102,9 +102,9 @@ def calibrate(
 
 
 def exact_statistics(group: Group, centred: Centred, summary: MomentSummary) -> ClusterStatistics:
-    """The statistics themselves, rounded once to binary fractions; private."""
+    """The exact statistics, rounded once to binary fractions; private."""
     widths = [lattice.steps for lattice in group.lattices]
-    # means are not asked of the centred records
+    # means are not computed from the centred records
     means = np.zeros((centred.sizes.size, len(widths)))
     covariances = coskewnesses = None
     if summary.order >= 1:
@@ -127,10 +127,10 @@ def mask(
     """Noisy statistics of every cluster of a group; `centred` as for `calibrate`.
 
     Guarantee:
-        With the clusters held fixed, replacing a record costs at most the group's ε: every statistic is exact, rounded
-        to a lattice that does not depend on the records, and masked with discrete noise that pays for the rounding too.
-        In the eigen form the lattice and the noise do depend on the actual records, and the claim is about those and
-        their neighbours. Without a budget nothing is masked and nothing is claimed.
+        With the clusters held fixed, replacing a record costs at most the group's ε: every statistic is exact,
+        rounded to a lattice that does not depend on the records, and masked with discrete noise that also covers the
+        rounding. In the eigen form the lattice and the noise do depend on the actual records, and the claim is about
+        those and their neighbours. Without a budget nothing is masked and nothing is claimed.
 
     Reference:
         the cross-moment paper, Algorithms 1 and 2, Theorem 11; docs/proofs/trees.md#moments, sections 6 and 7.
@@ -139,7 +139,7 @@ def mask(
     centred = centred or Centred.of(group.positions, partition)
     together = None
     if budget is not None and budget.parts is None:
-        # what a cluster's statistics share, its own records settle: they are one measurement
+        # the split among a cluster's statistics depends on its own records: they are one measurement
         together = account.spend(all_of(group.columns), budget.epsilon, over="clusters").take()
     sums = _masked_sums(group, fixed, centred, budget, account, together, method)
     steps = np.array([lattice.steps for lattice in group.lattices], dtype=np.float64)
@@ -158,7 +158,7 @@ def mask(
 
 
 def check_noise(group: Group, budget: GroupBudget | None, method: CrossMoment) -> None:
-    """An error if the noise of a group cannot be drawn, whatever its clusters turn out to be."""
+    """Raise if the noise of a group cannot be drawn, for any clusters."""
     if budget is None:
         return
     if budget.parts is None:
@@ -207,7 +207,7 @@ def _masked_sums(
 
 
 def _sum_noise(steps: Sequence[int], spends: Sequence[Spend], clusters: int, method: CrossMoment) -> Integers:
-    """Noise of each column's own ε, in one draw."""
+    """Noise by each column's own ε, in one draw."""
     taken = [spend.take() for spend in spends]
     shares = tuple(share for share, _ in taken)
     _, source = taken[0]
@@ -249,7 +249,7 @@ def _entries(account: Accountant, purpose: str, part: Fraction, entries: int) ->
 
 
 def _noisy(steps: Integers, fine: int, spend: Spend, method: CrossMoment) -> Integers:
-    """Whole numbers that one record moves by at most `fine` + 1 each, with noise that is paid for each."""
+    """Integers that change by at most `fine` + 1 each with one record, plus noise that each is charged for."""
     family, best = NOISES[method.noise], method.optimise or "variance"
     share, source = spend.take()
     return steps + family.numbers(fine + 1, share, steps.shape, best, source)
@@ -260,7 +260,7 @@ def statistics_columns(
 ) -> dict[str, NDArray[Any]]:
     """Columns by name, one entry per cluster: the attributes, the size, means, covariances and coskewnesses.
 
-    Rows are sorted by their statistics: the order in which clusters were made says something about the records.
+    Rows are sorted by their statistics: the order in which clusters were made would reveal something about the records.
     """
     lattices = group.lattices
     widths = [float(lattice.step) * lattice.steps for lattice in lattices]
@@ -298,11 +298,11 @@ def joined(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Protected:
-    """One attribute group, protected.
+    """A protected attribute group.
 
     Attributes:
-        rows: what is released, in input order but matched to no record; in the attributes' own units.
-        measured: the same values, matched to the records as the method says.
+        rows: the released rows, in input order but matched to no record; in the attributes' own units.
+        measured: the same values, matched to the records by the method's rule.
     """
 
     partition: Partition
@@ -312,7 +312,7 @@ class _Protected:
 
 
 def plan(method: CrossMoment, described: Described) -> MomentPlan:
-    """Share ε over attribute groups and their statistics."""
+    """Split ε among attribute groups and their statistics."""
     found = budgets.plan(method, described)
     return replace(found, conditions=(*found.conditions, *strata_conditions(method, described)))
 
@@ -328,7 +328,7 @@ def run(
     """Partition, summarise, mask, repair and draw rows, group by group.
 
     Guarantee:
-        `method.case` says which claim holds and why.
+        `method.case` states which claim holds and why.
 
     Cost:
         Besides the partition: one pass over the records per statistic, an eigendecomposition or a few per cluster.
@@ -359,7 +359,7 @@ def freeze(
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> tuple[Fixed, ...]:
-    """The clusters of every attribute group, and in the eigen form the bounds taken from the actual records."""
+    """The clusters of every attribute group, and in the eigen form the bounds computed from the actual records."""
     return tuple(
         replace(calibrate(group, partition_group(group, method), budget_of(plan, group), method), exact=None)
         for group in _groups(method, described, plan, progress, labels, {})
@@ -374,7 +374,7 @@ def run_frozen(
     progress: Progress,
     frozen: tuple[Fixed, ...],
 ) -> Rebuilt:
-    """Like `run`, with clusters and bounds made before, perhaps on a neighbouring table."""
+    """Like `run`, with existing clusters and bounds, perhaps on a neighbouring table."""
     return _spend(method, described, plan, account, progress, None, lambda number, group: frozen[number])
 
 
@@ -445,7 +445,7 @@ def masked(
     method: CrossMoment,
     centred: Centred | None = None,
 ) -> Possible:
-    """Noisy statistics of every cluster of a group, such as a cluster in the domain can have.
+    """Noisy statistics of every cluster of a group, repaired to be possible for a cluster in the domain.
 
     Guarantee: see `shoal.mechanisms.moments.mechanism.mask`.
     """
@@ -466,7 +466,7 @@ def _drawn(
 ) -> tuple[Floats, int]:
     if len(group.columns) > 1:
         return draw_rows(means, shape, partition.labels, source)
-    # cluster by cluster, as an engine draws a column that it never holds as a whole
+    # cluster by cluster, like an engine that never holds the whole column
     order = cluster_order(partition.labels)
     skewness = None if shape.skewness is None else shape.skewness[:, 0]
     own = rows_source(source, group.columns[0])
@@ -476,7 +476,7 @@ def _drawn(
 
 
 def rows_source(source: Source, column: str) -> Source:
-    """Where the rows of a column that is drawn by itself come from."""
+    """The random source of the rows of a column that is drawn separately."""
     return source.child("rows of a column", column.encode())
 
 
@@ -494,7 +494,7 @@ def _summary(method: CrossMoment, group: Group) -> MomentSummary:
 
 
 def budget_of(plan: Plan, group: Group) -> GroupBudget | None:
-    """What a group may spend; None where nothing is masked."""
+    """The budget of a group; None if nothing is masked."""
     assert isinstance(plan, MomentPlan)
     return None if plan.budgets is None else plan.budgets[group.columns]
 
@@ -507,14 +507,14 @@ def _groups(
     labels: ArrayLike | None,
     clipped: dict[str, int],
 ) -> Iterator[Group]:
-    """One attribute group after the other, with the ε of its means for partitions that weigh the noise to come."""
+    """One attribute group after the other, with the ε of its means for partitions that account for the noise."""
     assert isinstance(plan, MomentPlan)
     check_k(method.size, described.n)
     groups = method.resolve_groups(described.columns)
     means: dict[str, Fraction] = {}
     for group in groups:
         budget = None if plan.budgets is None else plan.budgets[group]
-        # without noise there is none to weigh
+        # without a budget there is no noise to take into account
         shares = (Fraction(1),) * len(group) if budget is None else budget.means
         means.update(zip(group, shares, strict=True))
     weighed = Plan(plan.spending, means)

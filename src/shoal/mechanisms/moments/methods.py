@@ -1,7 +1,7 @@
 """The methods of the cross-moment paper by its own numbers, `xm-1` to `xm-26` and the baselines `xm-b1` to `xm-b8`.
 
-One class for all, `CrossMoment`; the grids of the paper's Figures 4 and 5 make a subclass of each of their columns,
-with the parameters that it has.
+All are configurations of one class, `CrossMoment`; each column of the grids in the paper's Figures 4 and 5 becomes a
+subclass with its parameters.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class CrossMoment(PartitionMethod):
     def configure(cls, **options: Any) -> Method:
         """The method with its parameters.
 
-        A private tree has boxes, noise and a claim of its own. Moments on top of it are sums and sums of squares in the
-        boxes, so that a method with partition=tree is `tree-dp`, which keeps them.
+        A private tree has boxes, noise and a claim of its own. Moments on top of it are sums and sums of
+        squares in the boxes, so a method with partition=tree becomes `tree-dp`, which keeps them.
 
         >>> CrossMoment.of("6").configure(epsilon=1, partition="tree").name
         'tree-dp'
@@ -107,13 +107,13 @@ class _Line:
     """A column of Figure 4 or 5.
 
     Attributes:
-        number: of the method; baselines have a B before it.
+        number: number of the method; baselines have a B before it.
         moments: the paper's m.
         form: C for coefficients, E for eigenvalues and eigenvectors.
         partition: M for MDAV, I for individual ranking.
         masking: J for all statistics jointly, S for each kind separately; a dash for no noise.
         entries: P for all covariances, V for the variances only.
-        strategy: which weights a separate masking uses.
+        strategy: the weights of a separate masking.
     """
 
     number: str
@@ -129,7 +129,7 @@ class _Line:
         return not self.number.startswith("b")
 
     def method(self) -> type[CrossMoment]:
-        """The class of this column; it is a name of this module, so that its values can be sent elsewhere."""
+        """The class of this column, bound to a name of this module so that its instances can be pickled."""
         eigen = self.form == "E"
         facts = {
             "__module__": __name__,

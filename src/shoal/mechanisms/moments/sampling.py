@@ -1,4 +1,4 @@
-"""Draw rows that have given moments: repair a noisy matrix, draw, process and match."""
+"""Draw rows with given moments: repair a noisy matrix, draw, post-process and match."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def variance_caps(sizes: Integers) -> Floats:
 
 
 def skewness_caps(sizes: Integers) -> Floats:
-    """The largest skewness that so many records can have: Fisher's third moment over the cube of the deviation is √|C|.
+    """The largest skewness of this many records: Fisher's third moment over the cube of the deviation is √|C|.
 
-    Attained by one record apart from all others. In terms of moments with divisor |C| the bound is the well-known
+    Attained by one record apart from all others. For moments with divisor |C| the bound is the well-known
     (|C|-2)/√(|C|-1).
 
     >>> skewness_caps(np.array([4, 100])).tolist()
@@ -61,10 +61,10 @@ def possible(matrices: Floats) -> NDArray[np.bool_]:
 
 
 def nearest_correlations(matrices: Floats) -> tuple[Floats, NDArray[np.bool_]]:
-    """The nearest correlation matrices, in Frobenius norm, to symmetric ones with unit diagonal; and which were moved.
+    """The nearest correlation matrices, in Frobenius norm, to symmetric ones with unit diagonal; and which changed.
 
     Newton's method on the dual problem, all matrices at once: find y such that the positive part of A + diag(y) has
-    a unit diagonal. It needs a handful of rounds where alternating projections need hundreds.
+    a unit diagonal. It takes a handful of iterations where alternating projections need hundreds.
 
     Cost:
         A few eigendecompositions of each matrix that is not a correlation matrix already.
@@ -138,7 +138,7 @@ def _diagonal(values: Floats, vectors: Floats) -> Floats:
 
 
 def _newton_step(values: Floats, vectors: Floats, residual: Floats) -> Floats:
-    """Solve the generalised Jacobian of the diagonal of the positive part, which is formed: matrices are small."""
+    """Solve with the generalised Jacobian of the diagonal of the positive part, formed explicitly."""
     positive = np.maximum(values, 0.0)
     size = values.shape[1]
     # the sum over all pairs of eigenvectors is symmetric: every pair once, two different ones count twice
@@ -152,7 +152,7 @@ def _newton_step(values: Floats, vectors: Floats, residual: Floats) -> Floats:
     products = vectors[:, :, one] * vectors[:, :, two]
     jacobian = (products * weights[:, np.newaxis, :]) @ products.transpose(0, 2, 1)
     diagonal = np.arange(size)
-    # a singular Jacobian gets a push that vanishes with the residual
+    # a singular Jacobian is regularised by a term that vanishes with the residual
     jacobian[:, diagonal, diagonal] += (
         np.minimum(1e-3, np.abs(residual).max(axis=1) * 1e-3)[:, np.newaxis] + 1e-12
     )
@@ -171,7 +171,7 @@ def _unit_diagonal(values: Floats, vectors: Floats) -> Floats:
 
 # A skew-normal variable has |skewness| below (4-π)/2 · (2/(π-2))^1.5 = 0.99527.
 LARGEST_SKEWNESS = 0.995
-# Ranks of one attribute whose rows are drawn from a stream of their own.
+# Number of ranks of one attribute whose rows are drawn from one random stream.
 BLOCK = 1 << 16
 _HALF_NORMAL_MEAN = float(np.sqrt(2 / np.pi))
 
@@ -179,7 +179,7 @@ _HALF_NORMAL_MEAN = float(np.sqrt(2 / np.pi))
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterShape:
-    """What rows of a cluster look like around its mean; one row of each array per cluster.
+    """The distribution of a cluster's rows around its mean; one row of each array per cluster.
 
     Attributes:
         deviations: standard deviations.
@@ -201,9 +201,9 @@ def standard_normal(count: int, source: Source) -> Floats:
 
 
 def draw_rows(means: Floats, shape: ClusterShape, labels: Integers, source: Source) -> tuple[Floats, int]:
-    """One row for every record, from the distribution of its cluster, and how many clusters needed a milder skewness.
+    """One row for every record, from the distribution of its cluster, and the number of clusters with reduced skewness.
 
-    Without skewness rows are multivariate normal, with it multivariate skew-normal; means and variances are kept.
+    Without skewness rows are multivariate normal, otherwise multivariate skew-normal; means and variances are kept.
 
     Reference:
         Azzalini and Dalla Valle, "The multivariate skew-normal distribution"; the cross-moment paper, section 5.2.
@@ -227,13 +227,13 @@ def draw_ranks(
 ) -> Floats:
     """One attribute of the records of consecutive ranks, from the distributions of their clusters.
 
-    What a rank gets does not depend on the ranks before it: each block of ranks has a stream of its own, so that any
-    part of a column can be drawn by itself.
+    The value of a rank does not depend on the ranks before it: each block of ranks has its own random stream, so
+    that any part of a column can be drawn separately.
 
     Args:
-        means: of the clusters in order of rank, like the deviations and skewnesses.
-        sizes: how many of the ranks belong to each.
-        first: the first of the ranks.
+        means: means of the clusters in order of rank, like the deviations and skewnesses.
+        sizes: number of ranks of each cluster.
+        first: the first rank.
 
     >>> from shoal.noise import Seeded
     >>> whole, tail = np.array([70_000, 9]), np.array([9])
@@ -255,7 +255,7 @@ def _normals_of_ranks(first: int, count: int, each: int, source: Source) -> Floa
     """Normal deviates of consecutive ranks, several for each."""
     found = np.empty((each, count))
     for block in range(first // BLOCK, -(-(first + count) // BLOCK)):
-        # a block is drawn as a whole, whatever part of it is asked for
+        # a block is always drawn as a whole, even if only part of it is needed
         drawn = standard_normal(each * BLOCK, source.child("ranks", block)).reshape(each, BLOCK)
         low, high = max(first, block * BLOCK), min(first + count, (block + 1) * BLOCK)
         found[:, low - first : high - first] = drawn[:, low - block * BLOCK : high - block * BLOCK]
@@ -263,7 +263,7 @@ def _normals_of_ranks(first: int, count: int, each: int, source: Source) -> Floa
 
 
 def skewness_parameter(skewness: Floats) -> Floats:
-    """Azzalini's δ of standardised skew-normal variables with these skewnesses, which are at most 0.995 in size.
+    """Azzalini's δ of standardised skew-normal variables with these skewnesses, at most 0.995 in size.
 
     >>> float(skewness_parameter(np.array(0.0))), round(float(skewness_parameter(np.array(0.995))), 3)
     (0.0, 1.0)
@@ -289,10 +289,10 @@ def _skewed(delta: Floats, half: Floats, other: Floats) -> Floats:
 def _skewed_together(
     correlation: Floats, skewness: Floats, labels: Integers, source: Source
 ) -> tuple[Floats, int]:
-    """Skew-normal rows: normal ones with one more component, and the sign of that one on all of them.
+    """Skew-normal rows: normal ones with an additional component, whose sign is applied to all others.
 
-    The components' correlation matrix has δ beside it. Where no such matrix exists, the nearest one is used, which
-    makes skewness and correlations milder.
+    The components' correlation matrix is bordered by δ. If no such matrix exists, the nearest one is used, which
+    reduces skewness and correlations.
     """
     delta = skewness_parameter(skewness)
     centre = _HALF_NORMAL_MEAN * delta
@@ -337,7 +337,7 @@ def _correlated(correlation: Floats | None, number: int, labels: Integers, sourc
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterStatistics:
-    """Statistics of all clusters, attributes divided by their widths; safe to post-process at will.
+    """Statistics of all clusters, attributes divided by their widths; safe to post-process.
 
     Attributes:
         means: shape (clusters, d), 0 at the low end of the domain and 1 at the high end.
@@ -355,8 +355,8 @@ class Possible:
     """Statistics after repair.
 
     Attributes:
-        shape: what rows are drawn from; None for order 0, where every row is the mean.
-        repairs: what had to be repaired, and in how many cases.
+        shape: the distribution of the rows; None for order 0, where every row is the mean.
+        repairs: the repairs, and the number of cases of each.
     """
 
     statistics: ClusterStatistics
@@ -367,11 +367,11 @@ class Possible:
 def make_possible(
     noisy: ClusterStatistics, sizes: Integers, summary: MomentSummary, *, clip: bool
 ) -> Possible:
-    """Means into the domain, variances between 0 and the largest possible one, correlations to the nearest valid ones.
+    """Repair statistics: means into the domain, variances up to their maximum, correlations to the nearest valid ones.
 
-    Variances are kept as they are when correlations are repaired. Matrices put together from noisy eigenvalues are
-    covariance matrices: they keep their correlations when variances are capped. A skewness beyond what so many records
-    can have is capped; rows are drawn with one of 0.995 at most, which is all that a skew-normal variable can have.
+    Variances are kept when correlations are repaired. Matrices reassembled from noisy eigenvalues are covariance
+    matrices: they keep their correlations when variances are capped. A skewness beyond the maximum for that many
+    records is capped; rows are drawn with at most 0.995, the limit of a skew-normal variable.
 
     Reference:
         the cross-moment paper, sections 4.3 and 5.2.
@@ -430,9 +430,9 @@ def _covariances(deviations: Floats, correlation: Floats | None) -> Floats:
 def matched(drawn: Floats, original: Floats, partition: Partition, how: str) -> Floats:
     """Rows of each cluster in the order that fits its records.
 
-    `none` leaves them as drawn. `rank` pairs the values of each attribute in order of size, attribute by attribute: the
-    least error that values of these columns can have. `assignment` pairs whole rows so that the sum of squared
-    errors is least.
+    `none` leaves them as drawn. `rank` pairs the values of each attribute in order of size, attribute by attribute:
+    the minimum error that values of these columns can have. `assignment` pairs whole rows so that the sum of squared
+    errors is minimal.
 
     Cost:
         A sort per attribute; for `assignment` the cube of the cluster size, for each cluster.

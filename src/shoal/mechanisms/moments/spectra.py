@@ -1,4 +1,4 @@
-"""Noisy spectra: eigenvalues and eigenvectors of cluster moments, with the budget that each form takes."""
+"""Noisy spectra: eigenvalues and eigenvectors of cluster moments, and the budget of each form."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Spectrum:
         return cls(found.eigenvalues[:, ::-1], found.eigenvectors[:, :, ::-1])
 
     def randomly_signed(self, source: Source) -> Spectrum:
-        """Every eigenvector times an independent uniform sign, which is what makes its bound hold."""
+        """Every eigenvector times an independent uniform sign, required for its bound to hold."""
         shape = self.values.shape
         signs = 1.0 - 2.0 * source.digits(1, self.values.size).reshape(shape).astype(np.float64)
         return Spectrum(self.values, self.vectors * signs[:, np.newaxis, :])
@@ -75,7 +75,7 @@ class Spectrum:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class SpectralBounds:
-    """How far one record can move a spectrum away from that of the actual matrices: private figures.
+    """Maximum change of a spectrum by one record, relative to that of the actual matrices: private figures.
 
     Attributes:
         value: each single eigenvalue, shape (clusters,).
@@ -89,7 +89,7 @@ class SpectralBounds:
 
     @classmethod
     def of(cls, spectrum: Spectrum, entry_change: Floats) -> SpectralBounds:
-        """Bounds at these matrices, whose entries one record moves by at most `entry_change`."""
+        """Bounds at these matrices, whose entries change by at most `entry_change` with one record."""
         number = spectrum.values.shape[1]
         return cls(
             spectral_change(number, entry_change),
@@ -99,7 +99,7 @@ class SpectralBounds:
 
     @property
     def total(self) -> Floats:
-        """Everything together, in L1 norm."""
+        """The bound of everything together, in L1 norm."""
         return np.asarray(self.values + self.vectors.sum(axis=1))
 
 
@@ -134,7 +134,7 @@ def slices(entries: Floats, indices: tuple[Index, ...], attributes: int) -> Floa
 
 
 def entries_of_slices(arrays: Floats, indices: tuple[Index, ...]) -> Floats:
-    """The entries of a coskewness from slices that noise has made disagree: their mean over all orders."""
+    """The entries of a coskewness from slices made inconsistent by noise: their mean over all orders."""
     found = [np.mean([arrays[:, a, b, c] for a, b, c in permutations(index)], axis=0) for index in indices]
     return np.stack(found, axis=1)
 
@@ -143,23 +143,23 @@ KINDS = ("means", "covariances", "coskewnesses")
 
 
 def kind_of(kind: str, group: Sequence[str]) -> str:
-    """What ε is reserved for and spent on: one of `KINDS`, of an attribute group."""
+    """The purpose for which ε is reserved: one of `KINDS`, of an attribute group."""
     return f"{kind} of the clusters of {', '.join(group)}"
 
 
 def all_of(group: Sequence[str]) -> str:
-    """The same for all statistics, where they share ε in proportions that the records settle."""
+    """The purpose of all statistics together, if they share ε in proportions determined by the records."""
     return f"all statistics of the clusters of {', '.join(group)}, together"
 
 
 @dataclass(frozen=True, slots=True)
 class GroupBudget:
-    """What one attribute group may spend.
+    """The budget of one attribute group.
 
     Attributes:
-        parts: ε of the means, of the covariance part and of the coskewness part; None where all statistics of a cluster
-            share `epsilon` in proportions that its own records settle (the eigen form masked jointly).
-        means: ε of each attribute's means; the eigen form masked jointly has no such thing, and gives a guess.
+        parts: ε of the means, of the covariance part and of the coskewness part; None if all statistics of a
+            cluster share `epsilon` in proportions determined by its own records (the eigen form masked jointly).
+        means: ε of each attribute's means; an estimate for the eigen form masked jointly, where it is undefined.
     """
 
     summary: MomentSummary
@@ -173,23 +173,23 @@ class MomentPlan(Plan):
     """A plan with the shares of every statistic.
 
     Attributes:
-        budgets: by attribute group; empty where nothing is masked.
+        budgets: by attribute group; empty if nothing is masked.
     """
 
     budgets: Mapping[tuple[str, ...], GroupBudget] | None = None
 
 
 def summary_of(method: CrossMoment, attributes: int) -> MomentSummary:
-    """The statistics that a method keeps of so many attributes."""
+    """The statistics that a method keeps for this many attributes."""
     return MomentSummary(attributes, method.moments, method.covariance, method.coskewness, method.form)
 
 
 def plan(method: CrossMoment, described: Described) -> MomentPlan:
-    """Share ε over attribute groups, and in each group over its statistics.
+    """Split ε among attribute groups, and in each group among its statistics.
 
     Masked jointly (Algorithm 1), every statistic of a group has the same share, because all of them have the same
     sensitivity once attributes are divided by their widths. Masked separately (Algorithm 2), the kinds of statistics
-    have the shares that `weights` give them. Attribute groups compose (Algorithm 3).
+    have the shares given by `weights`. Attribute groups compose (Algorithm 3).
 
     Reference:
         the cross-moment paper, section 4.3.
@@ -221,7 +221,7 @@ def plan(method: CrossMoment, described: Described) -> MomentPlan:
             spending[kind_of(kind, group)] = part
     if method.moments == 0:
         return MomentPlan(spending, shares, budgets=budgets)
-    # the statistics of a group meet in its rows, so that no attribute has less than the ε of its group
+    # the statistics of a group are combined in its rows, so no attribute has less than the ε of its group
     stated = {name: budget.epsilon for group, budget in budgets.items() for name in group}
     together = (Message("grouped-share-epsilon"),) if max(len(group) for group in groups) > 1 else ()
     return MomentPlan(spending, stated, together, budgets=budgets)
@@ -256,24 +256,24 @@ def _weights(method: CrossMoment, summary: MomentSummary) -> tuple[Fraction, ...
     return method.weights
 
 
-# Noise may be this many lattice steps wide, half of what the sampler takes.
+# Noise may be this many lattice steps wide, half of what the sampler supports.
 _WIDEST = LARGEST_NUMERATOR >> 1
-# Spectra are floating-point numbers: a finer lattice would hold no more of them.
+# Spectra are floating-point numbers: a finer lattice would not increase their precision.
 _FINEST = Fraction(1, 1 << 50)
-# Bounds are sums of floating-point numbers; this much is added, far more than their rounding errors.
+# Bounds are sums of floating-point numbers; this margin is far above their rounding errors.
 _SLACK = 1 + 2.0**-20
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Spectra:
-    """How far one record of the actual table can move the spectra of each cluster, and what follows for the noise.
+    """Sensitivity of each cluster's spectra to one record of the actual table, and the resulting noise.
 
     Attributes:
         covariance: bounds of the covariance matrix.
-        coskewness: bounds of each slice of a full coskewness; empty where the coskewness is kept as coefficients.
-        total: everything that one record can move, means included, in L1 norm.
-        components: how many numbers a cluster has besides its means.
+        coskewness: bounds of each slice of a full coskewness; empty if the coskewness is kept as coefficients.
+        total: the change by one record of everything, means included, in L1 norm.
+        components: number of values of a cluster besides its means.
     """
 
     covariance: SpectralBounds
@@ -301,17 +301,17 @@ class Spectra:
 
     @property
     def most(self) -> int:
-        """Public: no cluster has a larger `total`. A component moves by √2 at most, and a mean by 1/2."""
+        """Public upper bound of `total`. A component changes by at most √2, and a mean by 1/2."""
         return _most(self.components)
 
     def sum_scales(self, widths: Sequence[int], sizes: Integers, epsilon: Fraction) -> NDArray[Any]:
         """Noise scales of the sums of attributes of so many lattice steps, masked jointly with the spectra.
 
-        A mean moves by 1/|C| and has noise of scale total/ε, enlarged by what rounding costs the spectra; `epsilon`
-        is that of all statistics of the group.
+        A mean changes by 1/|C| and has noise of scale total/ε, increased by the cost of rounding the spectra;
+        `epsilon` is that of all statistics of the group.
 
         Returns:
-            `round_up_scale` of every exact scale, one row per cluster; whole numbers as int64 where all are whole.
+            `round_up_scale` of every exact scale, one row per cluster; int64 integers if all are integers.
         """
         rounding = self.components * lattice_step(self.most, epsilon)
         exact = [
@@ -322,7 +322,7 @@ class Spectra:
             np.array([getattr(one, part) for one in exact], dtype=object)[:, np.newaxis]
             for part in ("numerator", "denominator")
         )
-        # fractions are slow, and beyond this size the next whole number is taken anyway
+        # fractions are slow, and beyond this size the next integer is used anyway
         scales: NDArray[Any] = -(-above * np.array(widths, dtype=object) // under)
         if scales.min() > LARGEST_DENOMINATOR and scales.max() <= LARGEST_NUMERATOR:
             return scales.astype(np.int64)
@@ -331,7 +331,7 @@ class Spectra:
 
 
 def components_of(summary: MomentSummary) -> int:
-    """How many numbers a cluster has besides its means: a matrix has d eigenvalues and d eigenvectors of d numbers."""
+    """Number of values of a cluster besides its means: a matrix has d eigenvalues and d eigenvectors of d numbers."""
     one_matrix = summary.attributes * (summary.attributes + 1)
     if summary.order < 2:
         return one_matrix
@@ -344,7 +344,7 @@ def _most(components: int) -> int:
 
 
 def check_sum_scales(widths: Sequence[int], largest: int, budget: GroupBudget) -> None:
-    """An error if the sums of a cluster of up to `largest` records could need noise that cannot be drawn."""
+    """Raise if the sums of a cluster of up to `largest` records could need noise that cannot be drawn."""
     components = components_of(budget.summary)
     most = _most(components)
     rounding = components * lattice_step(most, budget.epsilon)
@@ -361,14 +361,14 @@ def mask_spectra(
     account: Accountant,
     together: tuple[Fraction, Source] | None,
 ) -> tuple[Floats, Floats | None]:
-    """Covariance matrices, and coskewness entries if any, put together again from noisy spectra.
+    """Covariance matrices, and coskewness entries if any, reassembled from noisy spectra.
 
     Args:
-        together: what was taken for all statistics of the group, where they are masked jointly.
+        together: the charge of all statistics of the group, if they are masked jointly.
 
     Guarantee:
-        `shoal.mechanisms.moments.mechanism.mask`. Each eigenvector has a uniform sign, so that the sign that was
-        found does not matter.
+        `shoal.mechanisms.moments.mechanism.mask`. Each eigenvector has a uniform sign, so that the computed
+        sign does not matter.
     """
     assert exact.covariances is not None
     summary = budget.summary
@@ -406,10 +406,10 @@ def mask_spectra(
 
 
 def lattice_step(most: int, share: Fraction) -> Fraction:
-    """The lattice of numbers that move by `most` at most and have `share` of ε: a public power of 2.
+    """The lattice of numbers that change by at most `most` and have `share` of ε: a public power of 2.
 
-    The bounds of a cluster are private, and a lattice that followed them would give them away: whoever sees multiples
-    of a step can find the step.
+    The bounds of a cluster are private, and a lattice that followed them would reveal them: multiples of a step
+    reveal the step.
 
     >>> lattice_step(6, Fraction(1, 2)) == Fraction(1, 2**47), lattice_step(6, Fraction(100)) == Fraction(1, 2**50)
     (True, True)
@@ -423,13 +423,13 @@ def mask_block(values: Floats, change: Floats, most: int, share: Fraction, sourc
 
     Args:
         values: one row per cluster.
-        change: how far one record can move a row, in L1 norm: private.
+        change: L1 sensitivity of a row to one record: private.
         most: public, and never less than `change`.
         share: ε of a row.
 
     Guarantee:
         `share`-DP between tables whose rows differ by at most `change`. With r components and a step g, rounding adds
-        at most one step per component: the row moves by at most change/g + r steps.
+        at most one step per component: the row changes by at most change/g + r steps.
     """
     components = values.shape[1]
     if not change.any():
@@ -469,13 +469,13 @@ def _mask_together(
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Halves:
-    """The ε of a matrix that is masked by its spectrum: half for the eigenvalues, half for the eigenvectors (Algorithm
-    2).
+    """The ε of a matrix that is masked by its spectrum: half for the eigenvalues, half for the eigenvectors
+    (Algorithm 2).
 
     Attributes:
-        purpose: that it was reserved for.
-        share: of the whole matrix.
-        which: the matrix, where there are several.
+        purpose: the purpose it was reserved for.
+        share: ε of the whole matrix.
+        which: the matrix, if there are several.
     """
 
     account: Accountant
@@ -484,11 +484,11 @@ class _Halves:
     which: str = ""
 
     def values(self) -> Spend:
-        """For all eigenvalues together."""
+        """The charge for all eigenvalues together."""
         return self._spend(self.share / 2, "eigenvalues")
 
     def vector(self, place: int, number: int) -> Spend:
-        """For one eigenvector of so many."""
+        """The charge for one eigenvector of so many."""
         return self._spend(self.share / (2 * number), f"eigenvector {place + 1}")
 
     def _spend(self, amount: Fraction, what: str) -> Spend:
@@ -499,7 +499,7 @@ class _Halves:
 
 def _mask_spectrum(spectrum: Spectrum, bounds: SpectralBounds, halves: _Halves) -> Spectrum:
     number = spectrum.values.shape[1]
-    # entries move by 2/3 at most, and eigenvalues by so much for each attribute
+    # entries change by at most 2/3, and eigenvalues by so much for each attribute
     values = mask_block(spectrum.values, number * bounds.value, number * number, *halves.values().take())
     vectors = np.stack(
         [

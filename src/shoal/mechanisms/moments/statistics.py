@@ -17,13 +17,13 @@ from shoal.errors import OptionError
 from shoal.numbers import Floats, Integers
 from shoal.partition import Partition
 
-# Eigenvalues and eigenvectors that numpy finds are exact for a matrix this close to the given one, in spectral norm.
+# Eigenvalues and eigenvectors computed by numpy are exact for a matrix this close to the given one, in spectral norm.
 # Entries are at most 1/2 in size here, so this is a thousand times what a stable algorithm needs for 100 attributes.
 ROUNDING = 2.0**-30
 
 
 def mean_change(size: int) -> Fraction:
-    """The most that one mean moves.
+    """The maximum change of one mean by one record.
 
     Reference:
         the cross-moment paper, Proposition 5.
@@ -35,10 +35,10 @@ def mean_change(size: int) -> Fraction:
 
 
 def covariance_change(size: int) -> Fraction:
-    """The most that one entry of the unbiased covariance matrix moves, variances included.
+    """The maximum change of one entry of the unbiased covariance matrix by one record, variances included.
 
     Guarantee:
-        Exact for every size of at least 2: attained when all other records sit in one corner of the domain.
+        Exact for every size of at least 2: attained when all other records are in one corner of the domain.
 
     Reference:
         the cross-moment paper, Proposition 6; docs/proofs/trees.md#moments, section 2.
@@ -50,7 +50,7 @@ def covariance_change(size: int) -> Fraction:
 
 
 def coskewness_change(size: int) -> Fraction:
-    """The most that one entry of Fisher's coskewness moves, whichever of its attributes coincide.
+    """The maximum change of one entry of Fisher's coskewness by one record, also for coinciding attributes.
 
     Guarantee:
         Exact for every size of at least 3. The printed 1/|C| is half of the truth for clusters of 3.
@@ -70,9 +70,9 @@ def coskewness_factors(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def spectral_change(attributes: int, entry_change: Floats) -> Floats:
-    """The most that a symmetric matrix moves in spectral norm, when each of its entries moves by `entry_change`.
+    """The maximum change of a symmetric matrix in spectral norm, when each of its entries changes by `entry_change`.
 
-    Bounds each single eigenvalue too.
+    Also bounds each single eigenvalue.
 
     Reference:
         the cross-moment paper, sections 4.2 and 5.2; docs/proofs/trees.md#moments, section 4.
@@ -81,7 +81,7 @@ def spectral_change(attributes: int, entry_change: Floats) -> Floats:
 
 
 def eigenvalues_change(attributes: int, entry_change: Floats) -> Floats:
-    """The most that all eigenvalues together move, in L1 norm.
+    """The maximum change of all eigenvalues together, in L1 norm.
 
     Reference:
         the cross-moment paper, Propositions 9 and 10; docs/proofs/trees.md#moments, section 4.
@@ -90,17 +90,17 @@ def eigenvalues_change(attributes: int, entry_change: Floats) -> Floats:
 
 
 def eigenvector_changes(eigenvalues: Floats, entry_change: Floats) -> Floats:
-    """The most that each eigenvector moves in L1 norm, up to its sign, away from the matrix with these eigenvalues.
+    """The maximum change of each eigenvector in L1 norm, up to its sign, from the matrix with these eigenvalues.
 
     Args:
         eigenvalues: of the actual matrices, in descending order, shape (clusters, attributes).
-        entry_change: how far an entry of each matrix can move, shape (clusters,).
+        entry_change: maximum change of an entry of each matrix, shape (clusters,).
 
     Guarantee:
         For any matrix whose entries differ from the actual ones by at most `entry_change`, and with the sign of
         its eigenvector chosen so that the two do not point apart. Multiply every eigenvector by an independent uniform
-        sign before masking: the distribution is then the same whatever sign was found, and the bound holds. It
-        is local: it uses the gaps of the actual matrix, and may steer noise but not be published.
+        sign before masking: the distribution is then independent of the computed sign, and the bound holds. It is
+        local: it uses the gaps of the actual matrix, and may determine noise but not be published.
 
     Reference:
         Yu, Wang and Samworth, "A useful variant of the Davis-Kahan theorem", Corollary 1, instead of the bound
@@ -138,16 +138,16 @@ _WORD = 63
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Centred:
-    """Records in cluster order, each attribute measured from a whole number near its cluster's mean.
+    """Records in cluster order, each attribute relative to an integer near its cluster's mean.
 
-    Central moments do not depend on where one measures from, and products of small numbers fit into a machine word.
+    Central moments do not depend on the origin, and products of small numbers fit into a machine word.
 
     Attributes:
-        columns: deviations of each attribute, records of a cluster side by side.
-        starts: where each cluster begins.
+        columns: deviations of each attribute, the records of a cluster contiguous.
+        starts: start index of each cluster.
         sizes: number of records of each cluster.
-        totals: sum of each attribute's own positions in each cluster.
-        counts: how many records each entry stands for, where equal ones are one entry.
+        totals: sum of each attribute's original positions in each cluster.
+        counts: number of records of each entry, if equal ones are one entry.
     """
 
     columns: tuple[Integers, ...]
@@ -181,7 +181,7 @@ class Centred:
         return cls(tuple(columns), starts, partition.sizes, tuple(totals))
 
     def sums(self, *attributes: int) -> Objects:
-        """Σ of the product of these attributes over the records of each cluster, exact whatever its size.
+        """Σ of the product of these attributes over the records of each cluster, exact for any size.
 
         >>> made = Centred.of([np.array([0, 2**52, 7])], Partition.from_labels([0, 0, 1]))
         >>> made.sums(0, 0).tolist() == [2 * (2**51) ** 2, 0]
@@ -194,18 +194,18 @@ class Centred:
 
 
 def cluster_order(labels: Integers) -> NDArray[np.intp]:
-    """Records cluster by cluster, in input order inside each.
+    """Indices of the records cluster by cluster, in input order inside each.
 
     >>> cluster_order(np.array([1, 0, 1, 0])).tolist()
     [1, 3, 0, 2]
     """
-    # short integers are sorted by their digits, in a fraction of the time
+    # short integers are radix-sorted, in a fraction of the time
     short = labels.astype(np.uint16) if labels.size and int(labels.max()) < 1 << 16 else labels
     return np.argsort(short, kind="stable")
 
 
 def _product_sums(factors: Sequence[Integers], starts: Integers, sizes: Integers) -> Objects:
-    """Every factor is cut into digits so short that a cluster of products of digits fits into a word."""
+    """Every factor is split into digits so short that a cluster's sum of products of digits fits into a word."""
     room = _WORD - int(sizes.max()).bit_length()
     widths = [int(np.abs(factor).max()).bit_length() + 1 for factor in factors]
     if sum(widths) <= room:
@@ -242,10 +242,10 @@ class MomentSummary:
     """Mean and central cross moments of every cluster.
 
     Attributes:
-        attributes: how many attributes are summarised together.
+        attributes: number of attributes summarised together.
         order: 0 the mean; 1 also the covariance; 2 also the coskewness.
         covariance: `all` entries of the matrix, or the `variances` only.
-        coskewness: the `marginal` entries only, which are what rows are drawn from, or the `full` array.
+        coskewness: the `marginal` entries only, which rows are drawn from, or the `full` array.
         form: entries as `coefficients`, or the `eigen` form: eigenvalues and eigenvectors of the covariance matrix,
             and of each slice of a full coskewness.
 
@@ -279,7 +279,7 @@ class MomentSummary:
 
     @property
     def smallest(self) -> int:
-        """The number of records that a cluster needs to have all these statistics."""
+        """The minimum number of records for which all these statistics are defined."""
         return self.order + 1
 
     @cached_property
@@ -314,7 +314,7 @@ class MomentSummary:
 
     @property
     def correlated(self) -> bool:
-        """Whether anything is said about how attributes go together."""
+        """Whether the summary describes relations between attributes."""
         return self.order > 0 and self.covariance == "all" and self.attributes > 1
 
 
@@ -332,7 +332,7 @@ class Ratios:
     under: Objects
 
     def rounded(self, times: Objects | int) -> Integers:
-        """The nearest whole numbers to `times` the fractions, halves upwards."""
+        """The nearest integers to `times` the fractions, halves upwards."""
         doubled = 2 * self.under
         return np.asarray((2 * self.above * times + self.under) // doubled, dtype=np.int64)
 
@@ -372,7 +372,7 @@ def coskewness_ratios(centred: Centred, widths: Sequence[int], entries: Sequence
 
 
 def covariance_step(sizes: Integers, fineness: int) -> Floats:
-    """The lattice step of a cluster's covariances: the change one record can make, cut into `fineness` parts."""
+    """The lattice step of a cluster's covariances: the sensitivity to one record, divided into `fineness` parts."""
     return np.asarray(1.0 / (sizes * float(fineness)), dtype=np.float64)
 
 
@@ -385,7 +385,7 @@ def covariance_steps(ratios: Ratios, sizes: Integers, fineness: int) -> Integers
     """Covariances as numbers of steps.
 
     Guarantee:
-        One record moves an entry by at most `fineness` + 1 steps.
+        One record changes an entry by at most `fineness` + 1 steps.
 
     Reference:
         docs/proofs/trees.md#moments, section 6.
@@ -397,13 +397,13 @@ def coskewness_steps(ratios: Ratios, sizes: Integers, fineness: int) -> Integers
     """Coskewnesses as numbers of steps.
 
     Guarantee:
-        One record moves an entry by at most `fineness` + 1 steps.
+        One record changes an entry by at most `fineness` + 1 steps.
 
     Reference:
         docs/proofs/trees.md#moments, section 6.
     """
     factors = coskewness_factors(sizes).astype(object)[:, np.newaxis]
-    # multiplying the denominator keeps everything whole
+    # multiplying the denominator keeps everything integral
     return Ratios(ratios.above, ratios.under * factors).rounded(
         (sizes.astype(object) * fineness)[:, np.newaxis]
     )

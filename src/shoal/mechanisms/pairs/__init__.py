@@ -1,1 +1,1 @@
-"""Pairs over private trees: single attributes, contrasts of pairs, one model of both, rows, in this order."""
+"""pairs-dp over private trees: single attributes, contrasts of pairs, one joint model, and synthetic rows."""

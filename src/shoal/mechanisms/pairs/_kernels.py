@@ -1,6 +1,6 @@
-"""Rows of bins: drawn from a mixture, polished towards goals, given places inside their bins. Compiled; no records.
+"""Compiled loops over synthetic rows: draw bins from a mixture, fit them to goals, place values inside bins.
 
-Randomness is a counter turned over by splitmix64, from a seed that the caller draws; no record has a part in it.
+Randomness is a counter hashed by splitmix64, from a seed drawn by the caller; no records are involved.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ONE, _TWO = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 @compiled
 def turned(state: Any) -> Any:
-    """A word for a counter."""
+    """A pseudorandom word for a counter."""
     word = (state ^ (state >> np.uint64(30))) * _ONE
     word = (word ^ (word >> np.uint64(27))) * _TWO
     return word ^ (word >> np.uint64(31))
@@ -30,13 +30,13 @@ def turned(state: Any) -> Any:
 
 @compiled
 def uniform(state: Any) -> float:
-    """A number in (0, 1) for a counter."""
+    """A pseudorandom number in (0, 1) for a counter."""
     return (float(turned(state) >> np.uint64(11)) + 0.5) * 2.0**-53
 
 
 @compiled
 def draw_rows(sizes: Integers, bins: Floats, starts: Integers, seed: Any) -> Codes:
-    """Bins of all rows, class after class: in each class every attribute's bins in proportion, in random order."""
+    """Bins of all rows, class by class: in each class every attribute's bins in proportion, in random order."""
     rows, attributes = int(sizes.sum()), starts.size - 1
     found = np.zeros((rows, attributes), dtype=np.uint8)
     state = seed
@@ -77,25 +77,25 @@ def polish(
     triples: Integers,
     products: Floats,
 ) -> int:
-    """Change single values of rows as long as that brings the counts of pairs and of single attributes nearer to goals.
+    """Change single values of rows while that brings the counts of pairs and of single attributes closer to goals.
 
-    The measure is the sum over all cells of (count - goal)² / (goal + 1), where cells without a goal (below 0) do not
-    count, and over all triples of (sum of products of signs - goal)² / rows: as much as the same of their eight cells
-    would be, if pairs are right. Rows are visited `stride` apart, attributes in turn, and a value becomes the one that
-    gains most.
+    The objective is the sum over all cells of (count - goal)² / (goal + 1), ignoring cells without a goal (below
+    0), plus the sum over all triples of (sum of products of signs - goal)² / rows: as much as the same of their eight
+    cells would be, if pairs are right. Rows are visited `stride` apart, attributes in turn, and a value becomes the one
+    with the largest improvement.
 
     Args:
         codes: bins of the rows; changed.
         goals: (all bins, all bins), of single attributes on the diagonal.
-        triples: three attributes each, with halves.
-        products: the sums that the products of their signs should have.
+        triples: three attributes each, with two bins.
+        products: target sums of the products of their signs.
 
     Returns:
         The number of changes.
     """
     rows, attributes = codes.shape
     total = starts[attributes]
-    # what one more row in a cell would cost; one less costs 2·weight - that
+    # the cost of one more row in a cell; one less costs 2·weight - that
     more = np.zeros((total, total))
     weight = np.zeros((total, total))
     for i in range(total):
@@ -110,7 +110,7 @@ def polish(
         for a in range(attributes):
             for b in range(attributes):
                 more[here[a], here[b]] += 2 * weight[here[a], here[b]]
-    # how far sums of products are above their goals, and those of the row at hand
+    # excess of the sums of products over their goals, and the products of the current row
     above, own = -products, np.zeros(products.size)
     for r in range(rows if products.size else 0):
         for t in range(products.size):
@@ -194,9 +194,9 @@ def fit_table(
     passes: int,
     rakes: int,
 ) -> None:
-    """Tilt a table of two attributes until it has these contrasts, block after block, raked to the shares in between.
+    """Tilt a table of two attributes until it has these contrasts, block by block, raking to the shares in between.
 
-    In every node of a block (a node of the one attribute and one of the other) the cells in which both functions have
+    In every node of a block (a node of one attribute and one of the other) the cells in which both functions have
     the same sign grow by one factor and the others shrink by another, so that the node keeps its sum.
 
     Args:
@@ -243,7 +243,7 @@ def fit_table(
 
 @compiled
 def _node(place: int, levels: int, level: int) -> tuple[int, int]:
-    """The node of a level that a bin belongs to, and which half of it; of names, the name itself."""
+    """The node of a level that contains a bin, and which half of it; for names, the name itself."""
     if level < 0:
         return place, 0
     return place >> (levels - level), place >> (levels - level - 1) & 1
@@ -251,7 +251,7 @@ def _node(place: int, levels: int, level: int) -> tuple[int, int]:
 
 @compiled
 def rake_table(table: Floats, rows: Floats, columns: Floats, rounds: int) -> None:
-    """Scale a table in turn to the shares of its rows and columns; changed."""
+    """Scale a table alternately to the shares of its rows and columns; changed."""
     first, second = table.shape
     for _ in range(rounds):
         for i in range(first):
@@ -292,7 +292,7 @@ def normal_below(x: float) -> float:
 
 @compiled
 def truncated_normal(mean: float, spread: float, low: float, high: float, level: float) -> float:
-    """The quantile at a level of a normal number known to lie between two bounds."""
+    """The quantile at a level of a normal variable conditioned on lying between two bounds."""
     lower, upper = (low - mean) / spread, (high - mean) / spread
     mirrored = lower > 0
     if mirrored:
@@ -301,7 +301,7 @@ def truncated_normal(mean: float, spread: float, low: float, high: float, level:
         level = 1 - level
     begin, end = normal_below(lower), normal_below(upper)
     p = begin + level * (end - begin)
-    # out of reach: the end nearest to the mean
+    # numerically out of reach: the end nearest to the mean
     reached = p >= 1e-300 and end - begin >= 1e-300
     found = normal_quantile(min(p, 1 - 1e-16)) if reached else upper
     found = min(max(found, lower), upper)
@@ -316,8 +316,8 @@ def place_latent(
 
     Args:
         columns: the attributes that have a latent normal.
-        cuts: (attributes, most bins + 1) ends of the bins of each of them.
-        root: lower triangular root of the correlations of the latent normals.
+        cuts: (attributes, most bins + 1) bin boundaries of each of them.
+        root: lower triangular Cholesky factor of the correlations of the latent normals.
         precision: inverse of the correlations.
     """
     rows, number = codes.shape[0], columns.size
@@ -349,7 +349,7 @@ def place_latent(
 
 
 def _products_by_blas(values: Floats) -> Floats:
-    """The same with the library that numba calls; numpy has another one, whose sums differ in the last bits."""
+    """The same by the BLAS library that numba calls; numpy uses another one, whose sums differ in the last bits."""
     from scipy.linalg.blas import dgemm
 
     found: Floats = dgemm(1.0, values.T, values.T, trans_b=True).T
@@ -364,7 +364,7 @@ def products_of(values: Floats) -> Floats:
 
 @compiled
 def order_of(codes: Integers) -> Integers:
-    """Places of the codes in rising order; those of equal codes in one that depends on the codes alone.
+    """Indices that sort the codes in ascending order, ties in an order determined by the codes alone.
 
     Quicksort with the median of three as pivot, the smaller part first, and short parts by insertion.
     """
@@ -398,7 +398,7 @@ def order_of(codes: Integers) -> Integers:
 
 @compiled
 def _parted(codes: Integers, order: Integers, low: int, high: int) -> int:
-    """Where the median of the first, middle and last code goes, with smaller codes before it and larger ones behind."""
+    """Move the median of the first, middle and last code to its place, smaller codes before and larger ones after."""
     middle = (low + high) >> 1
     for first, second in ((low, middle), (middle, high), (low, middle)):
         if codes[order[second]] < codes[order[first]]:
@@ -431,13 +431,13 @@ def exchange(
     sweeps: int,
     seed: Any,
 ) -> None:
-    """Exchange values between rows of one bin as long as that brings mean products of columns nearer to wanted ones.
+    """Exchange values between rows of one bin while that brings mean products of columns closer to their targets.
 
-    The measure is the sum over all pairs of columns of weight · (mean product - wanted)².
+    The objective is the sum over all pairs of columns of weight · (mean product - target)².
 
     Args:
         values: numbers that are multiplied; changed.
-        positions: what goes with them; changed.
+        positions: moved together with the values; changed.
         codes: bins; below 0 where a row has no value.
         columns: those whose values are exchanged.
     """

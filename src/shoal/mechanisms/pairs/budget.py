@@ -22,9 +22,9 @@ from shoal.noise import (
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Spend
 
-# Shares are rounded down to this many parts of the budget, and the first takes the rest, so that they add up to it.
+# Shares are rounded down to this precision, and the first takes the rest, so that they add up to the budget.
 _PARTS = 1 << 40
-# With fewer signs than these independent blocks are as good as noise fitted to products of signs.
+# With fewer signs than these, independent blocks are as good as noise shaped to products of signs.
 FEWEST_SIGNS = 6
 
 
@@ -33,11 +33,11 @@ class MeasurementShape:
     """The shape of one measurement.
 
     Attributes:
-        cells: a record is in one of them at most.
-        blocks: in its cell, a record changes one sum of every block at most.
-        size: sums of a block.
-        unit: by how much at most.
-        signs: instead of blocks, the matrix of products of so many signs.
+        cells: a record is in at most one of them.
+        blocks: in its cell, a record changes at most one sum of every block.
+        size: number of sums of a block.
+        unit: maximum change of a sum by one record.
+        signs: instead of blocks, the matrix of products of this many signs.
     """
 
     cells: int
@@ -49,28 +49,27 @@ class MeasurementShape:
 
 @dataclass(frozen=True, slots=True)
 class PureEpsilon:
-    """ε of pure differential privacy.
+    """Measurements charged in ε of pure differential privacy.
 
     Attributes:
-        factor: 1 where neighbours differ by one record added or removed, 2 where one is replaced: a record less, a
-            record more.
+        factor: 1 under add-remove, 2 under replace-one, where a replaced record is one record removed and one added.
     """
 
     factor: int
 
-    # how fast noise may grow with the depth of a contrast
+    # growth of the noise with the depth of a contrast
     growth = 1.1
-    # share of single attributes, and how cut points share theirs over levels
+    # share of single attributes, and how cut points split theirs among levels
     oneway = Fraction(1, 2)
     cut_growth = Fraction(6, 5)
     count_growth = Fraction(7, 5)
-    # a contrast is worth measuring where its node has so many times the noise; pairs are hopeless above this noise
+    # minimum ratio of a node to its noise for a contrast to be measured; noise above which pairs are hopeless
     worth = 6.0
     hopeless = 0.12
     rows = Fraction(1, 20)
 
     def sign_shape(self, signs: int) -> MeasurementShape:
-        """The shape in which all products of so many signs are measured."""
+        """The shape in which all products of this many signs are measured."""
         if signs >= FEWEST_SIGNS:
             return MeasurementShape(1, 1, 1, signs=signs)
         return MeasurementShape(1, signs * (signs - 1) // 2, 1)
@@ -80,11 +79,11 @@ class PureEpsilon:
         return self.factor * shape.unit * _pure_factor(shape) / float(share)
 
     def needed(self, shape: MeasurementShape, deviation: float) -> float:
-        """The share that brings the noise down to a standard deviation."""
+        """The share that reduces the noise to a standard deviation."""
         return self.factor * shape.unit * _pure_factor(shape) / deviation
 
     def rate(self, share: Fraction) -> Fraction:
-        """Rate of an exponential mechanism whose penalties one added record moves by one at most."""
+        """Rate of an exponential mechanism whose penalties change by at most one with one added record."""
         return share / (2 * self.factor)
 
     def needed_for(self, rate: float) -> float:
@@ -92,12 +91,12 @@ class PureEpsilon:
         return 2 * self.factor * rate
 
     def measure(self, exact: Integers, shape: MeasurementShape, spend: Spend) -> Floats:
-        """Exact sums of this shape plus noise that costs what is spent.
+        """Exact sums of this shape plus noise calibrated to the spend.
 
         Guarantee:
-            The noise has density proportional to exp(-e · Σ over cells of the largest L1 norm of a block), or that of
-            differences of sign products: one added record moves the sums by a vector of norm `unit` at most, which
-            costs e · unit = share / factor.
+            The noise has density proportional to exp(-e · Σ over cells of the largest L1 norm of a block),
+            or that of differences of sign products: one added record changes the sums by a vector of norm at most
+            `unit`, which costs e · unit = share / factor.
 
         Reference:
             docs/proofs/trees.md#pairs, sections 2 and 3.
@@ -117,7 +116,7 @@ class PureEpsilon:
 
 @dataclass(frozen=True, slots=True)
 class Concentrated:
-    """ρ of zero-concentrated differential privacy: the currency of a claim with a δ.
+    """Measurements charged in ρ of zero-concentrated differential privacy, for a claim with a δ.
 
     Attributes:
         factor: as above; a change twice as large costs four times the ρ.
@@ -134,7 +133,7 @@ class Concentrated:
     rows = Fraction(1, 100)
 
     def sign_shape(self, signs: int) -> MeasurementShape:
-        """The shape in which all products of so many signs are measured."""
+        """The shape in which all products of this many signs are measured."""
         return MeasurementShape(1, signs * (signs - 1) // 2, 1)
 
     def deviation(self, shape: MeasurementShape, share: Fraction) -> float:
@@ -142,11 +141,11 @@ class Concentrated:
         return self.factor * shape.unit * math.sqrt(shape.blocks / (2 * float(share)))
 
     def needed(self, shape: MeasurementShape, deviation: float) -> float:
-        """The share that brings the noise down to a standard deviation."""
+        """The share that reduces the noise to a standard deviation."""
         return (self.factor * shape.unit / deviation) ** 2 * shape.blocks / 2
 
     def rate(self, share: Fraction) -> Fraction:
-        """Rate of an exponential mechanism whose penalties one added record moves by one at most."""
+        """Rate of an exponential mechanism whose penalties change by at most one with one added record."""
         return choice_rate(share, self.factor)
 
     def needed_for(self, rate: float) -> float:
@@ -154,7 +153,7 @@ class Concentrated:
         return (rate * self.factor) ** 2 / 2
 
     def measure(self, exact: Integers, shape: MeasurementShape, spend: Spend) -> Floats:
-        """Exact sums of this shape plus discrete Gaussian noise that costs what is spent.
+        """Exact sums of this shape plus discrete Gaussian noise calibrated to the spend.
 
         Guarantee:
             One added record changes one sum of each block by at most `unit`, so the sum of (change/σ)² is at most
@@ -184,7 +183,7 @@ def _pure_factor(shape: MeasurementShape) -> float:
 def allot(
     currency: Currency, shapes: Sequence[MeasurementShape], aims: Sequence[float], total: Fraction
 ) -> tuple[Fraction, ...]:
-    """Shares of a total with which the noise of all shapes is in proportion to their aims.
+    """Shares of a total with which the noise of all shapes is proportional to their targets.
 
     >>> shape = MeasurementShape(1, 1, 4)
     >>> [float(share) for share in allot(PureEpsilon(1), [shape, shape], [1, 3], Fraction(1))]
@@ -196,37 +195,37 @@ def allot(
     return (total - sum(shares, Fraction(0)), *shares)
 
 
-# What the budget is reserved for; with a noisy number of rows the three parts are settled once it is drawn.
+# Purposes of the reservations; with a noisy number of rows the three parts are fixed once it is drawn.
 OF_ROWS = "number of rows"
 OF_ONE, OF_TWO, OF_THREE = "single attributes", "pairs of attributes", "triples of attributes"
 OF_ALL = "single attributes and pairs, as finely as the number of rows allows"
-# Levels of an attribute's tree, and how many of them pairs of attributes use: 16 bins.
+# Levels of an attribute's tree, and number of them used by pairs of attributes: 16 bins.
 MOST_LEVELS, PAIR_LEVELS = 10, 4
-# A cut is worth drawing where the median's rank is known to about a sixth of a node.
+# A cut is worth drawing if the median's rank is known to about a sixth of a node.
 _CUT_WORTH = 6.0
-# Up to this many levels thresholds are found by asking all attributes at once, and pairs use one of them.
+# Up to this many levels thresholds are found by joint bisection of all attributes, and pairs use one of them.
 _SHALLOW = 3
 _CUTS, _COUNTS, _SUMS = Fraction(35, 100), Fraction(50, 100), Fraction(15, 100)
 _MOST_COUNTED, _LITTLE_NOISE = 128, 0.25
-# Rounds of joint bisection: as many as leave their answers clear of this much noise, in parts of the rows.
+# Rounds of joint bisection: as many as keep their answers above this much noise, as a share of the rows.
 _FEWEST_ROUNDS, _MOST_ROUNDS, _MUCH_NOISE = 4, 10, 0.3
-# Pairs of names are left out above this noise, in parts of the rows.
+# Pairs of names are omitted above this noise, as a share of the rows.
 _NAMES_NOISE = 0.1
-# Sums inside intervals are measured in so many parts of half their width.
+# Sums inside intervals are measured in this many parts of half their width.
 SUM_PARTS = 1 << 10
-# Groups of values that pairs tell apart, of an attribute of names.
+# Number of groups of values that pairs distinguish for a nominal attribute.
 MOST_GROUPS = 32
-# What an attribute to predict gets of the budget of pairs, and of all where its pairs are the only ones.
+# Share of the pair budget for a prediction target, and share of everything if its pairs are the only ones.
 _TARGET, _TARGET_ONLY = Fraction(1, 5), Fraction(2, 5)
 NO_FLAGS: Mapping[int, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class AttributeFacts:
-    """What is public about an attribute: how many values there are, and whether they have an order.
+    """The public facts about an attribute: number of values, and whether they are ordered.
 
     Attributes:
-        flag_of: the attribute of which this one says whether it is missing.
+        flag_of: the attribute for which this one is the missing-value flag.
     """
 
     name: str
@@ -245,16 +244,16 @@ class AttributeFacts:
 
 @dataclass(frozen=True, slots=True)
 class OneWay:
-    """How the attributes by themselves are measured; attributes by number.
+    """The measurement plan of single attributes; attributes by index.
 
     Attributes:
-        signs, counted, cut: the two-valued ones; those whose values are counted one by one; those with private cuts.
+        signs, counted, cut: two-valued attributes; those whose values are counted; those with private cuts.
         each: share of one counted attribute.
         sign_share: share of all two-valued attributes together.
-        rounds: shares of the rounds of joint bisection; empty where trees are cut.
-        cuts: shares of the levels of cut points, of each attribute.
-        counts: shares of the levels of contrasts, of all cut attributes together.
-        sums: share of the sums inside intervals, of all cut attributes together.
+        rounds: shares of the rounds of joint bisection; empty if trees are cut.
+        cuts: shares of the levels of cut points, for each attribute.
+        counts: shares of the levels of contrasts, for all cut attributes together.
+        sums: share of the sums inside intervals, for all cut attributes together.
     """
 
     signs: tuple[int, ...]
@@ -273,7 +272,7 @@ class OneWay:
         return len(self.cuts) or 1
 
     def cost(self, *numbers: int) -> Fraction:
-        """What a change in these attributes alone costs: all of a measurement that they share with others."""
+        """The cost of a change in these attributes alone, with the full cost of measurements shared with others."""
         found = Fraction(0)
         if any(number in self.signs for number in numbers):
             found += self.sign_share
@@ -286,10 +285,10 @@ class OneWay:
 
 @dataclass(frozen=True, slots=True)
 class ContrastGroup:
-    """Contrasts that are measured together: a pivot attribute's nodes (or values) are the cells, partners the blocks.
+    """Contrasts measured together: a pivot attribute's nodes (or values) are the cells, its partners the blocks.
 
     Attributes:
-        pivot, level: the attribute and its level; level -1 where its values are names.
+        pivot, level: the attribute and its level; level -1 if its values are names.
         partners, depth: the other attributes, and the level of their functions; -1 for names.
     """
 
@@ -308,11 +307,11 @@ class ContrastGroup:
 
 @dataclass(frozen=True, slots=True)
 class PairMeasurements:
-    """How pairs are measured.
+    """The measurement plan of pairs.
 
     Attributes:
         signs: attributes whose first functions are multiplied with each other, all at once.
-        sign_share: what that costs; 0 where nothing is measured.
+        sign_share: its cost; 0 if nothing is measured.
         groups: all other contrasts.
     """
 
@@ -328,10 +327,10 @@ class PairMeasurements:
 
 @dataclass(frozen=True, slots=True)
 class Halves:
-    """Shares of single attributes, and of pairs.
+    """Budget shares of single attributes and of pairs.
 
     Attributes:
-        only_target: of the pairs, those with the attribute to predict.
+        only_target: only pairs with the prediction target are measured.
     """
 
     oneway: Fraction
@@ -346,14 +345,14 @@ def halves(
     rows: float,
     target: int | None,
 ) -> Halves:
-    """Share the budget: all for single attributes where pairs would be nothing but noise.
+    """Split the budget; single attributes get everything if pairs would be mere noise.
 
-    Hopeless is a noise on products of signs that would drown the correlations of d attributes. Pairs with an attribute
-    to predict are few, and are measured all the same.
+    That is the case if the noise on products of signs would drown the correlations of d attributes. Pairs with a
+    prediction target are few, and are measured regardless.
     """
     telling = [facts for facts in attributes if facts.points > 1]
     signs = [facts for facts in telling if not facts.many_names]
-    # an attribute and whether it is missing are no pair
+    # an attribute and its own missing-value flag are not a pair
     owners = {
         number if facts.flag_of is None else facts.flag_of
         for number, facts in enumerate(attributes)
@@ -373,7 +372,7 @@ def halves(
 def lay_out_oneway(
     currency: Currency, attributes: Sequence[AttributeFacts], budget: Fraction, rows: float
 ) -> OneWay:
-    """Share the budget of single attributes equally, and settle how each of them is measured."""
+    """Split the budget of single attributes equally, and decide how each of them is measured."""
     telling = [number for number, facts in enumerate(attributes) if facts.points > 1]
     each = budget / max(len(telling), 1)
     levels = _depth(currency, each, rows)
@@ -410,7 +409,7 @@ def lay_out_oneway(
 
 
 def _depth(currency: Currency, each: Fraction, rows: float) -> int:
-    """The most levels of cut points at each of which the median of a node is found well enough."""
+    """The maximum number of levels of cut points for which the median of every node is found accurately enough."""
     found = 0
     for levels in range(1, MOST_LEVELS + 1):
         shares = _levels(each * _CUTS, levels, currency.cut_growth)
@@ -431,16 +430,16 @@ def lay_out_pairs(
     only_target: bool = False,
     flags: Mapping[int, int] = NO_FLAGS,
 ) -> PairMeasurements:
-    """Settle which contrasts of pairs are measured, and for which shares.
+    """Decide which contrasts of pairs are measured, and their shares.
 
     Args:
-        levels: halvings of each attribute that pairs can use; 0 for names and for attributes of one value.
-        groups: numbers of values (or groups of them) of attributes of names; 0 for all others.
-        target: an attribute whose pairs are measured once more, or alone.
-        flags: attributes that say whether another is missing; such two are no pair, but for products of signs.
+        levels: number of halvings of each attribute available to pairs; 0 for names and attributes of one value.
+        groups: number of values (or groups of them) of nominal attributes; 0 for all others.
+        target: an attribute whose pairs are measured once more, or exclusively.
+        flags: missing-value flags; a flag and its attribute are a pair for products of signs only.
 
-    Deeper contrasts belong to smaller nodes and may be noisier. The depth is the largest at which nodes are still
-    `worth` times the noise; attributes of many names take part where their noise is small enough.
+    Deeper contrasts belong to smaller nodes and may be noisier. The depth is the largest for which nodes are still
+    `worth` times the noise; attributes of many names take part if their noise is small enough.
     """
     if not budget:
         return PairMeasurements()
@@ -482,7 +481,7 @@ def _target_groups(
     rows: float,
     flags: Mapping[int, int],
 ) -> tuple[ContrastGroup, ...]:
-    """Contrasts of one attribute's first halves (or of its names) with all others, as deep as is worth it."""
+    """Contrasts of one attribute's first halves (or of its names) with all others, as deep as is worthwhile."""
     level, cells = (0, 1) if levels[target] else (-1, groups[target])
     found: tuple[ContrastGroup, ...] = ()
     for finest in range(PAIR_LEVELS):
@@ -533,7 +532,7 @@ def _groups(
     finest: int,
     flags: Mapping[int, int],
 ) -> list[ContrastGroup]:
-    """All contrasts up to a fineness. The deeper attribute of a pair is the pivot: its nodes are cells apart."""
+    """All contrasts up to a fineness. The deeper attribute of a pair is the pivot: its nodes are disjoint cells."""
     found: list[ContrastGroup] = []
     for level in range(1, min(PAIR_LEVELS, finest + 1)):
         for depth in range(min(level, finest - level + 1)):
@@ -560,7 +559,7 @@ def _groups(
 
 
 def _half_ring(deep: Sequence[int], place: int) -> tuple[int, ...]:
-    """Half of the others, so that every pair belongs to one of its two.
+    """Half of the others, such that every pair belongs to exactly one of its two members.
 
     >>> [_half_ring([0, 1, 2, 3], place) for place in range(4)]
     [(1, 2), (2, 3), (3,), (0,)]
@@ -582,6 +581,6 @@ def _levels(share: Fraction, levels: int, growth: Fraction) -> tuple[Fraction, .
 
 @cache
 def _weights(levels: int, growth: Fraction) -> tuple[Fraction, ...]:
-    """Parts of 1 that grow from level to level."""
+    """Fractions of 1 that grow from level to level."""
     weights = [growth**level for level in range(levels)]
     return tuple(weight / sum(weights) for weight in weights)

@@ -12,7 +12,7 @@ from shoal.display import internal
 from shoal.mechanisms.pairs.budget import AttributeFacts
 from shoal.numbers import Floats, Integers
 
-# An exponential density this steep over its interval is a point for all purposes.
+# An exponential density this steep over its interval is in practice a point.
 _STEEPEST = 500.0
 
 
@@ -24,7 +24,7 @@ class Fine:
     Attributes:
         lows, highs: first and last position of each interval.
         shares: probability of each; they add up to one.
-        slopes: how fast the density grows inside, in exponents per interval; 0 is uniform.
+        slopes: growth of the density inside each interval, as an exponent per interval; 0 is uniform.
     """
 
     lows: Integers
@@ -33,7 +33,7 @@ class Fine:
     slopes: Floats
 
     def positions(self, levels: Floats) -> Floats:
-        """Whole positions at these levels (0 to 1) of the distribution function."""
+        """Integer positions at these levels (0 to 1) of the distribution function."""
         ends = np.cumsum(self.shares)
         ends /= ends[-1]
         which = np.minimum(np.searchsorted(ends, levels, side="right"), ends.size - 1)
@@ -50,7 +50,7 @@ class Fine:
 def _exponential_quantile(level: Floats, slope: Floats) -> Floats:
     """Quantiles of the density proportional to exp(slope·x) on [0, 1]."""
     steepness = np.maximum(np.abs(slope), 1e-6)
-    # a falling density is a growing one read from the other end
+    # a decreasing density is an increasing one read from the other end
     grown = np.where(slope > 0, level, 1 - level)
     place = np.log1p(grown * np.expm1(steepness)) / steepness
     found: Floats = np.where(slope > 0, place, 1 - place)
@@ -58,7 +58,7 @@ def _exponential_quantile(level: Floats, slope: Floats) -> Floats:
 
 
 def slopes_for(means: Floats) -> Floats:
-    """The slopes of exponential densities on [0, 1] with these means: most spread out given the mean.
+    """Slopes of exponential densities on [0, 1] with these means: the maximum entropy distributions.
 
     >>> slopes_for(np.array([0.75, 0.25])).round(2).tolist()
     [3.59, -3.59]
@@ -82,13 +82,13 @@ def _exponential_mean(slope: Floats) -> Floats:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
-    """One attribute, once its share is spent.
+    """A measured attribute.
 
     Attributes:
         fine: the distribution of its positions.
         shares: probabilities of the bins that pairs use.
-        levels: halvings that make the bins, 2^levels of them; 0 for names, and for attributes of one value.
-        edges: bin i holds the positions edges[i] .. edges[i+1] - 1; None for names.
+        levels: number of halvings that give the bins, 2^levels of them; 0 for names, and for attributes of one value.
+        edges: bin i contains the positions edges[i] .. edges[i+1] - 1; None for names.
         groups: the bin of each position, for names.
     """
 
@@ -108,18 +108,18 @@ class Marginal:
 
     @property
     def exact_bins(self) -> bool:
-        """A bin holds one position at most, so that it says all."""
+        """Whether every bin contains at most one position, and so determines it."""
         if self.groups is not None:
             return False
         assert self.edges is not None
         return bool((np.diff(self.edges) <= 1).all())
 
     def codes(self, positions: Integers) -> NDArray[np.uint8]:
-        """The bin of each position. Of records' positions it is private."""
+        """The bin of each position. Private for records' positions."""
         if self.groups is not None:
             return self.groups[positions]
         assert self.edges is not None
-        # a table from position to bin is quicker than a search, as long as it stays small
+        # a lookup table is faster than a search, as long as it is small
         if self.edges[-1] <= 1 << 16 and self.edges[-1] <= 4 * positions.size:
             table = np.searchsorted(self.edges[1:-1], np.arange(self.edges[-1]), side="right").astype(
                 np.uint8
@@ -139,14 +139,14 @@ def constant() -> Marginal:
     return Marginal(points(np.ones(1)), np.ones(1), 0, np.array([0, 1], dtype=np.int64))
 
 
-# A record without a value of an attribute has no position, but must stand somewhere in an array.
+# Placeholder position for a record without a value of an attribute.
 ABSENT = -1
-# No share of records with a value is taken to be less.
+# Lower bound of the share of records with a value.
 _LEAST = 0.01
 
 
 def with_flags(attributes: Sequence[AttributeFacts], flagged: Sequence[str]) -> tuple[AttributeFacts, ...]:
-    """The attributes, and behind them one more for each that has a place for gaps: present or missing.
+    """The attributes, followed by a missing-value flag for each one with a "missing" state.
 
     >>> [facts.name for facts in with_flags([AttributeFacts("age", 80, True), AttributeFacts("sex", 2, True)], ["age"])]
     ['age', 'sex', 'whether age is missing']
@@ -157,12 +157,12 @@ def with_flags(attributes: Sequence[AttributeFacts], flagged: Sequence[str]) -> 
 
 
 def flags_of(attributes: Sequence[AttributeFacts]) -> dict[int, int]:
-    """The number of the flag of each attribute that has one."""
+    """The index of the missing-value flag of each attribute that has one."""
     return {facts.flag_of: number for number, facts in enumerate(attributes) if facts.flag_of is not None}
 
 
 def present_positions(positions: Sequence[Integers], flags: Mapping[int, int]) -> list[Integers]:
-    """The positions of each attribute's records that have one. Private, and so is how many there are."""
+    """The positions of the records that have a value, for each attribute. Private, and so is their number."""
     return [own[own != ABSENT] if number in flags else own for number, own in enumerate(positions)]
 
 
@@ -171,9 +171,9 @@ class Presence:
     """Shares of the records that have a value.
 
     Attributes:
-        flags: the flag of each attribute with a place for gaps.
+        flags: the missing-value flag of each attribute that has one.
         shares: of records with a value, by these attributes.
-        both: of records with a value of two of them; those without one are taken to be independent.
+        both: share of records with a value of both attributes; other pairs are assumed independent.
     """
 
     flags: Mapping[int, int]
@@ -187,7 +187,7 @@ class Presence:
 
 
 def presence(marginals: Sequence[Marginal], flags: Mapping[int, int]) -> Presence:
-    """What single attributes say."""
+    """Presence as estimated from single attributes."""
     shares = {a: max(float(marginals[flag].shares[0]), _LEAST) for a, flag in flags.items()}
     return Presence(flags, shares, {})
 
@@ -195,11 +195,11 @@ def presence(marginals: Sequence[Marginal], flags: Mapping[int, int]) -> Presenc
 def of_present(
     products: Floats, signs: Sequence[int], marginals: Sequence[Marginal], known: Presence
 ) -> tuple[Floats, Presence]:
-    """Mean products of signs as they would be without gaps, and what they say about gaps that come together.
+    """Mean products of signs as they would be without gaps, and the joint shares of gaps they imply.
 
-    A mean product with the sign of a value is over the records that have it. Where these differ from others, the other
-    sign has another mean among them, which the flag's product with it tells: what that alone makes is taken out. A
-    value and its own flag know nothing of each other.
+    A mean product with the sign of a value is over the records that have it. If these differ from others, the other
+    sign has another mean among them, which follows from its product with the flag: that contribution is removed. A
+    value and its own flag are unrelated.
     """
     if not known.flags:
         return products, known

@@ -27,19 +27,19 @@ from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant
 from shoal.taxonomy import Taxonomy
 
-# Places in a domain from 0 to 1 where curves are known: evenly, and closer and closer towards its ends.
+# Points in a domain from 0 to 1 at which curves are evaluated: evenly spaced, and denser towards its ends.
 _EVEN, _NEAR_THRESHOLD = 256, 64
 _CENTRES, _WIDTHS = 48, 24
 _NARROWEST, _WIDEST = 0.003, 0.6
 # Domains are often generous: curves that start at one end on another scale, whose zero lies this far beyond it.
 _OFFSETS = (0.003, 0.03)
-# How far a real distribution function is from the nearest curve, about.
+# Approximate distance of a real distribution function from the nearest curve.
 MISFIT = 0.05
 
 
 @lru_cache(maxsize=1)
 def places() -> Floats:
-    """Where curves are known."""
+    """The points at which curves are evaluated."""
     end = np.geomspace(1e-7, 1 / _EVEN, _NEAR_THRESHOLD)
     found: Floats = np.unique(np.concatenate((np.linspace(0, 1, _EVEN + 1), end, 1 - end)))
     return found
@@ -47,7 +47,7 @@ def places() -> Floats:
 
 @lru_cache(maxsize=1)
 def _curves() -> Floats:
-    """Distribution functions, a row for each place: normal ones, and those on scales stretched at either end."""
+    """Distribution functions, a row for each point: normal ones, and those on scales stretched at either end."""
     from scipy.special import ndtr
 
     x = places()
@@ -63,7 +63,7 @@ def _curves() -> Floats:
 
 
 def likely(asked: Floats, answers: Floats, noise: float | Floats) -> Floats:
-    """The mean distribution function at all places, given the answers; one row for each attribute.
+    """The mean distribution function at all points, given the answers; one row for each attribute.
 
     >>> nothing = np.zeros((1, 0))
     >>> round(float(np.interp(0.5, places(), likely(nothing, nothing, 1.0)[0])), 6)
@@ -84,12 +84,12 @@ def likely(asked: Floats, answers: Floats, noise: float | Floats) -> Floats:
 
 
 def where(curve: Floats, level: float) -> float:
-    """The place at which a distribution function reaches a level."""
+    """The point at which a distribution function reaches a level."""
     return float(np.interp(level, curve, places()))
 
 
 def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
-    """A distribution function at all places: the likely one, moved to answers as far as these are clear of noise."""
+    """A distribution function at all points: the likely one, adjusted to answers as far as they exceed the noise."""
     from scipy.special import ndtr, ndtri
 
     x = places()
@@ -107,9 +107,9 @@ def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
 
 
 def least_known(asked: Floats, answers: Floats, noise: float) -> float:
-    """The middle of the interval between thresholds where most can be in the wrong place: by its share and width.
+    """The middle of the interval between thresholds with the largest uncertain mass, by its share and width.
 
-    A distribution of several humps has gaps that no simple curve knows of; this finds them.
+    Multimodal distributions have gaps that no simple curve represents; this finds them.
 
     >>> least_known(np.array([0.5, 0.2]), np.array([0.9, 0.1]), 0.001)
     0.35
@@ -122,7 +122,7 @@ def least_known(asked: Floats, answers: Floats, noise: float) -> float:
 
 
 def isotonic(values: Floats, weights: Floats) -> Floats:
-    """The nearest values that never fall, by weighted squared distance: pool adjacent violators.
+    """The nearest non-decreasing values by weighted squared distance: pool adjacent violators.
 
     >>> isotonic(np.array([1.0, 3.0, 2.0]), np.ones(3)).tolist()
     [1.0, 2.5, 2.5]
@@ -142,14 +142,14 @@ def isotonic(values: Floats, weights: Floats) -> Floats:
     return np.repeat(means, members)
 
 
-# The curve goes through so many of the cuts, and may miss them by about this much.
+# Number of cuts the curve goes through, and its approximate tolerance.
 _POINTS, _NOISE = 15, 0.01
-# Tilts, in exponents per standard deviation of the interval.
+# Tilts, as exponents per standard deviation of the interval.
 _STEEPEST = 40.0
 
 
 def with_tails(fine: Fine, edges: Integers, means: Floats, noise: Floats) -> Fine:
-    """The distribution with its first and last interval in many pieces.
+    """The distribution with its first and last interval divided into many pieces.
 
     Args:
         fine: one interval between any two edges.
@@ -180,7 +180,7 @@ def with_tails(fine: Fine, edges: Integers, means: Floats, noise: Floats) -> Fin
 
 
 def towards_mean(weights: Floats, middles: Floats, mean: float, noise: float) -> Floats:
-    """Weights of pieces, tilted so that their mean moves to a measured one as far as this is clear of noise.
+    """Weights of pieces, tilted so that their mean approaches a measured one as far as it exceeds the noise.
 
     >>> found = towards_mean(np.full(3, 1 / 3), np.array([0.0, 1.0, 2.0]), 1.5, 1e-9)
     >>> found.round(3).tolist()
@@ -204,15 +204,15 @@ def towards_mean(weights: Floats, middles: Floats, mean: float, noise: float) ->
     return found
 
 
-# A value stands by itself where its share is this many times the noise on it.
+# A value is kept separate if its share is this many times the noise on it.
 _CLEAR = 3.0
 
 
 def merged(shares: Floats, noise: float, taxonomy: Taxonomy | None) -> Marginal:
-    """The attribute with its rare values in groups.
+    """The attribute with its rare values merged into groups.
 
-    With a taxonomy of several levels rare values join their neighbours in its order, which are their kin; without one
-    all of them are one group.
+    With a taxonomy of several levels rare values are merged with their neighbours in its order, which are related;
+    without one all of them form one group.
 
     >>> merged(np.array([0.5, 0.01, 0.48, 0.01]), 0.02, None).groups.tolist()
     [0, 2, 1, 2]
@@ -231,7 +231,7 @@ def _apart(clear: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def _with_kin(shares: Floats, clear: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Runs of rare values between clear ones, joined until there are few enough groups."""
+    """Runs of rare values between frequent ones, merged until there are few enough groups."""
     starts = clear.copy()
     starts[1:] |= clear[:-1]
     starts[0] = True
@@ -249,8 +249,8 @@ class Histogram:
     """Positions of the records of one attribute. Private.
 
     Attributes:
-        positions: of all records, in any order; with `counts` different ones, in ascending order.
-        counts: how many records have each position; None where every record is listed.
+        positions: of all records, in any order; with `counts` distinct ones, in ascending order.
+        counts: number of records at each position; None if every record is listed.
     """
 
     positions: Integers
@@ -272,13 +272,13 @@ class Histogram:
         return int((self.positions if self.counts is None else self.positions * self.counts).sum())
 
     def below(self, cut: int) -> int:
-        """How many records have a position below a cut."""
+        """Number of records with a position below a cut."""
         if self.counts is None:
             return int(np.count_nonzero(self.positions < cut))
         return int(self.counts[: np.searchsorted(self.positions, cut)].sum())
 
     def of_each(self, points: int) -> Integers:
-        """How many records have each of the positions 0 .. points - 1.
+        """Number of records at each of the positions 0 .. points - 1.
 
         >>> Histogram(np.array([2, 0, 2])).of_each(3).tolist()
         [1, 0, 2]
@@ -292,18 +292,18 @@ class Histogram:
         return found
 
     def between(self, places: NDArray[np.intp]) -> Integers:
-        """How many records there are between consecutive places of `ordered`."""
+        """Number of records between consecutive places of `ordered`."""
         if self.counts is None:
             return np.diff(places).astype(np.int64)
         running = np.concatenate(([0], np.cumsum(self.counts)))
         return np.diff(running[places])
 
 
-# A cut drawn near the median leaves about half on either side, but for ties: this is how often and how far.
+# A cut drawn near the median leaves about half on either side, except for ties: their frequency and deviation.
 _TIED, _NEAR = 0.2, 0.02
-# No bin is taken to be quite empty, or quite full.
+# Bounds that keep every bin from being completely empty or full.
 _LEAST = 1e-4
-# What the first rounds of joint bisection ask for.
+# Quantiles requested by the first rounds of joint bisection.
 _QUANTILES = (0.5, 0.5, 0.2, 0.8)
 
 
@@ -320,8 +320,8 @@ def measure_oneway(
 
     Guarantee:
         Two-valued attributes, each round of bisection, each level of contrasts and the sums are one measurement
-        each in which a record changes one number per attribute by at most its unit; values counted one by one are
-        one measurement per attribute; cut points cost what `draw_edges` says. Adaptive composition adds them up.
+        each, in which a record changes one number per attribute by at most its unit; values counted one by one are one
+        measurement per attribute; cut points cost what `draw_edges` states. Adaptive composition adds them up.
 
     Reference:
         docs/proofs/trees.md#pairs, section 4.
@@ -330,7 +330,7 @@ def measure_oneway(
     if layout.signs:
         found |= _two_valued(positions, attributes, layout, currency, rows, account)
     flags = flags_of(attributes)
-    # of an attribute that can be missing, only the records that have it are measured
+    # for an attribute that can be missing, only the records with a value are measured
     rows_of = [
         max(rows * float(found[flags[a]].shares[0]), 1.0) if a in flags else float(rows)
         for a in range(len(attributes))
@@ -360,7 +360,7 @@ def _two_valued(
     rows: float,
     account: Accountant,
 ) -> dict[int, Marginal]:
-    """Differences of the two counts, of all attributes at once; flags among them say how many have a value."""
+    """Differences of the two counts, of all attributes at once; flags among them give the number with a value."""
     exact = np.array([positions[a].size - 2 * positions[a].total for a in layout.signs], dtype=np.int64)
     spend = account.spend(OF_ONE, layout.sign_share, "two-valued attributes")
     noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend)
@@ -388,10 +388,10 @@ def _bisected(
     rows_of: Sequence[float],
     account: Accountant,
 ) -> dict[int, Marginal]:
-    """Thresholds found by asking all attributes at once how many records are below and above.
+    """Thresholds found by joint bisection: all attributes are asked at once how many records are below and above.
 
-    The first rounds ask where the answers so far put a quantile, later ones halve what is least known; what was
-    answered on the way is a distribution function.
+    The first rounds ask at the estimated position of a quantile, later ones halve the most uncertain interval; the
+    answers together give a distribution function.
     """
     sizes = [attributes[a].points for a in layout.cut]
     rows = np.array([rows_of[a] for a in layout.cut])
@@ -463,7 +463,7 @@ def _cut(
         shape = MeasurementShape(1, number, 1 << level)
         spend = account.spend(OF_ONE, share, f"halves of intervals, level {level + 1}", over="intervals")
         noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend) / rows
-        # half a node is what a cut misses the median by, besides ties
+        # half a node is the error of a cut near the median, apart from ties
         doubt = _NEAR + 1 / (float(currency.rate(layout.cuts[level])) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
     means = _means(own, places, edges, running, layout, currency, rows, account)
@@ -494,7 +494,7 @@ def _refined(
     steady = contrasts * (even * near / spread + tied) / (even + tied)
     left = np.clip((parents + steady) / 2, 0.0, parents)
     for place, own in enumerate(edges):
-        # nothing lies in a half without positions
+        # a half without positions is empty
         sizes = np.diff(own[:: own.size >> (level + 1)]).reshape(-1, 2)
         left[place] = np.where(sizes[:, 1] == 0, parents[place], np.where(sizes[:, 0] == 0, 0.0, left[place]))
     return np.stack((left, parents - left), axis=2).reshape(len(parents), -1)

@@ -20,36 +20,36 @@ from shoal.noise import Source, exponential_choice
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant
 
-# What it gets of the budget of pairs, where a column is heavy.
+# Their share of the pair budget, if a column is heavy-tailed.
 SHARE = Fraction(1, 5)
-# Values are measured in so many parts of the reach of their attribute.
+# Number of steps in which values are measured within the reach of their attribute.
 _PARTS = 1 << 10
-# A distribution is heavy where its quantiles follow normal ones with a smaller correlation than this.
+# A distribution is heavy-tailed if its quantiles have a smaller correlation with normal ones than this.
 _NORMAL = 0.9
-# Reaches that are tried, the widest first: quantiles of the distance from the mean.
+# Candidate reaches, the widest first: quantiles of the distance from the mean.
 _REACHES = (1.0, 0.998, 0.995, 0.99)
-# Noise on a correlation: this much is wanted, and with more than that nothing is measured.
+# Target noise on a correlation, and the maximum above which nothing is measured.
 _WANTED, TOO_MUCH = 0.03, 0.06
 _LEVELS = (np.arange(4096) + 0.5) / 4096
 _SWEEPS = 20
-# Values are exchanged in bins with more than this part of all that values of an attribute vary inside bins.
+# Values are exchanged in bins with more than this part of the within-bin variance of an attribute.
 _WIDE = 0.1
-# Records that are multiplied at a time; their sums are whole numbers that floats hold exactly.
+# Number of records multiplied at a time; their sums are integers that floats represent exactly.
 _RUN = 1 << 16
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Clipped:
-    """Which products are measured, from what is released already.
+    """The products to be measured, determined from earlier outputs.
 
     Attributes:
         columns: attributes that take part.
-        heavy: places among them of those whose values are exchanged.
-        middles, reaches: where the values of each are clipped: middle ± reach.
-        spreads: root of the mean square of the clipped values, of the released distribution.
-        firsts, seconds: places of the attributes of every pair.
-        share: what they cost.
+        heavy: indices among them of those whose values are exchanged.
+        middles, reaches: the values of each are clipped to middle ± reach.
+        spreads: root mean square of the clipped values, under the released distribution.
+        firsts, seconds: indices of the attributes of every pair.
+        share: their cost.
         noise: standard deviation of a mean product.
     """
 
@@ -83,17 +83,17 @@ class Tails:
 
 
 def tails_possible(currency: Currency, ordered: int, pairs: Fraction, rows: float) -> bool:
-    """Whether products may be measured at all, from public facts: not where noise is too large for any values."""
+    """Whether products may be measured at all, from public facts: not if the noise is too large for any values."""
     if ordered < 2 or not pairs:
         return False
-    # one heavy column at least, and a mean square of 1 at most
+    # at least one heavy-tailed column, and a mean square of at most 1
     return currency.deviation(MeasurementShape(1, ordered - 1, 1), pairs * SHARE) <= TOO_MUCH * rows
 
 
 def lay_out_tails(
     marginals: Sequence[Marginal], flags: Mapping[int, int], currency: Currency, pairs: Fraction, rows: float
 ) -> Clipped | None:
-    """Which pairs have a heavy attribute; None where noise on their correlations would be too large."""
+    """The pairs with a heavy-tailed attribute; None if noise on their correlations would be too large."""
     gaps = set(flags.values())
     columns = tuple(number for number, own in enumerate(marginals) if own.levels and number not in gaps)
     drawn = [marginals[a].fine.positions(_LEVELS) for a in columns]
@@ -125,7 +125,7 @@ def _heavy(positions: Floats) -> bool:
 
 
 def _reach(distances: Floats, noise: float) -> tuple[float, float]:
-    """The widest reach at which noise is small beside the mean square, and the root of that."""
+    """The widest reach with small noise relative to the mean square, and the root of that mean square."""
     found = (1.0, 1e-9)
     for level in _REACHES:
         reach = max(float(np.quantile(distances, level)), 1.0)
@@ -137,7 +137,7 @@ def _reach(distances: Floats, noise: float) -> tuple[float, float]:
 
 
 def exact_products(positions: Sequence[Integers], clipped: Clipped) -> Integers:
-    """Sums over records of products of two whole numbers of at most `_PARTS` in size. Private."""
+    """Sums over records of products of two integers of at most `_PARTS` in size. Private."""
     size, number = positions[0].size, len(clipped.columns)
     found = np.zeros((number, number), dtype=np.int64)
     for first in range(0, size, _RUN):
@@ -147,7 +147,7 @@ def exact_products(positions: Sequence[Integers], clipped: Clipped) -> Integers:
                 for place, a in enumerate(clipped.columns)
             ]
         )
-        # whole numbers below 2^53: no rounding depends on the order of the records
+        # integers below 2^53: no rounding depends on the order of the records
         found += (parts @ parts.T).astype(np.int64)
     return found[clipped.firsts, clipped.seconds]
 
@@ -158,8 +158,8 @@ def measure_tails(
     """Spend the share on products.
 
     Guarantee:
-        Pairs and reaches are functions of what was measured before; given them, a record adds to every sum a whole
-        number of at most the unit.
+        Pairs and reaches are functions of earlier measurements; given them, a record adds to every sum an
+        integer of at most the unit.
 
     Reference:
         docs/proofs/trees.md#pairs, section 5.
@@ -170,7 +170,7 @@ def measure_tails(
 
 
 def _wide_bins(codes: NDArray[np.uint8], values: Floats) -> Integers:
-    """The bins of rows, -1 where values are so alike that exchanging them changes ranks and no correlation."""
+    """The bins of rows, -1 where values are so similar that exchanging them changes ranks but no correlation."""
     sizes = np.maximum(np.bincount(codes), 1)
     means = np.bincount(codes, values) / sizes
     inside = np.bincount(codes, (values - means[codes]) ** 2)
@@ -185,7 +185,7 @@ def exchanged(
     flags: Mapping[int, int],
     source: Source,
 ) -> list[Floats]:
-    """Positions of a block of rows, with values of heavy attributes exchanged between rows of one bin."""
+    """Positions of a block of rows, with values of heavy-tailed attributes exchanged between rows of one bin."""
     clipped, found = tails.clipped, list(placed)
     rows, number = placed[0].size, len(clipped.columns)
     values, codes = np.zeros((rows, number)), np.zeros((rows, number), dtype=np.int64)
@@ -201,7 +201,7 @@ def exchanged(
     missed = tails.products / both - own
     noise = clipped.noise / both
     variance = float(np.mean(missed**2))
-    # what noise explains of all that is missed is no aim
+    # deviations explained by noise are not targets
     trust = max(0.0, 1 - float(np.mean(noise**2)) / variance) if variance else 0.0
     wanted = np.zeros((number, number))
     weights = np.zeros((number, number))
@@ -218,7 +218,7 @@ Pair = tuple[int, int]
 
 CLASSES = 128
 MIXTURE_ROUNDS = 200
-# How wide a class is in each attribute at the start, in standard deviations.
+# Initial width of a class in each attribute, in standard deviations.
 _WIDTH = 0.7
 _LEAST = 1e-9
 
@@ -226,7 +226,7 @@ _LEAST = 1e-9
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """Classes with their weights, and the bins' probabilities inside, all attributes beside each other.
+    """Classes with their weights, and the probabilities of all bins of all attributes in each class.
 
     Attributes:
         weights: of the classes.
@@ -247,11 +247,11 @@ def fit(
     random: np.random.Generator,
     rounds: int = MIXTURE_ROUNDS,
 ) -> Mixture:
-    """Fit by expectation maximisation of the composite likelihood, the sum of those of all pairs.
+    """Fit by expectation maximisation of the composite likelihood: the sum of the likelihoods of all pairs.
 
     Args:
         shares: probabilities of every attribute's bins.
-        correlations, latent: of latent normals, and the attributes they belong to: where classes begin.
+        correlations, latent: latent normal correlations, and their attributes: the initialisation of the classes.
     """
     starts = np.concatenate(([0], np.cumsum([own.size for own in shares])))
     if not tables:
@@ -262,13 +262,13 @@ def fit(
     target += target.T
     bins, weights = _start(shares, correlations, latent, random), np.full(CLASSES, 1 / CLASSES)
     owner = np.repeat(np.arange(len(shares)), np.diff(starts))
-    # attributes that take part in no table stay as they are
+    # attributes in no table are unchanged
     taking = np.isin(owner, [number for pair in tables for number in pair])
     for _ in range(rounds):
         weighted = bins * weights[:, None]
         model = bins.T @ weighted
         ratio = np.divide(target, model, out=np.zeros_like(target), where=target > 0)
-        # how many (in shares) of each bin belong to each class
+        # expected share of each bin in each class
         belonging = weighted * (bins @ ratio)
         own = np.add.reduceat(belonging, starts[:-1], axis=1)
         weights = own.sum(axis=1)
@@ -282,7 +282,7 @@ def fit(
 def _start(
     shares: Sequence[Floats], correlations: Floats, latent: Sequence[int], random: np.random.Generator
 ) -> Floats:
-    """Classes around points of the latent normals; names a little different in every class."""
+    """Classes around points of the latent normals; names slightly perturbed in every class."""
     from scipy.special import ndtri
 
     centres = random.standard_normal((CLASSES, len(latent))) @ np.linalg.cholesky(correlations).T
@@ -300,31 +300,33 @@ def _start(
     return np.concatenate(parts, axis=1)
 
 
-# How many are chosen, and what that may cost at most, of the budget of pairs.
+# Number of triples chosen, and the maximum share of the pair budget for that.
 ROUNDS = 3
-# An effect is by how much a mean product of three signs differs from what pairs say, at most 2. Effects of this size
-# are to be found if that is not too dear; where effects of the second size would not be, nothing is measured.
+# An effect is the difference of a mean product of three signs to its prediction by pairs, at most 2. Effects of this
+# size
+# should be found if that is affordable; if effects of the second size would not be, nothing is measured.
 _WANTED_TRIPLES, FOUND = 0.2, 0.4
-# Found: chosen before all triples without an effect, but for about one choice in e^3. Noise is this part of an effect.
+# Found: chosen before all triples without an effect, except for about one choice in e^3. Noise is this part of an
+# effect.
 _SURE, _NOISE = 3.0, 1 / 8
-# Followed are effects that are this many times their noise, and as large as those that are to be found: following what
-# else a model of pairs misses gains little (results/pairs-quality.md).
+# Triples are used if their effect is this many times their noise, and as large as those that should be found: using
+# further deviations from a model of pairs gains little (results/pairs-quality.md).
 _CLEAR, LARGE = 3.0, _WANTED_TRIPLES
-# Larger than any number of records: scores are told as penalties, which are at least 0.
+# Larger than any number of records: scores are expressed as penalties, which are at least 0.
 _CEILING = 1 << 40
 _TRIPLE_PARTS = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """Which triples can be measured, and for which shares.
+    """The triples that can be measured, and their shares.
 
     Attributes:
         columns: attributes whose signs are multiplied.
-        rounds: how many triples are chosen.
-        choice: share of one choice; 0 where there are no more triples than are measured.
-        sums: share of the sums of those that are chosen, together.
-        deviation: of the noise on one sum.
+        rounds: number of triples chosen.
+        choice: share of one choice; 0 if there are no more triples than are measured.
+        sums: share of the sums of the chosen triples, together.
+        deviation: standard deviation of the noise on one sum.
     """
 
     columns: tuple[int, ...]
@@ -339,13 +341,13 @@ class Triples:
 
     @property
     def places(self) -> Integers:
-        """All triples, by the places of their attributes in `columns`."""
+        """All triples, by the indices of their attributes in `columns`."""
         return np.array(list(combinations(range(len(self.columns)), 3)), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """Three attributes, and the mean product of their signs that rows should have."""
+    """Three attributes, and the target mean product of their signs."""
 
     attributes: tuple[int, int, int]
     mean: float
@@ -354,7 +356,7 @@ class Triple:
 def lay_out_triples(
     currency: Currency, columns: Sequence[int], budget: Fraction, rows: float
 ) -> Triples | None:
-    """As much of the budget of pairs as finding effects takes, within limits; None where that is not enough."""
+    """The part of the pair budget needed to find effects, within limits; None if that is not enough."""
     number = math.comb(len(columns), 3)
     if not number or not budget:
         return None
@@ -396,7 +398,7 @@ def exact_triples(
             ]
         )
         for place in range(len(layout.columns) - 2):
-            # sums of at most 2^16 ones: exact in floats of 24 bits, in whatever order they are added
+            # sums of at most 2^16 ones: exact in floats of 24 bits, in any order of addition
             products = (signs[place] * signs) @ signs.T
             here = first == place
             found[here] += products[second[here], third[here]].astype(np.int64)
@@ -404,7 +406,7 @@ def exact_triples(
 
 
 def predicted(mixture: Mixture, layout: Triples) -> Floats:
-    """Mean products of three signs of all triples, as a model of pairs has them."""
+    """Mean products of three signs of all triples, as predicted by a model of pairs."""
     means = []
     for a in layout.columns:
         own = mixture.bins[:, mixture.starts[a] : mixture.starts[a + 1]]
@@ -418,11 +420,12 @@ def predicted(mixture: Mixture, layout: Triples) -> Floats:
 def measure_triples(
     exact: Integers, expected: Floats, layout: Triples, currency: Currency, rows: float, account: Accountant
 ) -> tuple[Integers, Floats]:
-    """Choose triples, one after the other, and measure them: their numbers, and their mean products.
+    """Choose triples, one after the other, and measure them: returns their indices, and their mean products.
 
     Guarantee:
-        What is expected is a function of what was measured before. An added record moves every score by one at most,
-        a replaced one by two, so each choice costs its share; given the choices, a record adds +1 or -1 to each sum.
+        The predictions are a function of earlier measurements. An added record changes every score by at most
+        one, a replaced one by two, so each choice costs its share; given the choices, a record adds +1 or -1 to each
+        sum.
 
     Reference:
         docs/proofs/trees.md#pairs, section 5.
@@ -445,9 +448,9 @@ def measure_triples(
 
 
 def _open(places: Integers, chosen: Sequence[int]) -> NDArray[np.bool_]:
-    """Which triples can be chosen next: such as have one attribute at most with each that is chosen, if there are any.
+    """Triples that can be chosen next: those with at most one attribute in common with each chosen one, if any.
 
-    Where three attributes show something, others that go with one of them show it, too.
+    If three attributes show an effect, others that correlate with one of them show it, too.
     """
     left = np.ones(len(places), dtype=np.bool_)
     apart = left.copy()
@@ -460,7 +463,7 @@ def _open(places: Integers, chosen: Sequence[int]) -> NDArray[np.bool_]:
 def to_follow(
     expected: Floats, layout: Triples, numbers: Integers, measured: Floats, rows: float
 ) -> tuple[Triple, ...]:
-    """The triples of which a model of pairs misses an effect that is clear and large, less what is noise of it."""
+    """The triples with a clear and large effect missed by a model of pairs, with the expected noise removed."""
     noise = layout.deviation / rows
     found = []
     for number, mean in zip(numbers.tolist(), measured.tolist(), strict=True):
@@ -485,17 +488,17 @@ def half_functions(levels: int, level: int) -> Integers:
 
 @lru_cache(maxsize=256)
 def functions(levels: int, level: int, bins: int) -> Integers:
-    """Functions of a level, or for names (level -1) the indicators of their groups; not to be changed."""
+    """Functions of a level, or for names (level -1) the indicators of their groups; read-only."""
     found = half_functions(levels, level) if level >= 0 else np.eye(bins, dtype=np.int64)
     found.setflags(write=False)
     return found
 
 
 class PairCounts:
-    """Counts of the records by the bins of two attributes, made when first asked for. Private.
+    """Counts of the records by the bins of two attributes, computed on demand. Private.
 
-    A record without a value of an attribute has the code behind its last bin, and is in no cell. `tables` are counts
-    that were made before, by the numbers of the two attributes, the smaller one first.
+    A record without a value of an attribute has the code after its last bin, and is in no cell. `tables` are counts
+    computed earlier, by the indices of the two attributes, the smaller one first.
     """
 
     def __init__(
@@ -523,8 +526,8 @@ def sign_products(counts: PairCounts, signs: Sequence[int], levels: Sequence[int
     """The matrix of sums over records of products of signs, n on its diagonal.
 
     Guarantee:
-        A record adds the outer product of a vector of signs with itself; where it has no value the products are 0,
-        which is the mean of both signs.
+        A record adds the outer product of a vector of signs with itself; where it has no value the products are
+        0, which is the mean of both signs.
     """
     found = np.full((len(signs), len(signs)), n, dtype=np.int64)
     for i, a in enumerate(signs):

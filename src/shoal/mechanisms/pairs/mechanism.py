@@ -66,7 +66,7 @@ _FINE = (Message("halves"), Message("quarters"), Message("eighths"), Message("si
 
 
 def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[int], list[int]]:
-    """Levels and groups of names that pairs will have at most; rare names may yet be joined.
+    """Maximum levels and numbers of groups of names available to pairs; rare names may still be merged.
 
     >>> facts = [AttributeFacts("x", 1000, True), AttributeFacts("s", 2, True), AttributeFacts("name", 5, False)]
     >>> outline(facts, OneWay((1,), (2,), (0,), 0, 0, (), (0, 0, 0), (), 0))
@@ -86,7 +86,7 @@ def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[
 def oneway_terms(
     attributes: Sequence[AttributeFacts], layout: OneWay, currency: Currency, rows: float
 ) -> list[Message]:
-    """How single attributes are measured."""
+    """Statement messages about how single attributes are measured."""
     found = []
     if layout.signs:
         noise = currency.deviation(MeasurementShape(1, len(layout.signs), 1), layout.sign_share) / (2 * rows)
@@ -124,7 +124,7 @@ def oneway_terms(
 
 
 def pair_terms(attributes: Sequence[AttributeFacts], pairs: PairMeasurements, rows: float) -> list[Message]:
-    """Which pairs are measured, and how finely."""
+    """Statement messages about which pairs are measured, and how finely."""
     if not pairs.measured:
         return [Message("pairs-not-measured")]
     found = []
@@ -163,7 +163,7 @@ def tail_terms(
     budget: Fraction,
     rows: float,
 ) -> list[Message]:
-    """What is measured besides where a column has a heavy tail, which is known only once it is measured."""
+    """Statement messages about additional measurements for heavy-tailed columns, which are known only once measured."""
     cut = [number for number in pairs.signs if attributes[number].points > 1 << PAIR_LEVELS]
     if not cut or not tails_possible(currency, len(pairs.signs), budget, rows):
         return []
@@ -173,7 +173,7 @@ def tail_terms(
 def triple_terms(
     attributes: Sequence[AttributeFacts], triples: Triples | None, asked: bool, rows: float
 ) -> list[Message]:
-    """Which triples can be measured, where they are wanted."""
+    """Statement messages about the triples that can be measured, if requested."""
     if not asked:
         return []
     if triples is None:
@@ -192,22 +192,24 @@ def triple_terms(
 
 
 def _names(attributes: Sequence[AttributeFacts], numbers: Sequence[int]) -> tuple[str | Message, ...]:
-    """Their names, or how many where that are many."""
+    """Their names, or their number if there are many."""
     if len(numbers) > 6:
         return (Message.of("so-many-columns", count=len(numbers)),)
     return tuple(attributes[number].name for number in numbers)
 
 
-# After a few noisy answers a distribution function is known this badly at worst: hardly at all.
+# Maximum error of a distribution function after a few noisy answers.
 _AT_WORST = 0.25
-# Thresholds are answers about a curve with so many free numbers.
+# Thresholds are answers about a curve with this many free parameters.
 _CURVE = 4
-# Halves are not quite those of the medians: so much of what is unknown about either column alone. It would be nothing
-# where two columns are symmetric about their medians, and all of it where one decides the other there. A guess near the
-# former, chosen on made-up people and on normal, skewed, uniform and two-humped columns of seeds from 1000 and 2000 on.
+# Halves are not exactly those of the medians: this part of the uncertainty about either column separately. It would be
+# 0
+# if two columns are symmetric about their medians, and 1 if one determines the other there. An estimate near the
+# former,
+# chosen on synthetic people and on normal, skewed, uniform and bimodal columns of seeds from 1000 and 2000 on.
 _HALVES = 1 / 64
-# Rows that are drawn as latent normals have their correlations exactly. What that leaves to chance of like halves: the
-# product of two signs has a correlation of 2/π with that of their normals, where these are independent.
+# Rows drawn as latent normals have their correlations exactly. What that leaves to chance for equal halves: the product
+# of two signs has a correlation of 2/π with that of their normals, where these are independent.
 _BY_CHANCE = 1 - (2 / math.pi) ** 2
 # The mean distance of a normal number from its mean, in standard deviations.
 _MEAN_DISTANCE = math.sqrt(2 / math.pi)
@@ -216,11 +218,11 @@ _MEAN_DISTANCE = math.sqrt(2 / math.pi)
 def noise_alone(
     attributes: Sequence[AttributeFacts], layout: OneWay, currency: Currency, rows: float
 ) -> dict[str, float]:
-    """By attribute: of the share of rows below a threshold, on average over thresholds, or with one name.
+    """By attribute: noise on the share of rows below a threshold, averaged over thresholds, or with one name.
 
-    A contrast of a node moves the distribution function by half of it at the node's cut and by nothing at its ends, in
-    a straight line: over all thresholds that is a twelfth of its variance. Counted values move the function as a random
-    walk that is tied at both ends.
+    A contrast of a node changes the distribution function by half of it at the node's cut and by nothing at its ends,
+    linearly: over all thresholds that is a twelfth of its variance. Counted values change the function as a random walk
+    tied at both ends.
     """
     found: dict[str, float] = {}
     for number, facts in enumerate(attributes):
@@ -252,10 +254,10 @@ def noise_of_pairs(
     pairs: PairMeasurements,
     rows: float,
 ) -> dict[tuple[str, str], float]:
-    """By pair: of the share of rows in like halves of both, or with a name in place of a half.
+    """By pair: noise on the share of rows in equal halves of both, or with a name instead of a half.
 
-    A product of signs is +1 in like halves and -1 in others, so the share moves by half of its noise. What is measured
-    several times is known as well as all of it together says.
+    A product of signs is +1 in equal halves and -1 in others, so the share changes by half of its noise. Repeated
+    measurements are combined.
     """
     precision: dict[tuple[int, int], float] = {}
 
@@ -270,11 +272,11 @@ def noise_of_pairs(
         if group.level <= 0 and group.depth <= 0:
             for b in group.partners:
                 measured(group.pivot, b, group.deviation * _part(group))
-    # whatever is known: rows are drawn, and halves are not those of the medians
+    # in any case: rows are drawn, and halves are not those of the medians
     bin_share = 2.0 ** -min(layout.levels, PAIR_LEVELS)
 
     def unsettled(noise: float) -> float:
-        # with tables of bins, the rows between a median and the nearest cut; of bisection that is as near as is known
+        # with tables of bins, the rows between a median and the nearest cut; with bisection, up to the uncertainty
         apart = min(bin_share, _MEAN_DISTANCE * noise) if layout.rounds else bin_share
         return _HALVES * noise**2 + (apart / (4 * rows) if pairs.groups else 0.0)
 
@@ -286,23 +288,23 @@ def noise_of_pairs(
         cut = [alone[attributes[number].name] for number in pair if number in layout.cut]
         variance += sum(map(unsettled, cut))
         if len(cut) == 2:
-            # cuts that miss both medians by p and q: 2pq more rows are in like halves, of independent columns
+            # cuts that miss both medians by p and q: 2pq more rows are in equal halves, for independent columns
             variance += 4 * (cut[0] * cut[1]) ** 2
         found[first, second] = _bounded(math.sqrt(variance))
     return found
 
 
 def _between(layout: OneWay) -> float:
-    """How far a distribution function is from the curve through its thresholds, on average over places.
+    """Average distance of a distribution function from the curve through its thresholds.
 
-    A curve misses it by `MISFIT` about the middle. Taken as a walk that is tied at the ends and at thresholds, it has
-    two thirds of that variance on average, and so many times less as there are intervals between thresholds.
+    A curve misses it by about `MISFIT` in the middle. As a walk tied at the ends and at thresholds, it has two
+    thirds of that variance on average, divided by the number of intervals between thresholds.
     """
     return MISFIT * math.sqrt(2 / 3 / (len(layout.rounds) + 1))
 
 
 def _part(group: ContrastGroup) -> float:
-    """How much of a contrast's noise is in a share: all of it where two names are counted."""
+    """The part of a contrast's noise in a share: all of it if two names are counted."""
     return 1.0 if group.level < 0 and group.depth < 0 else 0.5
 
 
@@ -310,16 +312,16 @@ def _bounded(noise: float) -> float:
     return noise * _AT_WORST / math.hypot(noise, _AT_WORST)
 
 
-# More noise on the number of rows than this, and a table could come out that fills the memory.
+# Above this noise on the number of rows, the table could fill the memory.
 _MOST_ROWS_NOISE = 100_000
 # Noise beyond this cannot be drawn.
 _LARGEST_NOISE = 1 << 50
-# Rounds of fitting the model that a trial goes through, and how often.
+# Rounds of model fitting in a trial, and number of repetitions.
 _ROUNDS_TRIED, _TRIES = 8, 3
 
 
 def plan(method: PairsDP, described: Described) -> Plan:
-    """Share the budget over the number of rows, single attributes and pairs, from public facts."""
+    """Split the budget among the number of rows, single attributes and pairs, from public facts."""
     attributes = _facts(described)
     budget = _budget(method)
     counting = _rows_share(method, budget)
@@ -355,10 +357,10 @@ def _reserved(shared: Halves, triples: Triples | None) -> dict[str, Fraction]:
 
 @dataclass(frozen=True, slots=True)
 class _LaidOut:
-    """All that is measured for a number of rows, as far as it is known before any of it is.
+    """The measurement plan for a number of rows, as far as it is known in advance.
 
     Attributes:
-        asked: whether triples are wanted; they may be hopeless all the same.
+        asked: whether triples are requested; they may still be hopeless.
     """
 
     currency: Currency
@@ -371,7 +373,7 @@ class _LaidOut:
 
     @property
     def beyond_one(self) -> Fraction:
-        """What all but single attributes costs."""
+        """The cost of everything except single attributes."""
         return self.shared.pairs + (Fraction(0) if self.triples is None else self.triples.share)
 
     def terms(self, rows: float) -> tuple[Message, ...]:
@@ -384,7 +386,7 @@ class _LaidOut:
 
 
 def _lay_out(method: PairsDP, described: Described, rows: float, budget: Fraction) -> _LaidOut:
-    """What a budget without the share of the number of rows is spent on."""
+    """Plan the budget that remains after the number of rows."""
     currency, attributes, target = _currency(method), _facts(described), _target(method, described)
     shared, triples = _shared(method, attributes, budget, rows, target)
     oneway = lay_out_oneway(currency, attributes, shared.oneway, rows)
@@ -403,9 +405,9 @@ def _lay_out(method: PairsDP, described: Described, rows: float, budget: Fractio
 def _shared(
     method: PairsDP, attributes: Sequence[AttributeFacts], budget: Fraction, rows: float, target: int | None
 ) -> tuple[Halves, Triples | None]:
-    """Shares of single attributes and pairs, and what is taken from the pairs for triples, if any are wanted.
+    """Shares of single attributes and pairs, and the part of the pair budget used for triples, if requested.
 
-    Attributes that can be missing take no part in triples, and neither do names of which there are more than two.
+    Attributes that can be missing are excluded from triples, and so are nominal ones with more than two names.
     """
     currency = _currency(method)
     shared = halves(currency, attributes, budget, rows, target)
@@ -424,9 +426,9 @@ def _shared(
 
 
 def share_noise(method: PairsDP, described: Described) -> ShareNoise:
-    """The noise to expect on shares of the rows, from public facts and the number of rows.
+    """The expected noise on shares of the rows, from public facts and the number of rows.
 
-    Whether a value is missing is no column, and nothing is told of it.
+    Missing-value flags are not columns and are not reported.
     """
     rows = _public_rows(method, described) or max(described.n, 1)
     budget = _budget(method)
@@ -440,10 +442,10 @@ def share_noise(method: PairsDP, described: Described) -> ShareNoise:
 
 
 def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
-    """Raise what `run` would raise, whatever number of rows is drawn.
+    """Raise what `run` would raise, for any drawn number of rows.
 
-    Deep levels and pairs are measured only where their noise is below the number of rows, so the noise of single
-    attributes is the largest there can be.
+    Deep levels and pairs are measured only if their noise is below the number of rows, so the noise of single
+    attributes is the largest possible.
     """
     currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
@@ -468,27 +470,27 @@ def run(
     progress: Progress,
     labels: ArrayLike | None = None,
 ) -> Rebuilt:
-    """Measure attributes and pairs, make one model of what was measured, draw rows from it.
+    """Measure attributes and pairs, fit one model to the measurements, draw rows from it.
 
     Guarantee:
         ε-DP of the original records, (ε, δ)-DP with a δ, by adaptive composition of the measurements:
         docs/proofs/trees.md#pairs.
 
     Cost:
-        A sort per attribute and one pass over the records per pair of attributes; then, whatever the records,
-        rows · attributes² · bins.
+        A sort per attribute and one pass over the records per pair of attributes; then, independent of the
+        records, rows · attributes² · bins.
     """
     return _run(method, described, account, progress, fitted)
 
 
 def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant) -> tuple[Rebuilt, float]:
-    """A run that fits its model in a few rounds, and the processor seconds of those left out."""
+    """A run that fits its model in a few rounds, and the processor seconds of the omitted rounds."""
     left_out = 0.0
 
     def in_part(model: PairsModel, known: MeasuredMarginals, source: Source) -> Mixture | None:
         nonlocal left_out
         taken = []
-        # threads of linear algebra that wait for each other on a busy machine are no work: the shortest counts
+        # linear algebra threads waiting for each other on a busy machine are not work: the shortest time counts
         for _ in range(_TRIES):
             started = time.process_time()
             made = fitted(model, known, source, _ROUNDS_TRIED)
@@ -528,7 +530,7 @@ def _run(
 
 
 def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]]:
-    """Positions of all attributes, those that say whether another is missing last, and how many values were clipped."""
+    """Positions of all attributes, missing-value flags last, and the number of clipped values."""
     positions: list[Integers] = []
     clipped: dict[str, int] = {}
     flags = flags_of(_facts(described))
@@ -542,7 +544,7 @@ def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]
 def measure_attributes(
     method: PairsDP, described: Described, positions: Sequence[Histogram], account: Accountant
 ) -> MeasuredMarginals:
-    """The number of rows, and every attribute by itself, of the records that have a value."""
+    """The number of rows, and every attribute separately, for the records that have a value."""
     currency, attributes = _currency(method), _facts(described)
     public, budget = _public_rows(method, described), _budget(method)
     rows = public
@@ -570,8 +572,8 @@ def measure_attributes(
 
 
 def told(method: PairsDP, described: Described, rows: int) -> tuple[Message, ...]:
-    """What is measured, where it follows from the noisy number of rows: as many are released."""
-    # a number of rows that was public has had its words before
+    """What is measured, if it follows from the noisy number of rows, which are released."""
+    # a public number of rows has been stated already
     if _public_rows(method, described) is not None:
         return ()
     budget = _budget(method)
@@ -584,19 +586,19 @@ def _currency(method: PairsDP) -> Currency:
 
 
 def _budget(method: PairsDP) -> Fraction:
-    """What may be spent: ε, or ρ where there is a δ."""
+    """The available budget: ε, or ρ if there is a δ."""
     rho = method.rho
     return method.budget if rho is None else rho
 
 
 def _rows_share(method: PairsDP, budget: Fraction) -> Fraction:
-    """What the number of rows costs: nothing where it is public or declared."""
+    """The cost of the number of rows: zero if it is public or declared."""
     noisy = method.adjacency.hides_size and method.rows is None
     return budget * _currency(method).rows if noisy else Fraction(0)
 
 
 def _target(method: PairsDP, described: Described) -> int | None:
-    """The number of the attribute to predict."""
+    """The index of the prediction target."""
     if method.target is None:
         return None
     column = target_column(method.target, described.columns)
@@ -611,7 +613,7 @@ def _target(method: PairsDP, described: Described) -> int | None:
 
 
 def _public_rows(method: PairsDP, described: Described) -> int | None:
-    """The number of rows to release, where it is known without looking: public, or declared."""
+    """The number of rows to release, if it is public or declared."""
     return method.rows if method.adjacency.hides_size else described.n
 
 

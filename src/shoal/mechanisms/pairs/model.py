@@ -37,21 +37,21 @@ from shoal.text import Message
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
 _LARGEST = 0.995
-# Directions in which latent normals hardly vary: how little is told by the noise, within these bounds.
+# Bounds of the minimum variance of latent normals in any direction, which depends on the noise.
 _LEAST_VARIANCE, _MOST_LEAST, _PER_NOISE = 0.002, 0.03, 0.6
-# Eigenvalues of noise that are too small for spectral shrinkage to help.
+# Noise eigenvalues below this are too small for spectral shrinkage to help.
 _LITTLE_EDGE = 0.5
 
 
 def both_below(h: Floats, k: Floats, r: Floats) -> Floats:
-    """Probability that two standard normals of correlation r are below h and k.
+    """Probability that two standard normals with correlation r are below h and k.
 
     >>> both_below(np.zeros(2), np.zeros(2), np.array([0.0, 0.5])).round(6).tolist()
     [0.25, 0.333333]
     """
     from scipy.special import ndtr
 
-    # the derivative by r, in the angle whose sine is r, is smooth
+    # the derivative by r is smooth in the angle whose sine is r
     angle = np.arcsin(r)[..., None] * (_NODES + 1) / 2
     sine, cosine = np.sin(angle), np.maximum(np.cos(angle), 1e-9)
     h, k = h[..., None], k[..., None]
@@ -85,12 +85,12 @@ def tetrachoric(products: Floats, left: Floats) -> Floats:
 
 
 def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
-    """Correlations without most of their noise.
+    """Correlations with most of their noise removed.
 
-    In the scale of the products (correlation times `scale` of both attributes) all entries have about the same noise.
-    Its eigenvalues are at most 2·noise·√d in size: what is beyond them is signal and is shrunk by what noise adds to
-    it; the rest is shrunk as a whole, by how much of its variance noise explains. Where noise makes eigenvalues of a
-    half at most, shrinking costs more than it gains and is left out: a rule that knows the noise and d only.
+    In the scale of the products (correlation times `scale` of both attributes) all entries have about the same
+    noise. Its eigenvalues are at most 2·noise·√d in size: what exceeds them is signal and is shrunk by what noise adds
+    to it; the rest is shrunk as a whole, by the part of its variance that noise explains. If noise makes eigenvalues of
+    at most a half, shrinking costs more than it gains and is omitted: a rule that depends on the noise and d only.
 
     Reference:
         Gavish and Donoho, "Optimal Shrinkage of Singular Values".
@@ -118,7 +118,7 @@ def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
 
 
 def nearest_correlation(matrix: Floats, least: float, rounds: int = 100) -> Floats:
-    """A correlation matrix near a symmetric one, of this variance at least in all directions: projections in turn.
+    """A nearby correlation matrix with at least this variance in all directions, by alternating projections.
 
     Reference:
         Higham, "Computing the nearest correlation matrix: a problem from finance".
@@ -167,23 +167,23 @@ _SHORT = np.polynomial.legendre.leggauss(12)
 
 Pair = tuple[int, int]
 
-# Squared sizes of dependence that are considered, in parts of independence.
+# Squared effect sizes of dependence considered, relative to independence.
 _STRENGTHS = np.concatenate(([0.0], np.geomspace(1e-6, 4.0, 60)))
-# A block's own strength is estimated together with so many observations of what is usual.
+# A block's own strength is estimated together with this many observations of the usual one.
 _PSEUDO = 2.0
 _RAKES, _LAST_RAKES = 3, 20
 _PASSES = 20
-# Share of records that are taken to be independent in all attributes.
+# Share of records assumed independent in all attributes.
 _ODD = 0.02
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class ContrastBlock:
-    """Contrasts of one pair at one fineness, in parts of the rows; the first attribute comes before the second.
+    """Contrasts of one pair at one fineness, as shares of the rows; the first attribute comes before the second.
 
     Attributes:
-        level, depth: of the functions of the first and the second attribute; -1 for names.
+        level, depth: levels of the functions of the first and the second attribute; -1 for names.
         noisy: one number for each pair of functions.
         noise: standard deviation of each.
     """
@@ -207,7 +207,7 @@ class ContrastBlock:
 def blocks_of(
     groups: Sequence[ContrastGroup], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
 ) -> list[ContrastBlock]:
-    """The measured groups, pair by pair, in parts of the rows that have a value of both."""
+    """The measured groups, pair by pair, as shares of the rows with a value of both."""
     found = [
         ContrastBlock(
             group.pivot,
@@ -230,7 +230,7 @@ def blocks_of_signs(
     rows_of: Callable[[int, int], float],
     flags: Mapping[int, int],
 ) -> list[ContrastBlock]:
-    """The mean products of signs, pair by pair; an attribute and its own flag are no pair."""
+    """The mean products of signs, pair by pair; an attribute and its own flag are not a pair."""
     return [
         ContrastBlock(
             signs[j], signs[i], 0, 0, products[i : i + 1, j : j + 1], deviation / rows_of(signs[i], signs[j])
@@ -253,7 +253,7 @@ def pair_tables(
             r = correlations.get((a, b), 0.0)
             tables[a, b] = np.outer(first, second)
             if r:
-                # some records are odd: without them a tilt could not make what latent normals never do
+                # some records are atypical: without them a tilt could not produce what latent normals never do
                 tables[a, b] = (1 - _ODD) * copula_table(first, second, r) + _ODD * tables[a, b]
     wanted: dict[Pair, list[ContrastBlock]] = {pair: [] for pair in tables}
     for fineness in sorted({block.fineness for block in blocks}):
@@ -265,7 +265,7 @@ def pair_tables(
             ]
             if here:
                 _tilt_all(tables, marginals, here, wanted)
-    # tilting by one block and raking move what others have settled: once more in turn, until all agree
+    # tilting by one block and raking disturb the others: once more in turn, until all agree
     for (a, b), table in tables.items():
         if len(wanted[a, b]) > 1:
             _towards(table, marginals[a], marginals[b], wanted[a, b], _PASSES)
@@ -279,7 +279,7 @@ def _tilt_all(
     blocks: Sequence[ContrastBlock],
     wanted: Mapping[Pair, list[ContrastBlock]],
 ) -> None:
-    """Tilt tables by blocks of one fineness, and note down the contrasts that they should have."""
+    """Tilt tables by blocks of one fineness, and record the contrasts that they should have."""
     seen = [_residuals(tables, marginals, block) for block in blocks]
     usual = _strength(
         np.concatenate([residual.ravel() for residual, _ in seen]),
@@ -299,7 +299,7 @@ def _tilt_all(
 def _towards(
     table: Floats, first: Marginal, second: Marginal, blocks: Sequence[ContrastBlock], passes: int
 ) -> None:
-    """Give the table of a pair these contrasts; changed."""
+    """Tilt the table of a pair towards these contrasts; changed."""
     starts = np.cumsum([0, *(block.noisy.size for block in blocks)])
     shape = np.array([(b.level, b.depth, start) for b, start in zip(blocks, starts, strict=False)])
     contrasts = np.concatenate([block.noisy.ravel() for block in blocks])
@@ -310,7 +310,7 @@ def _towards(
 def _residuals(
     tables: Mapping[Pair, Floats], marginals: Sequence[Marginal], block: ContrastBlock
 ) -> tuple[Floats, Floats]:
-    """What the measured contrasts have beyond those of the table, and the product of the shares of their nodes."""
+    """The difference of the measured contrasts to those of the table, and the product of the shares of their nodes."""
     a, b = block.first, block.second
     table = tables[a, b]
     own = functions(marginals[a].levels, block.level, marginals[a].bins)
@@ -320,7 +320,7 @@ def _residuals(
 
 
 def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float | None = None) -> float:
-    """The most likely τ² if residuals are normal with variance τ²·expected + noise."""
+    """The maximum likelihood τ² if residuals are normal with variance τ²·expected + noise."""
     variance = _STRENGTHS[:, None] * expected + noise
     score = -0.5 * (np.log(variance) + residuals**2 / variance).sum(axis=1)
     if usual is not None:
@@ -332,15 +332,15 @@ def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float |
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredMarginals:
-    """What is known once single attributes are measured; all of it paid for.
+    """The results of measuring single attributes; all of it charged.
 
     Attributes:
-        rows: how many are released.
-        marginals: of the attributes, those that say whether another is missing last.
-        flags: the numbers of these, by the number of the other.
-        clipped: which products of values are measured besides, if any.
-        triples: which products of three signs can be measured, if any.
-        conditions: what is measured, where it follows from the noisy number of rows.
+        rows: number of rows to release.
+        marginals: the attributes, missing-value flags last.
+        flags: the indices of these flags, by the index of their attribute.
+        clipped: products of values to be measured in addition, if any.
+        triples: products of three signs that can be measured, if any.
+        conditions: what is measured, if it follows from the noisy number of rows.
     """
 
     rows: int
@@ -361,7 +361,7 @@ class MeasuredMarginals:
 def pair_codes(
     marginals: Sequence[Marginal], positions: Sequence[Integers], flags: Mapping[int, int]
 ) -> list[NDArray[np.uint8]]:
-    """The bins of records; a missing value has the number behind the last. Private."""
+    """The bins of records; a missing value gets the index after the last. Private."""
     codes = [own.codes(found) for own, found in zip(marginals, positions, strict=True)]
     for number in flags:
         codes[number][positions[number] == ABSENT] = marginals[number].bins
@@ -371,15 +371,15 @@ def pair_codes(
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class PairsModel:
-    """What is known about pairs, without their noise.
+    """The denoised model of pairs.
 
     Attributes:
         latent: attributes with a latent normal.
-        correlations: of these.
-        tables: probabilities of the bins of pairs; empty where the correlations say all there is to say.
-        flags: attributes that say whether another has a value.
-        tails: products of values, where they are measured.
-        from_signs: the tables say no more than the correlations.
+        correlations: correlations of these.
+        tables: probabilities of the bins of pairs; empty if the correlations determine them.
+        flags: missing-value flags.
+        tails: products of values, if measured.
+        from_signs: the tables contain no more information than the correlations.
     """
 
     latent: tuple[int, ...]
@@ -393,11 +393,11 @@ class PairsModel:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class RecordSums:
-    """Sums over the records, ready for the gate. Private.
+    """Exact sums over the records, before noise. Private.
 
     Attributes:
-        products: of values, where they are measured.
-        triples: of products of three signs, where some are measured.
+        products: products of values, if measured.
+        triples: products of three signs, if measured.
     """
 
     counts: PairCounts
@@ -406,7 +406,7 @@ class RecordSums:
 
 
 def counted(positions: Sequence[Integers], known: MeasuredMarginals) -> RecordSums:
-    """All sums that pairs and triples can need, of these records."""
+    """All sums of these records that pairs and triples may need."""
     codes = pair_codes(known.marginals, positions, known.flags)
     return RecordSums(
         PairCounts(codes, known.bins),
@@ -419,7 +419,7 @@ def measure_pairs(sums: RecordSums, known: MeasuredMarginals, n: int, account: A
     """Spend the share of pairs of n records: products of signs, then the other contrasts, group by group.
 
     Guarantee:
-        Bins are functions of what was measured before; given them, each group costs its share.
+        Bins are functions of earlier measurements; given them, each group costs its share.
     """
     tails = None
     if known.clipped is not None and sums.products is not None:
@@ -480,7 +480,7 @@ def _measure_contrasts(
 
 
 def _what(group: ContrastGroup) -> str:
-    """The measurement of a group, for the account; names have level -1."""
+    """The name of a group's measurement in the account; names have level -1."""
     partners = ", ".join(map(str, group.partners))
     return f"contrasts of attribute {group.pivot} (level {group.level}) with {partners} (level {group.depth})"
 
@@ -506,6 +506,6 @@ def _correlations(
     left = np.array([marginals[a].shares[: marginals[a].bins // 2].sum() for a in layout.signs])
     left = np.clip(left, 1e-4, 1 - 1e-4)
     density = np.exp(-(ndtri(left) ** 2) / 2) / np.sqrt(2 * np.pi)
-    # fewer records are behind the products of an attribute with gaps, and noise is larger beside them
+    # fewer records contribute to the products of an attribute with gaps, so their noise is relatively larger
     scale = 2 * density * np.array([gaps.shares.get(a, 1.0) for a in layout.signs])
     return shrunk(tetrachoric(products, left), scale, layout.sign_deviation / rows)

@@ -40,12 +40,12 @@ _FAR = 8.0
 
 
 def block_sizes(rows: int) -> list[int]:
-    """Rows of each block: full ones and a rest."""
+    """Number of rows of each block: full blocks and a remainder."""
     return [min(BLOCK, rows - first) for first in range(0, rows, BLOCK)]
 
 
 def goals_of(shares: Sequence[Floats], tables: Mapping[Pair, Floats], starts: NDArray[np.int64]) -> Floats:
-    """What share of the rows every cell should have; -1 where nothing is said."""
+    """Target share of the rows for every cell; -1 where there is no target."""
     goals = np.full((starts[-1], starts[-1]), -1.0)
     for number, own in enumerate(shares):
         here = np.arange(starts[number], starts[number + 1])
@@ -59,7 +59,7 @@ def goals_of(shares: Sequence[Floats], tables: Mapping[Pair, Floats], starts: ND
 def draw_block(
     mixture: Mixture, goals: Floats, rows: int, source: Source, triples: Sequence[Triple] = ()
 ) -> Codes:
-    """Bins of so many rows."""
+    """Bins of this many rows."""
     seed, turn = source.words(2)
     codes = draw_rows(whole_counts(mixture.weights, rows), mixture.bins, mixture.starts, seed)
     scaled = np.where(goals >= 0, goals * rows, -1.0)
@@ -71,7 +71,7 @@ def draw_block(
 
 
 def _stride(rows: int, turn: int) -> int:
-    """A step that visits every row once before the first comes again."""
+    """A step size that visits every row once before repeating."""
     step = turn % max(rows, 1)
     while np.gcd(step, rows) != 1:
         step += 1
@@ -88,11 +88,11 @@ def positions_of(
     *,
     exactly: bool = False,
 ) -> Iterator[Floats]:
-    """Positions of the rows, attribute by attribute: inside bins where latent normals put them.
+    """Positions of the rows, attribute by attribute: inside bins, at quantiles given by latent normals.
 
-    Rows without a value of an attribute (`flags`) have any position there, and leave those of the others alone. With
-    `exactly`, latent normals are exchanged inside bins until they have the correlations as exactly as can be, for bins
-    that say less than these.
+    Rows without a value of an attribute (`flags`) have an arbitrary position there and do not affect the others.
+    With `exactly`, latent normals are exchanged inside bins until their correlations match as exactly as possible, for
+    bins that contain less information than these.
     """
     placed = _latent(codes, marginals, latent, correlations, source)
     if exactly:
@@ -120,15 +120,15 @@ def positions_of_latent(
     source: Source,
     flags: Mapping[int, int] = NO_FLAGS,
 ) -> Iterator[Floats]:
-    """Positions where nothing is known but attributes and latent correlations, which rows have as exactly as can be."""
+    """Positions where only marginals and latent correlations are known, which the rows match as exactly as possible."""
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
     normal = random.standard_normal((rows, len(latent)))
     if rows > 2 * len(latent) > 0:
-        # without the correlations that so many rows have by chance
+        # remove the chance correlations of this many rows
         normal -= normal.mean(axis=0)
         normal = normal @ np.linalg.inv(np.linalg.cholesky(normal.T @ normal / rows)).T
     placed = normal @ np.linalg.cholesky(correlations).T
-    # whether a value is missing is settled before the values
+    # missing values are decided before the values
     order = sorted(range(len(marginals)), key=lambda number: number not in flags.values())
     found: dict[int, Floats] = {}
     for number in order:
@@ -139,7 +139,7 @@ def positions_of_latent(
 
 
 def _levels(values: Floats, source: Source, missing: NDArray[np.bool_] | None = None) -> Floats:
-    """Evenly spread levels from 0 to 1, in the order of the values; of those that are not missing."""
+    """Evenly spaced levels from 0 to 1, in the order of the values; only for those that are not missing."""
     if missing is not None:
         levels = np.full(values.size, 0.5)
         levels[~missing] = _levels(values[~missing], source)
@@ -192,12 +192,12 @@ def _uniform(count: int, source: Source) -> Floats:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawing:
-    """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes.
+    """Everything rows are drawn from: noisy, so drawing repeatedly is post-processing.
 
     Attributes:
-        mixture: one model of all pairs; None where the correlations say all there is to say.
-        goals: what share of the rows every cell should have.
-        triples: mean products of three signs that rows should have besides.
+        mixture: one model of all pairs; None if the correlations determine them.
+        goals: target share of the rows for every cell.
+        triples: target mean products of three signs.
     """
 
     model: PairsModel
@@ -210,7 +210,7 @@ class Drawing:
 def fitted(
     model: PairsModel, known: MeasuredMarginals, source: Source, rounds: int = MIXTURE_ROUNDS
 ) -> Mixture | None:
-    """One model of all pairs that were measured; None where the correlations say all there is to say."""
+    """One model of all measured pairs; None if the correlations determine them."""
     if not model.tables:
         return None
     shares = [own.shares for own in known.marginals]
@@ -221,10 +221,10 @@ def fitted(
 def with_triples(
     made: Mixture | None, model: PairsModel, known: MeasuredMarginals, sums: RecordSums, account: Accountant
 ) -> Drawing:
-    """What rows are drawn from: a model of pairs, and the triples that it shows to be worth measuring.
+    """The model for drawing rows: a model of pairs, and the triples it shows to be worth measuring.
 
     Guarantee:
-        The model of pairs is a function of what was measured; given it, triples cost their share.
+        The model of pairs is a function of earlier measurements; given it, triples cost their share.
     """
     if made is None:
         return Drawing(model, known)
@@ -243,7 +243,7 @@ def with_triples(
 def draw_pair_values(
     drawing: Drawing, described: Described, number: int, source: Source
 ) -> dict[str, Floats]:
-    """The rows of one block, by its number, column by column."""
+    """The rows of one block, by its index, column by column."""
     model, marginals = drawing.model, drawing.known.marginals
     size = block_sizes(drawing.known.rows)[number]
     own = source.child("rows of pairs", number)

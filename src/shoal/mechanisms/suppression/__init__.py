@@ -1,1 +1,1 @@
-"""Local suppression: quasi-identifiers come in, the same with the fewest cells emptied leave."""
+"""Local suppression: empty as few quasi-identifier cells as possible to reach k-anonymity."""

@@ -17,9 +17,9 @@ from shoal.kernels import compiled
 from shoal.mechanisms.suppression.keys import Keys
 from shoal.numbers import Floats, Integers
 
-# programs of this size are solved to the end, or nearly so
+# programs up to this size are solved to optimality, or nearly so
 FEW_PAIRS = 2_500
-# nodes of the solver's search tree: a limit in seconds would make results depend on the machine
+# node limit of the solver's search tree: a time limit would make results depend on the machine
 _NODES = 200
 _SLACK = 1e-6
 
@@ -27,18 +27,18 @@ _SLACK = 1e-6
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
-    """Rare rows, and what they can become.
+    """The integer program: rare rows, and the released rows they can become.
 
     Attributes:
-        rows: a record of each rare distinct row.
-        counts: how many records each has.
+        rows: one record of each rare distinct row.
+        counts: number of records of each.
         names: the released rows, as numbers.
-        masks: the blanks of each of them, those that some rows have from the start included.
-        prices: what a record of a frequent row pays to become each of them.
-        spare: how many such records there are at most; k or more is as good as any number.
-        row, name: pairs of a rare row and a released row, by their place above.
-        paid: what a record pays, pair by pair.
-        k: how often a released row must occur.
+        masks: the blanks of each of them, including those that some rows have from the start.
+        prices: cost for a record of a frequent row to become each of them.
+        spare: maximum number of such records; k or more are equivalent.
+        row, name: pairs of a rare row and a released row, by their index above.
+        paid: cost of a record, pair by pair.
+        k: minimum frequency of a released row.
     """
 
     rows: Integers
@@ -58,7 +58,7 @@ class Program:
 
     @property
     def rare(self) -> Integers:
-        """How many rare records can become each released row."""
+        """Number of rare records that can become each released row."""
         return np.bincount(self.name, self.counts[self.row], minlength=self.names.size).astype(np.int64)
 
     def only(self, kept: NDArray[np.bool_]) -> Program:
@@ -76,7 +76,7 @@ class Program:
         )
 
     def of_rows(self, keys: Keys, rare: Integers) -> Program:
-        """The program of some of its rare records, all of those that are equal together."""
+        """The program of some of its rare records; equal records must be selected together."""
         own = np.isin(keys.whole[self.rows], keys.whole[rare])
         kept = self.only(own[self.row])
         made = replace(kept, rows=self.rows[own], counts=self.counts[own], row=(np.cumsum(own) - 1)[kept.row])
@@ -84,13 +84,13 @@ class Program:
 
 
 def program_of(keys: Keys, k: int, rare: Integers) -> Program:
-    """The program for some rare records of a table, all of those that are equal together.
+    """The program for some rare records of a table; equal records must be selected together.
 
-    Released rows that no k records can become are left out, and those for which a finer one does the same.
+    Released rows that fewer than k records can become are omitted, and those dominated by a finer one.
     """
     _, rows, counts = np.unique(keys.whole[rare], return_index=True, return_counts=True)
     rows = rare[rows]
-    # equal rows are looked at once
+    # equal rows are processed once
     _, every_row, times = np.unique(keys.whole, return_index=True, return_counts=True)
     parts = []
     for mask in keys.masks:
@@ -102,7 +102,7 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
         same = np.flatnonzero(found[at] == helpers)
         support = np.bincount(at[same], times[same], minlength=found.size)
         cheapest = np.full(found.size, np.inf)
-        # a helper that has gaps pays for the rest only
+        # a helper that has gaps pays only for the other blanks
         own = (keys.codes[every_row[same]][:, columns] > 0) @ keys.costs[columns]
         np.minimum.at(cheapest, at[same], own)
         fits = support[place] >= k
@@ -123,12 +123,12 @@ def program_of(keys: Keys, k: int, rare: Integers) -> Program:
 
 
 def assembled(rows: Integers, counts: Integers, parts: Sequence[tuple[NDArray[Any], ...]], k: int) -> Program:
-    """The program of what rows can become under several masks.
+    """The program of the possible results of rows under several masks.
 
     Args:
-        rows, counts: different rows, and how often each occurs.
-        parts: for every mask, arrays with an entry for every row that can be blanked so: the released row, its gaps,
-            the place of the row, the price of a helper, helpers to spare, what the row pays.
+        rows, counts: distinct rows, and the frequency of each.
+        parts: for every mask, arrays with an entry for every row that can be blanked so: the released row, its
+            gaps, the index of the row, the price of a helper, helpers to spare, the cost of the row.
     """
     names, masks, row, prices, spares, paid = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     every, first, name = np.unique(names, return_index=True, return_inverse=True)
@@ -149,7 +149,7 @@ def assembled(rows: Integers, counts: Integers, parts: Sequence[tuple[NDArray[An
 
 
 def _needless(program: Program, keys: Keys) -> NDArray[np.bool_]:
-    """Released rows that a finer one makes needless: the same rare rows can become it."""
+    """Released rows dominated by a finer one: the same rare rows can become it."""
     size = program.names.size
     needless = np.zeros(size, dtype=np.bool_)
     if not size:
@@ -163,7 +163,7 @@ def _needless(program: Program, keys: Keys) -> NDArray[np.bool_]:
         finer = program.names + np.where(alike, least, 0) * keys.radix[column]
         place = np.minimum(np.searchsorted(program.names, finer), size - 1)
         needless |= alike & (program.names[place] == finer)
-    # of those that a single rare row can become, the cheapest will do
+    # of those that a single rare row can become, the cheapest suffices
     alone = np.flatnonzero((np.bincount(program.name, minlength=size) == 1) & ~needless)
     owner = np.zeros(size, dtype=np.int64)
     owner[program.name] = program.row
@@ -173,10 +173,10 @@ def _needless(program: Program, keys: Keys) -> NDArray[np.bool_]:
 
 
 def share_bound(program: Program) -> float:
-    """A lower bound without a solver: what a rare record pays at least, with its part of the helpers.
+    """A lower bound without a solver: the minimum cost of each rare record, including its part of the helpers.
 
-    A group of the released row P with q rare records, out of R that can become P, has at least k records; so each of
-    the q stands for its own cells and for (k - q)/q helpers, of which there are the fewest when q = R.
+    A group of the released row P with q rare records, out of R that can become P, has at least k records; so each
+    of the q covers its own cells and (k - q)/q helpers, of which there are the fewest if q = R.
     """
     rare = program.rare[program.name]
     helpers = np.maximum(program.k - rare, 0) / rare
@@ -189,11 +189,11 @@ def share_bound(program: Program) -> float:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
-    """What the solver found.
+    """A solution of the program.
 
     Attributes:
-        amounts: records of each pair.
-        opened: how much of each released row is opened, 0 to 1.
+        amounts: number of records of each pair.
+        opened: how far each released row is opened, 0 to 1.
         bound: a lower bound of the objective.
     """
 
@@ -204,12 +204,12 @@ class Solution:
 
 
 def solved(program: Program, *, whole: bool, nodes: int = _NODES, gap: float = 0.0) -> Solution | None:
-    """The program's optimum, or nearly so; None where the solver found nothing.
+    """The program's optimum, or nearly so; None if the solver found nothing.
 
     Args:
-        whole: released rows are opened or not; otherwise in part, which is quicker and gives a lower bound.
-        nodes: after so many nodes of the search the best solution so far is taken.
-        gap: relative distance to the bound that is good enough.
+        whole: released rows are opened or not; otherwise fractionally, which is faster and gives a lower bound.
+        nodes: maximum number of nodes of the search, after which the best solution so far is used.
+        gap: sufficient relative distance to the bound.
     """
     pairs, names, rows = program.pairs, program.names.size, program.rows.size
     number, opened = np.arange(pairs), pairs + np.arange(names)
@@ -261,7 +261,7 @@ def solved(program: Program, *, whole: bool, nodes: int = _NODES, gap: float = 0
 
 
 def promising(program: Program, most: int) -> Program:
-    """For each rare row the few released rows that cost it least, counting its part of the helpers."""
+    """The few released rows that cost each rare row least, counting its part of the helpers."""
     rare = program.rare[program.name]
     price = program.paid + np.maximum(program.k - rare, 0) / rare * program.prices[program.name]
     order = np.lexsort((program.name, program.paid, price, program.row))
@@ -273,23 +273,23 @@ def promising(program: Program, most: int) -> Program:
 
 
 def rounded_up(bound: float, costs: Floats) -> float:
-    """A bound on the cost, up to the next whole number where costs are whole."""
+    """A bound on the cost, rounded up to an integer if costs are integers."""
     if np.all(costs == np.round(costs)):
         return float(math.ceil(bound - 1e-4))
     return bound
 
 
-# passes over the pairs: more of them hardly raise the bound; fewer where there are many pairs
+# number of passes over the pairs: more hardly raise the bound; fewer if there are many pairs
 ROUNDS, _MOST_VISITS = 400, 250_000_000
-# the step is halved after so many passes without a better bound
+# the step is halved after this many passes without a better bound
 _PATIENCE = 12
 
 
 def priced_bound(program: Program, known: float, rounds: int = ROUNDS) -> float:
-    """A cost that no way to blank is below.
+    """A lower bound of the cost of any blanking, by dual prices.
 
     Args:
-        known: the cost of a way that was found.
+        known: the cost of a known solution.
 
     Cost: `rounds` passes over the pairs of the program.
     """
@@ -329,7 +329,7 @@ def _ascent(
     known: float,
     rounds: int,
 ) -> float:
-    """The best bound on the way; prices are changed in place."""
+    """The best bound of the ascent; prices are changed in place."""
     best, step, waited = -np.inf, 1.0, 0
     taken = np.empty(prices.size)
     own_cost = np.empty(k)
@@ -344,7 +344,7 @@ def _ascent(
                 row, paid, starts, name, helper[name], counts, k, prices, taken, own_cost, own_place
             )
         if bound > best + 1e-9:
-            # a better bound by next to nothing is none
+            # a negligible improvement does not count
             waited = 0 if bound > best + 1e-4 * abs(best) else waited + 1
             best = bound
         else:
@@ -379,7 +379,7 @@ def _gain(
     own_cost: Floats,
     own_place: Integers,
 ) -> float:
-    """What a released row gains at these prices, below 0 or 0; whom it takes is added up."""
+    """The gain of a released row at these prices, at most 0; the records it takes are added up."""
     total, records, waiting = 0.0, 0, 0
     for pair in range(starts[name], starts[name + 1]):
         cost = paid[pair] - prices[row[pair]]
@@ -387,7 +387,7 @@ def _gain(
             total += counts[row[pair]] * cost
             records += counts[row[pair]]
         elif cost < helper:
-            # those that cost less than a helper, cheapest first, k of them at most
+            # those that cost less than a helper, cheapest first, at most k of them
             for _ in range(min(counts[row[pair]], k)):
                 place = waiting if waiting < k else k
                 while place > 0 and own_cost[place - 1] > cost:
@@ -412,21 +412,21 @@ def _gain(
     return total
 
 
-# pairs of a different row and what it can become
+# pairs of a distinct row and a released row it can become
 MOST_PAIRS = 1_200
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class RowPairs:
-    """Different rows, and every released row that they can become.
+    """Distinct rows, and every released row that they can become.
 
     Attributes:
-        rows: a record of each different row.
-        counts: how many records each has.
-        row, name: pairs, by the place of the row and of the released row.
-        mask: what is blanked of the row, pair by pair.
-        paid: what that costs a record.
+        rows: one record of each distinct row.
+        counts: number of records of each.
+        row, name: pairs, by the index of the row and of the released row.
+        mask: the blanks of the row, pair by pair.
+        paid: their cost for one record.
     """
 
     rows: Integers
@@ -438,7 +438,7 @@ class RowPairs:
 
 
 def pairs_of(keys: Keys, k: int, most: int = MOST_PAIRS) -> RowPairs | None:
-    """Every pair that can be of use; None where there are too many."""
+    """Every useful pair; None if there are too many."""
     _, rows, counts = np.unique(keys.whole, return_index=True, return_counts=True)
     if not keys.listed or rows.size * (len(keys.masks) + 1) > 8 * most:
         return None
@@ -448,7 +448,7 @@ def pairs_of(keys: Keys, k: int, most: int = MOST_PAIRS) -> RowPairs | None:
         _, place = np.unique(keys.projected(mask, rows), return_inverse=True)
         useful = np.bincount(place, counts) >= k
         for column in columns:
-            # where all agree in a value, the released row that keeps it does the same for less
+            # if all agree in a value, the released row that keeps it is cheaper and equivalent
             code = keys.codes[rows, column]
             least, most_ = np.full(useful.size, np.iinfo(np.int64).max), np.zeros(useful.size, np.int64)
             np.minimum.at(least, place, code)
@@ -476,7 +476,7 @@ def pairs_of(keys: Keys, k: int, most: int = MOST_PAIRS) -> RowPairs | None:
 
 
 def best_masks(keys: Keys, k: int, pairs: RowPairs, limit: float) -> tuple[Integers | None, float]:
-    """Masks at least cost and a lower bound; no masks where none was found for less than `limit`."""
+    """Masks with minimum cost and a lower bound; no masks if none was found below `limit`."""
     size, names, rows = pairs.row.size, int(pairs.name.max()) + 1, pairs.rows.size
     number, opened = np.arange(size), size + np.arange(names)
     counts = pairs.counts.astype(np.float64)
@@ -516,10 +516,10 @@ def best_masks(keys: Keys, k: int, pairs: RowPairs, limit: float) -> tuple[Integ
 
 
 def _assigned(keys: Keys, pairs: RowPairs, amounts: Integers) -> Integers:
-    """A mask for every record, in the order of the rows among those that are equal."""
+    """A mask for every record, in row order among equal records."""
     masks = keys.gaps.copy()
     order = np.argsort(keys.whole, kind="stable")
-    # different rows are in the order of their numbers
+    # distinct rows are in the order of their numbers
     start = np.cumsum(pairs.counts) - pairs.counts
     for pair in np.flatnonzero(amounts).tolist():
         row = int(pairs.row[pair])

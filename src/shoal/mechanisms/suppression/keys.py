@@ -1,7 +1,7 @@
-"""Keys as one number per row: codes of the columns come in, released rows under any set of blanked columns leave.
+"""Keys of suppression: rows encoded as single numbers, under any set of blanked columns.
 
-A set of blanked columns (a mask) is a whole number, bit j for column j. A blank has the digit 0, so a released row is a
-number itself: two rows are equal exactly when their numbers are, a blank counting as a value of its own.
+A set of blanked columns (a mask) is an integer, bit j for column j. A blank has the digit 0, so a released row is
+itself a number: two rows are equal exactly if their numbers are, with a blank as a separate value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.numbers import Integers
 
-# so many sets of blanked columns are tried at most, small ones first
+# maximum number of masks tried, small ones first
 MOST_MASKS = 1023
 
 
@@ -28,7 +28,7 @@ class Keys:
 
     Attributes:
         codes: (rows, columns), 1 and up for values, 0 for a cell that is empty from the start.
-        costs: what an emptied cell of each column counts.
+        costs: cost of an emptied cell of each column.
     """
 
     codes: Integers
@@ -44,10 +44,10 @@ class Keys:
 
     @cached_property
     def radix(self) -> Integers:
-        """What a digit of each column counts.
+        """The place value of each column's digit.
 
-        Where the rows do not fit into one number, digits count odd numbers drawn once and for all, sums wrap around,
-        and two different rows have the same number with a probability of 2^-64; what is written is checked anyway.
+        If the rows do not fit into one number, place values are constant odd numbers, sums wrap around, and two
+        different rows have the same number with a probability of 2^-64; released tables are verified anyway.
         """
         total, found = 1, []
         for most in self.codes.max(axis=0, initial=0).tolist():
@@ -65,12 +65,12 @@ class Keys:
 
     @cached_property
     def whole(self) -> Integers:
-        """Every row as it is, as one number."""
+        """Every unmasked row, as one number."""
         return np.asarray(self.codes @ self.radix, dtype=np.int64)
 
     @cached_property
     def gaps(self) -> Integers:
-        """The mask of what is empty from the start, row by row."""
+        """The mask of initially empty cells of each row."""
         return self.masks_of(self.codes == 0)
 
     def masks_of(self, blank: NDArray[np.bool_]) -> Integers:
@@ -81,7 +81,7 @@ class Keys:
         return np.asarray((masks[:, None] >> np.arange(self.m)) & 1 == 1)
 
     def projected(self, mask: int, rows: Integers | slice = slice(None)) -> Integers:
-        """Rows as they are released with the columns of the mask blanked."""
+        """Released rows with the columns of the mask blanked."""
         gone = self.columns_of(mask)
         return self.whole[rows] - self.codes[rows][:, gone] @ self.radix[gone]
 
@@ -93,9 +93,9 @@ class Keys:
 
     @cached_property
     def masks(self) -> list[int]:
-        """All masks but the empty one, cheap ones first; of many columns the smallest masks, and that of all columns.
+        """All nonempty masks, cheap ones first; for many columns only the smallest masks and the full one.
 
-        Among equals those of later columns come first.
+        Ties are ordered with later columns first.
         """
         found: list[int] = []
         for size in range(1, self.m + 1):

@@ -49,13 +49,13 @@ if TYPE_CHECKING:
 
 Report = Callable[[int, int], None]
 
-# rounds over the wishes: what is emptied for one of them can make another one rare
+# number of rounds over the requirements: emptying cells for one of them can make another combination rare
 _ROUNDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """Quasi-identifiers, by their place, every combination of which is to occur so often."""
+    """A set of quasi-identifiers, by index, and the minimum frequency of each of its combinations."""
 
     columns: tuple[int, ...]
     k: int
@@ -69,15 +69,16 @@ def emptied_for_all(
     report: Report | None = None,
     units: Integers | None = None,
 ) -> tuple[Integers, float]:
-    """Codes that fulfil all wishes, 0 for an empty cell, and what any way to do so costs at least.
+    """Codes that satisfy all requirements, 0 for an empty cell, and a lower bound of the cost of any solution.
 
-    One wish is done as well as can be. Several are done in turns until all hold, or all columns of them together with
-    the largest k, which implies every one: whatever costs less, after needless cells were given back.
+    A single requirement is solved as well as possible. Several are solved in turns until all hold, or all their
+    columns together with the largest k, which implies every one: the cheaper result is used, after restoring needless
+    cells.
 
     Args:
         order: the columns, important ones and those with few values first.
-        units: the person of each row, where a combination has to occur for so many persons. Equal rows of a person
-            count as one, and what persons with unequal rows leave open is done afterwards.
+        units: the person of each row, if a combination must occur for that many persons. Equal rows of a person
+            count as one, and requirements still open because of persons with unequal rows are solved afterwards.
     """
     if units is not None:
         return _for_persons(codes, wishes, costs, order, report, units)
@@ -119,7 +120,7 @@ def _done(
 def _bound(
     codes: Integers, wishes: Sequence[Combination], costs: NDArray[np.float64], order: Sequence[int]
 ) -> float:
-    """What all wishes together cost at least: each alone is a bound, and those without a common column add up."""
+    """Lower bound of the cost of all requirements: each alone is a bound, and those without a common column add up."""
     alone = []
     for wish in wishes:
         chosen = [column for column in order if column in wish.columns]
@@ -140,14 +141,14 @@ def _for_persons(
     report: Report | None,
     units: Integers,
 ) -> tuple[Integers, float]:
-    """As `emptied_for_all`; the bound is that of a person's equal rows counted as one, which is below."""
+    """As `emptied_for_all`; the bound counts a person's equal rows as one, and so is not above the true cost."""
     once = row_groups([units, *codes.T])
     before, own = codes[once.first], units[once.first]
     after, bound = emptied_for_all(before, wishes, costs, order, report)
     together = Combination(
         tuple(sorted({column for wish in wishes for column in wish.columns})), max(wish.k for wish in wishes)
     )
-    # what is emptied for one wish can leave another one open; all columns together imply every one
+    # solving one requirement can break another one; all columns together imply every one
     for wish in (*(list(wishes) * _ROUNDS), together):
         if all(_holds(after, one, own) for one in wishes):
             break
@@ -161,10 +162,10 @@ def _holds(codes: Integers, wish: Combination, units: Integers) -> bool:
 
 
 def _joined(codes: Integers, wish: Combination, costs: NDArray[np.float64], units: Integers) -> Integers:
-    """Codes in which every combination of a wish occurs for enough persons: rare ones join what costs least.
+    """Codes in which every combination of a requirement has enough persons: rare ones are merged at least cost.
 
-    A combination with too few persons becomes, with another one, what both have in common. Where the other one has
-    persons to spare, only as many of them come along as are needed.
+    A combination with too few persons is merged with another one into what both have in common. If the other one
+    has persons to spare, only as many of them as needed are merged.
     """
     found = codes.copy()
     columns = np.array(wish.columns)
@@ -181,7 +182,7 @@ def _joined(codes: Integers, wish: Combination, costs: NDArray[np.float64], unit
         own = np.flatnonzero(groups.labels == rare)
         there = np.unique(units[own])
         needed = wish.k - there.size
-        # a guess of the cost: rows of as many persons as have to come along
+        # estimated cost: the rows of as many persons as must be merged
         moved = np.where(
             persons >= wish.k + needed, needed * groups.sizes / np.maximum(persons, 1), groups.sizes
         )
@@ -197,7 +198,7 @@ def _joined(codes: Integers, wish: Combination, costs: NDArray[np.float64], unit
 
 
 class _Occurrences:
-    """How often a combination occurs: for how many rows, or for how many persons."""
+    """The frequency of combinations, in rows or in persons."""
 
     def __init__(self, rows: Sequence[tuple[int, ...]], units: Sequence[int]) -> None:
         self._of: dict[tuple[int, ...], Counter[int]] = {}
@@ -205,7 +206,7 @@ class _Occurrences:
             self.add(row, unit)
 
     def after(self, row: tuple[int, ...], unit: int, change: int) -> int:
-        """For how many it occurs once a row of a person has come (1) or gone (-1)."""
+        """The frequency of a combination after a row of a person is added (1) or removed (-1)."""
         own = self._of.get(row, Counter())
         if change > 0:
             return len(own) + (unit not in own)
@@ -228,10 +229,10 @@ def given_back(
     costs: NDArray[np.float64],
     units: Integers | None = None,
 ) -> Integers:
-    """Codes with emptied cells filled again, those of important columns first, as long as every wish holds.
+    """Codes with emptied cells restored, important columns first, as long as every requirement holds.
 
-    A cell is filled where its row leaves enough rows behind, or none, and finds enough rows to join, for every
-    wish about its column.
+    A cell is restored if its row leaves enough rows behind, or none, and finds enough rows to join, for every
+    requirement on its column.
 
     >>> wishes = [Combination((0,), 2), Combination((1,), 2)]
     >>> codes = np.array([[1, 1], [1, 1], [2, 2], [2, 2]])
@@ -239,7 +240,7 @@ def given_back(
     [[1, 1], [1, 1], [2, 2], [2, 2]]
     """
     found = after.copy()
-    # without persons, every row is one of its own
+    # without persons, every row is a person
     whose = np.arange(found.shape[0]).tolist() if units is None else units.tolist()
     counts = [_Occurrences([tuple(row) for row in found[:, wish.columns].tolist()], whose) for wish in wishes]
     cells = np.argwhere((before > 0) & (after == 0))
@@ -275,7 +276,7 @@ _SLACK = 1e-9
 
 
 def settle(method: Suppress, described: Described) -> tuple[Suppress, tuple[Message, ...]]:
-    """A risk as the k that keeps it, where an empty cell is a value of its own."""
+    """Convert a risk limit to the k that satisfies it, if an empty cell is a separate value."""
     quasi = keys_of(method, described)
     _combinations(method, quasi)
     for name, _ in method.importance or ():
@@ -294,7 +295,7 @@ def settle(method: Suppress, described: Described) -> tuple[Suppress, tuple[Mess
 
 
 def keys_of(method: Suppress, described: Described) -> tuple[str, ...]:
-    """The columns that cells are emptied in: the quasi-identifiers but the strata, which stay."""
+    """The columns in which cells are emptied: the quasi-identifiers without the strata, which are kept."""
     found = tuple(name for name in quasi_identifiers(described) if name not in (method.strata or ()))
     if not found:
         raise OptionError("mechanism-strata-names-all-quasi-identifiers", option="strata")
@@ -302,7 +303,7 @@ def keys_of(method: Suppress, described: Described) -> tuple[str, ...]:
 
 
 def _combinations(method: Suppress, quasi: tuple[str, ...]) -> list[Combination]:
-    """What has to occur how often, small combinations first and all quasi-identifiers last."""
+    """The requirements, small combinations first and all quasi-identifiers last."""
     found = []
     for text, k in method.combinations or ():
         names = columns_of_combination(text)
@@ -321,7 +322,7 @@ def _combinations(method: Suppress, quasi: tuple[str, ...]) -> list[Combination]
 
 
 def plan(method: Suppress, described: Described) -> Plan:
-    """No budget; what is emptied, and how an empty cell counts."""
+    """No budget; statement messages about the emptied columns and the meaning of an empty cell."""
     quasi = keys_of(method, described)
     every = quasi_identifiers(described)
     kept = tuple(name for name in described.columns if name not in quasi)
@@ -342,7 +343,7 @@ def plan(method: Suppress, described: Described) -> Plan:
 
 
 def _goal(method: Suppress, described: Described) -> Message:
-    """What cells are emptied for, where an empty one fits any value."""
+    """The goal of emptying cells, if an empty one matches any value."""
     if method.risk is not None:
         return Message.of("no-risk-above", risk=float(method.risk))
     unit = described.provenance.unit
@@ -382,7 +383,7 @@ def run(
     quasi = keys_of(method, described)
     columns = columns_of(described)
     codes = np.stack([_codes(columns.values[name], described.gaps.get(name)) for name in quasi], axis=1)
-    # of the whole table, so that all strata give up the same columns first
+    # over the whole table, so that all strata give up the same columns first
     sizes = tuple(np.unique(column[column > 0]).size for column in codes.T)
     strata = strata_of(method, described)
     gone = np.zeros(codes.shape, dtype=np.bool_)
@@ -426,7 +427,7 @@ def _facts(
     gone: NDArray[np.bool_],
     bound: float | None,
 ) -> dict[str, Any]:
-    """What the internal report says about a stratum; the bound is about the cost, by importance where some is given."""
+    """Facts about a stratum for the internal report; the bound is on the cost, weighted by importance if given."""
     given = dict(method.importance or ())
     cost = float(sum(gone[:, place].sum() * float(given.get(name, 1)) for place, name in enumerate(quasi)))
     return {
@@ -443,7 +444,7 @@ def _facts(
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _StratumKeys:
-    """The keys of one stratum, 0 for an empty cell, and how many values each has in the whole table."""
+    """The keys of one stratum, 0 for an empty cell, and the number of values of each in the whole table."""
 
     method: Suppress
     quasi: tuple[str, ...]
@@ -453,7 +454,7 @@ class _StratumKeys:
     units: Integers | None = None
 
     def check(self, gone: NDArray[np.bool_]) -> None:
-        """Count persons, who are in no released table, before one is written."""
+        """Count persons before the table is written, since released tables do not show them."""
         if self.units is None:
             return
         codes = np.where(gone, 0, self.codes)
@@ -467,7 +468,7 @@ class _StratumKeys:
                 _enough(counts, wish.k, Message("in-persons"))
 
     def emptied(self, report: Any) -> tuple[NDArray[np.bool_], float | None]:
-        """Which cells to empty, and a lower bound of their cost where there is one."""
+        """The cells to empty, and a lower bound of their cost if there is one."""
         wishes = _combinations(self.method, self.quasi)
         if self.method.missing_as == "wildcard":
             return self._as_wildcard(wishes, report), None
@@ -486,7 +487,7 @@ class _StratumKeys:
     def _as_wildcard(self, wishes: list[Combination], report: Any) -> NDArray[np.bool_]:
         codes = self.codes.copy()
         risk = None if self.method.risk is None else float(self.method.risk)
-        # many categories go first, as offices have it, where no importance is given
+        # columns with many categories go first, as is usual, if no importance is given
         costs, sizes = self._costs, self.sizes
         ranked = sorted(range(len(sizes)), key=lambda column: (costs[column], -sizes[column], -column))
         for _ in range(1 + codes.size):
@@ -512,7 +513,7 @@ def verify(
     linked: Mapping[str, Table],
     check: Callable[..., Check],
 ) -> None:
-    """Measure what was written: every combination, with the strata that are there."""
+    """Measure the written table: every combination, within the strata."""
     quasi = keys_of(method, described)
     strata = [name for name in method.strata or () if name in table.names]
     for wish in _combinations(method, quasi):
@@ -524,7 +525,7 @@ def verify(
 
 
 def _compatible(method: Suppress, table: Table, names: list[str], strata: list[str], k: int) -> None:
-    """Count compatible rows; the risk by weights cannot be measured without them."""
+    """Count compatible rows; the risk by weights cannot be measured without the weights."""
     if method.risk is not None or (method.strata and not strata):
         return
     # 0 for an empty cell

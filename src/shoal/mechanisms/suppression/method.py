@@ -1,4 +1,4 @@
-"""`suppress`: local suppression, the fewest cells of quasi-identifiers emptied."""
+"""`suppress`: local suppression with as few emptied quasi-identifier cells as possible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from shoal.text import Message
 
 
 class Suppress(Method):
-    """The fewest cells of quasi-identifiers emptied such that every combination of them is frequent.
+    """Empty as few cells of quasi-identifiers as possible such that every combination of them is frequent.
 
     Guarantee: k-anonymity of the released table, which is not differential privacy; none with
     `missing_as="wildcard"`.
@@ -78,5 +78,5 @@ class Suppress(Method):
     strata: Any = shared("strata")
 
     def compares(self) -> bool:
-        # an empty cell that fits any value is looked for in all rows; otherwise rows are sorted
+        # an empty cell that matches any value is compared with all rows; otherwise rows are sorted
         return self.missing_as == "wildcard"

@@ -16,14 +16,14 @@ from shoal.mechanisms.suppression.keys import Keys
 from shoal.numbers import Integers
 
 _ROUNDS = 8
-# rows times masks that other groups are looked for: there is little to find after the first choice
+# maximum rows times masks for which other groups are searched: there is little to gain after the first choice
 _MOST_TRIES = 10_000
-# below this two costs are the same
+# tolerance for equal costs
 _SLACK = 1e-9
 
 
 def finished(found: Assignment) -> Integers:
-    """A mask for every row such that every released row occurs at least k times; needs k rows at least.
+    """A mask for every row such that every released row occurs at least k times; needs at least k rows.
 
     Cost:
         About 2^m sorts of the distinct rare rows for m columns, and a few passes over the rows that are blanked.
@@ -35,7 +35,7 @@ def finished(found: Assignment) -> Integers:
 
 
 class Assignment:
-    """Which mask every row has at the moment, and which rows are released together."""
+    """The current mask of every row, and the groups of equal released rows."""
 
     def __init__(self, keys: Keys, k: int, masks: Integers) -> None:
         self.keys, self.k, self.masks = keys, k, masks
@@ -53,7 +53,7 @@ class Assignment:
 
     @classmethod
     def start(cls, keys: Keys, k: int) -> Assignment:
-        """Nothing is blanked yet; groups are the rows that are frequent as they are."""
+        """The initial assignment without blanks; groups are the rows that are frequent already."""
         found = cls(keys, k, keys.gaps.copy())
         found.rare = np.array(
             sorted(row for group in found.groups.values() if len(group) < k for row in group), dtype=np.int64
@@ -64,14 +64,14 @@ class Assignment:
     rare: Integers
 
     def cost_of(self, row: int, mask: int) -> float:
-        """What blanking a row so far costs; what was empty from the start is free."""
+        """The cost of blanking a row with a mask; initially empty cells are free."""
         return self.keys.cost(mask & ~int(self.keys.gaps[row]))
 
     def key_of(self, row: int, mask: int) -> int:
         return int(self.keys.projected(mask, np.array([row]))[0])
 
     def move(self, row: int, mask: int, key: int) -> None:
-        """Release a row under another mask; a group that loses its last row is gone."""
+        """Release a row under another mask; a group that loses its last row is removed."""
         old = self.groups.get(int(self.released[row]))
         if old is not None:
             old.discard(row)
@@ -81,7 +81,7 @@ class Assignment:
         self.masks[row], self.released[row] = mask, key
 
     def surplus(self) -> tuple[Integers, Integers]:
-        """Released rows that occur more than k times, and how many of each can be spared."""
+        """Released rows that occur more than k times, and the number of spare records of each."""
         spare = [(key, len(group) - self.k) for key, group in self.groups.items() if len(group) > self.k]
         made = np.array(spare, dtype=np.int64).reshape(-1, 2)
         return made[:, 0], made[:, 1]
@@ -93,7 +93,7 @@ class Assignment:
 
 
 def _gather(found: Assignment) -> None:
-    """Open groups of rare rows, those that cost least for each rare row first."""
+    """Open groups of rare rows, those with the lowest cost per rare row first."""
     keys, k = found.keys, found.k
     limits = sorted({keys.cost(mask) * k / rare for mask in keys.masks for rare in range(1, k + 1)})
     if len(limits) > 64:
@@ -109,7 +109,7 @@ def _gather(found: Assignment) -> None:
 
 
 def _open(found: Assignment, mask: int, limit: float) -> None:
-    """Open the groups under one mask that cost no more than `limit` for each rare row."""
+    """Open the groups under one mask that cost at most `limit` per rare row."""
     keys, k = found.keys, found.k
     released = keys.projected(mask, found.rare)
     names, place, count = np.unique(released, return_inverse=True, return_counts=True)
@@ -129,7 +129,7 @@ def _open(found: Assignment, mask: int, limit: float) -> None:
 
 
 def lend(found: Assignment, mask: int, names: Integers, needed: Integers) -> NDArray[np.bool_]:
-    """Take rows that other groups can spare into new groups; says for which groups there were enough."""
+    """Move spare rows of other groups into new groups; returns the groups for which there were enough."""
     keys = found.keys
     rows, spare = found.surplus()
     digits = found.digits(rows)
@@ -159,7 +159,7 @@ def lend(found: Assignment, mask: int, names: Integers, needed: Integers) -> NDA
 
 
 def _add_left_over(found: Assignment) -> None:
-    """Rows for which nobody had a row to spare join the group that has to give up least for them."""
+    """Add the remaining rows to the group that has to give up least for them."""
     keys = found.keys
     if found.rare.size and not found.groups:
         rows = range(keys.n)
@@ -183,13 +183,13 @@ def _add_left_over(found: Assignment) -> None:
 
 
 def _shared(keys: Keys, rows: list[int]) -> int:
-    """The mask under which rows are released alike."""
+    """The mask under which rows become equal."""
     own = keys.codes[rows]
     return int(keys.masks_of(((own != own[0]).any(axis=0) | (own[0] == 0))[None])[0])
 
 
 def _improve(found: Assignment) -> None:
-    """Blank less, step by step, until nothing more is found."""
+    """Reduce blanks step by step until no improvement is found."""
     touched = int((found.masks != found.keys.gaps).sum())
     for _ in range(_ROUNDS):
         changes = _close(found) + _split(found)
@@ -200,7 +200,7 @@ def _improve(found: Assignment) -> None:
 
 
 def _blanked_groups(found: Assignment) -> Iterator[tuple[int, list[int]]]:
-    """Groups with a row that was blanked, the most expensive ones first."""
+    """Groups with a blanked row, the most expensive ones first."""
     gaps, masks = found.keys.gaps, found.masks
     touched = np.flatnonzero(masks != gaps)
     names = np.unique(found.released[touched])
@@ -213,7 +213,7 @@ def _blanked_groups(found: Assignment) -> Iterator[tuple[int, list[int]]]:
 
 
 def _close(found: Assignment) -> int:
-    """Give back cells in which all rows of a group agree."""
+    """Restore cells in which all rows of a group agree."""
     changes = 0
     for _, rows in list(_blanked_groups(found)):
         mask = _shared(found.keys, rows)
@@ -225,7 +225,7 @@ def _close(found: Assignment) -> int:
 
 
 def _split(found: Assignment) -> int:
-    """Let k rows of a group that agree in a blanked column go by themselves, where k others stay."""
+    """Split off k rows of a group that agree in a blanked column, if at least k others remain."""
     keys, k = found.keys, found.k
     changes = 0
     for _, rows in list(_blanked_groups(found)):
@@ -247,7 +247,7 @@ def _split(found: Assignment) -> int:
 
 
 def _alternatives(found: Assignment, row: int, limit: float) -> Iterator[tuple[float, int, int]]:
-    """Other groups that a row could be in for less than a limit, cheap ones first."""
+    """Other groups that a row could join below a cost limit, cheap ones first."""
     gaps, own = int(found.keys.gaps[row]), int(found.released[row])
     for mask in (0, *found.keys.masks):
         if mask & gaps:
@@ -261,7 +261,7 @@ def _alternatives(found: Assignment, row: int, limit: float) -> Iterator[tuple[f
 
 
 def _move(found: Assignment) -> int:
-    """Move single rows that their group can spare to a group that costs less."""
+    """Move spare rows of a group to a cheaper group."""
     changes = 0
     for name, rows in list(_blanked_groups(found)):
         for row in rows:
@@ -276,7 +276,7 @@ def _move(found: Assignment) -> int:
 
 
 def _dissolve(found: Assignment) -> int:
-    """Give up a group whose rows cost less in other groups that are there."""
+    """Dissolve a group whose rows cost less in other existing groups."""
     changes = 0
     for name, rows in list(_blanked_groups(found)):
         if set(rows) != found.groups.get(name):
@@ -297,20 +297,20 @@ def _dissolve(found: Assignment) -> int:
     return changes
 
 
-# different rows of a part, and released rows that each of them may become
+# number of distinct rows of a part, and of released rows each of them may become
 _PART, _OFFERS = 40, 14
 _PASSES, _FEW = 4, 10
-# nodes of the solver's search for a part
+# node limit of the solver's search for a part
 _NODES = 40
-# different rows that are blanked anew, all parts together, for a table of so many rows and such a k; fewer for larger
-# tables and for a larger k, which the solver takes longer with
+# number of distinct rows blanked again, over all parts, for a table of this many rows and this k; fewer for larger
+# tables and for a larger k, which takes the solver longer
 _MOST_ROWS, _FOR_ROWS, _FOR_K = 2_000, 8_000, 3
 
 
 def refined(found: Assignment, tell: Callable[[int, int], None] | None = None) -> None:
-    """Blank less, part by part, until nothing is found or enough was tried.
+    """Improve the assignment part by part, until no improvement is found or the limit is reached.
 
-    Cost: a few thousand rows are tried, whatever the table; about a millisecond each.
+    Cost: a few thousand rows are tried, for any table; about a millisecond each.
     """
     left = most = _MOST_ROWS * _FOR_ROWS * _FOR_K // (max(found.keys.n, _FOR_ROWS) * max(found.k, _FOR_K))
     if most < _FEW * _PART:
@@ -331,7 +331,7 @@ def refined(found: Assignment, tell: Callable[[int, int], None] | None = None) -
 
 
 class _Groups:
-    """The released rows of an assignment side by side, kept up to date while rows move."""
+    """The released rows of an assignment as arrays, kept up to date while rows move."""
 
     def __init__(self, found: Assignment) -> None:
         self.found = found
@@ -341,7 +341,7 @@ class _Groups:
         self._place = {name: place for place, name in enumerate(self.names.tolist())}
 
     def renew(self, names: set[int]) -> None:
-        """Look at some released rows again."""
+        """Update some released rows."""
         new = np.array(sorted(name for name in names if name not in self._place), dtype=np.int64)
         new = new[[name in self.found.groups for name in new.tolist()]]
         if new.size:
@@ -354,9 +354,9 @@ class _Groups:
 
 
 def _parts(found: Assignment, turn: int) -> Iterator[list[int]]:
-    """Groups with a blank, in parts that are alike: one that is in no part yet, and those that differ least from it.
+    """Groups with a blank, in parts of similar ones: one not in a part yet, and those that differ least from it.
 
-    From turn to turn other groups come first.
+    The starting groups change from turn to turn.
     """
     keys = found.keys
     blanked = np.flatnonzero(found.masks != keys.gaps)
@@ -375,7 +375,7 @@ def _parts(found: Assignment, turn: int) -> Iterator[list[int]]:
         own = digits[first]
         apart = ((digits != own) & (digits > 0) & (own > 0)) @ keys.costs
         loose = ((digits == 0) != (own == 0)) @ keys.costs
-        # those that are in a part already last, among equals
+        # among ties, those already in a part come last
         near = np.lexsort((names, done, loose, apart))
         taken = near[np.cumsum(different[near]) <= max(_PART, different[first])]
         done[taken] = True
@@ -384,10 +384,10 @@ def _parts(found: Assignment, turn: int) -> Iterator[list[int]]:
 
 
 def _blanked_anew(groups: _Groups, rows: Integers) -> bool:
-    """Blank a part as well as can be; says whether that is better than it was."""
+    """Blank a part as well as possible; returns whether that is an improvement."""
     found, keys = groups.found, groups.found.keys
     free = set(np.unique(found.released[rows]).tolist())
-    # an earlier part may have borrowed some of them
+    # an earlier part may have used some of them as helpers
     rows = np.array(sorted(row for name in free for row in found.groups[name]), dtype=np.int64)
     program = _program(groups, rows, free)
     before = sum(found.cost_of(row, int(found.masks[row])) for row in rows.tolist())
@@ -423,7 +423,7 @@ def _blanked_anew(groups: _Groups, rows: Integers) -> bool:
 
 
 def _borrowed(found: Assignment, mask: int, key: int, needed: int) -> list[tuple[int, int, int]] | None:
-    """Rows that others spared for a group, with what they were before; None where there were too few."""
+    """Spare rows moved into a group, with their previous state; None if there were too few."""
     there = set(found.groups[key])
     before = (found.masks.copy(), found.released.copy())
     if not lend(found, mask, np.array([key]), np.array([needed]))[0]:
@@ -437,7 +437,7 @@ def _undone(found: Assignment, done: list[tuple[int, int, int]]) -> None:
 
 
 def _program(groups: _Groups, rows: Integers, free: set[int]) -> Program:
-    """What the rows of a part can become while all others stay."""
+    """The program of a part with all other rows fixed."""
     found, keys, k = groups.found, groups.found.keys, groups.found.k
     _, first, counts = np.unique(keys.whole[rows], return_index=True, return_counts=True)
     rows = rows[first]
@@ -458,7 +458,7 @@ def _program(groups: _Groups, rows: Integers, free: set[int]) -> Program:
         price = np.full(each.size, np.inf)
         np.minimum.at(price, at[fits], (digits[fits][:, columns] > 0) @ keys.costs[columns])
         there = np.isin(each, outside)
-        # a released row that is there already needs nobody's help
+        # an existing released row needs no helpers
         offered, price = np.where(there, k, offered), np.where(there, 0.0, price)
         possible = (support + offered >= k)[place]
         helped = np.where(np.isinf(price), keys.costs.sum(), price)[place][possible]
@@ -471,27 +471,27 @@ def _program(groups: _Groups, rows: Integers, free: set[int]) -> Program:
     return programs.promising(made, _OFFERS)
 
 
-# different rare rows of a block: the solver is quick with so many
+# number of distinct rare rows of a block: the solver is fast up to this size
 _BLOCK = 700
-# released rows that a rare row may become in a block
+# number of released rows that a rare row may become in a block
 _SEARCH_OFFERS = 12
-# nodes of the solver's search for a program that is solved to the end
+# node limit of the solver's search for a program solved to optimality
 _SEARCH_NODES = 2000
-# what counts as a part of a record, and as a released row that is open for the most
+# thresholds: a nonzero part of a record, and a released row that is mostly open
 _SOME, _MOSTLY = 0.05, 0.4
-# a cost that is reached is rarely above the simplest bound by more
+# an achievable cost is rarely above the simplest bound by more
 _NEARLY = 1.15
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """How to blank.
+    """A solution.
 
     Attributes:
-        masks: of every row, what is empty from the start included.
-        cost: of what was blanked.
-        bound: what no way to reach k costs less than.
+        masks: mask of every row, including initially empty cells.
+        cost: cost of the blanked cells.
+        bound: lower bound of the cost of reaching k.
     """
 
     masks: Integers
@@ -504,14 +504,14 @@ def fewest(
     k: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Found:
-    """Masks such that every released row, a blank counted as a value, occurs at least k times, at least cost.
+    """Minimum-cost masks such that every released row, with blanks as values, occurs at least k times.
 
     Args:
         keys: at least k rows.
 
     Cost:
-        2^m sorts for m columns, a linear program for every block of rare rows, and small programs for parts of what was
-        found, fewer of them for larger tables.
+        2^m sorts for m columns, a linear program for every block of rare rows, and small programs for parts of
+        the solution, fewer of them for larger tables.
 
     >>> keys = Keys(np.array([[1, 1], [1, 1], [1, 2], [2, 2]]), np.ones(2))
     >>> found = fewest(keys, 2)
@@ -523,7 +523,7 @@ def fewest(
         return Found(plain.masks, 0.0, 0.0)
     rare = plain.rare
     whole = programs.program_of(keys, k, rare)
-    # a bound over all that rows can become, where it is listed
+    # a bound over all possible released rows, if they are enumerated
     bound = programs.share_bound(whole) if keys.listed else 0.0
     guided = Assignment.start(keys, k)
     if keys.listed and whole.pairs <= programs.FEW_PAIRS:
@@ -552,12 +552,12 @@ def fewest(
 
 
 def lower_bound(keys: Keys, k: int) -> float:
-    """What no way to reach k costs less than, without looking for one."""
+    """Lower bound of the cost of reaching k, without searching for a solution."""
     rare = Assignment.start(keys, k).rare
     if not rare.size:
         return 0.0
     program = programs.program_of(keys, k, rare)
-    # the goal of the prices is a cost that can be reached, or nearly so
+    # the target of the prices is a cost that can be reached, or nearly so
     known = _NEARLY * programs.share_bound(program)
     return programs.rounded_up(_bound(keys, program, rare, known), keys.costs)
 
@@ -568,13 +568,13 @@ def _cost(keys: Keys, masks: Integers) -> float:
 
 def _bound(keys: Keys, program: Program, rare: Integers, known: float) -> float:
     if not keys.listed:
-        # every rare row loses one cell at least
+        # every rare row loses at least one cell
         return float(keys.costs.min()) * rare.size
     return max(programs.share_bound(program), priced_bound(program, known))
 
 
 def _blocks(keys: Keys, rare: Integers) -> Iterator[Integers]:
-    """Rare rows in blocks of few different ones: rows of a block agree in the columns that it was split by."""
+    """Rare rows in blocks of few distinct ones: rows of a block agree in the columns by which it was split."""
     if np.unique(keys.whole[rare]).size <= _BLOCK:
         yield rare
         return
@@ -586,14 +586,14 @@ def _blocks(keys: Keys, rare: Integers) -> Iterator[Integers]:
 
 
 def _carried_out(found: Assignment, program: Program, *, exact: bool) -> float:
-    """Blank as the solution of a program says, as far as helpers are there; leaves the bound of the program.
+    """Blank by the solution of a program, as far as there are helpers; returns the bound of the program.
 
-    A program that is not solved to the end opens released rows in part: those that are open for the most come first,
-    and what they leave is left to others.
+    A program that is not solved to optimality opens released rows fractionally: the most open ones are applied
+    first, and the remaining rows are left to other steps.
     """
     if not program.pairs:
         return 0.0
-    # whole costs: nearer to the optimum than one cell is at it
+    # integer costs: a distance below one cell means optimality
     gap = 0.9 / max(1.0, programs.share_bound(program))
     best = programs.solved(program, whole=exact, nodes=_SEARCH_NODES, gap=gap)
     if best is None:

@@ -1,7 +1,7 @@
-"""Suppression where an empty cell fits any value: codes come in, which cells to empty leaves. No guarantee.
+"""Suppression where an empty cell matches any value: choose the cells to empty. No guarantee.
 
-Every record is to have k compatible ones: those that agree with it in all keys that neither of them misses. A cell that
-is emptied makes other records safer, too, without hiding that a row with all its cells is unique; so nothing is
+Every record should have k compatible ones: those that agree with it in all keys that are missing in neither. An emptied
+cell makes other records safer, too, but does not hide that a row with all its cells is unique; so nothing is
 claimed for it (docs/suppression.md).
 """
 
@@ -22,7 +22,7 @@ from shoal.partition import approximate, as_wildcard, patterns, places
 Codes = NDArray[np.int32]
 
 _SLACK = 1e-9
-# how often the frequencies are counted anew to give cells back
+# number of recounts of the frequencies when restoring cells
 _MOST_TRIES = 400
 # closer to 1 than this, the closed forms of the risk lose digits
 _NEARLY_ALL = 1e-3
@@ -31,13 +31,13 @@ _NEARLY_ALL = 1e-3
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Wish:
-    """What is to be reached: k compatible records, or a risk that no record is above.
+    """The requirement: k compatible records, or a maximum individual risk.
 
     Attributes:
-        alpha: how much a compatible record that misses a key counts, unless it has the same gaps.
-        risk: largest individual risk, None for a wish about k.
-        weights: of the records, for the risk.
-        units: the person of each record, where persons are counted.
+        alpha: weight of a compatible record with a missing key, unless it has the same gaps.
+        risk: maximum individual risk, None for a requirement on k.
+        weights: weights of the records, for the risk.
+        units: the person of each record, if persons are counted.
     """
 
     k: int
@@ -47,7 +47,7 @@ class Wish:
     units: Integers | None = None
 
     def of(self, rows: Integers) -> Wish:
-        """The wish for some of the records."""
+        """The requirement for some of the records."""
         return replace(
             self,
             weights=None if self.weights is None else self.weights[rows],
@@ -61,7 +61,7 @@ class Wish:
         return sample[found.labels], population[found.labels]
 
     def open(self, codes: Integers) -> Integers:
-        """The records that it does not hold for yet, the most endangered first."""
+        """The records that do not satisfy it yet, those at highest risk first."""
         sample, population = self.frequencies(codes)
         if self.risk is None:
             missed = np.flatnonzero(sample < self.k - _SLACK)
@@ -74,19 +74,19 @@ class Wish:
 def emptied(
     codes: Integers, wish: Wish, order: Integers, progress: Callable[[int, int], None] | None = None
 ) -> NDArray[np.bool_]:
-    """Which cells to empty so that a wish comes true.
+    """The cells to empty to satisfy a requirement.
 
-    Each record that it does not hold for loses the least important key in which a nearest record differs, pass by pass.
-    In the end cells that turn out to be needless are given back; where persons are counted, many at a time.
+    In each pass, every record that does not satisfy it loses the least important key in which a nearest record
+    differs. Finally needless cells are restored; if persons are counted, many at a time.
 
     Args:
         codes: (records, keys), 0 for an empty cell.
         order: the keys, the least important first.
 
     Cost:
-        A comparison of every endangered record with all others, at most k of equal ones.
+        A comparison of every record at risk with all others, at most k of equal ones.
 
-    Reference: Templ, Kowarik and Meindl (2015), section 4.2; giving back is ours.
+    Reference: Templ, Kowarik and Meindl (2015), section 4.2; restoring cells is ours.
     """
     by_rows = wish.risk is None and wish.units is None
     kept = _first_of_equal(codes, wish.k) if by_rows else np.arange(codes.shape[0])
@@ -114,7 +114,7 @@ def emptied(
 
 
 def _given_back_in_parts(codes: Codes, before: Codes, wish: Wish, order: Integers) -> Codes:
-    """Codes with emptied cells filled again, those of important keys first: all at once, or half of them, and so on.
+    """Codes with emptied cells restored, important keys first: all at once, then halves of them, and so on.
 
     Args:
         codes, before: (keys, records).
@@ -136,7 +136,7 @@ def _given_back_in_parts(codes: Codes, before: Codes, wish: Wish, order: Integer
 
 
 def _first_of_equal(codes: Integers, k: int) -> Integers:
-    """The first k of all records that are equal: more of them are safe already and help nobody further."""
+    """The first k of all equal records: more of them are safe already and do not help others."""
     labels = np.unique(codes, axis=0, return_inverse=True)[1].ravel()
     order = np.argsort(labels, kind="stable")
     starts = np.searchsorted(labels[order], labels[order])
@@ -145,7 +145,7 @@ def _first_of_equal(codes: Integers, k: int) -> Integers:
 
 @compiled
 def blank_once(codes: Codes, missed: Integers, order: Integers) -> int:
-    """One pass: each of the missed records loses a cell; says how many did.
+    """One pass: each of the given records loses a cell; returns how many did.
 
     Args:
         codes: (keys, records), changed in place.
@@ -189,7 +189,7 @@ def blank_once(codes: Codes, missed: Integers, order: Integers) -> int:
 
 @compiled
 def _counts_for(gaps: int, other: int, alpha: float, all_keys: int) -> float:
-    """How much a compatible record with such gaps counts for one with other gaps: as in `as_wildcard`."""
+    """The weight of a compatible record with some gaps for one with other gaps: as in `as_wildcard`."""
     if gaps == 0 or gaps == other or other == all_keys:
         return 1.0
     return 0.0 if other == 0 and gaps == all_keys and all_keys > 1 else alpha
@@ -197,14 +197,14 @@ def _counts_for(gaps: int, other: int, alpha: float, all_keys: int) -> float:
 
 @compiled
 def _holds(sample: float, population: float, least: float, limit: float) -> bool:
-    """Whether a record with such frequencies has its k, or a risk that is small enough for sure."""
+    """Whether a record with such frequencies has its k, or certainly a small enough risk."""
     if limit == np.inf:
         return sample >= least
     p = min(sample / population, 1.0)
     if sample > 2.0:
         return p / (sample - (1.0 - p)) <= limit
     if 1.0 - p < _NEARLY_ALL or (sample != 1.0 and sample != 2.0):
-        # no closed form, or one that loses digits: the risk is never above that of a sample of everybody
+        # no closed form, or one that loses digits: the risk is never above that of a full sample
         return 1.0 / sample <= limit
     odds = p / (1.0 - p)
     if sample == 1.0:
@@ -224,15 +224,15 @@ def give_back(
     limit: float,
     alpha: float,
 ) -> int:
-    """Give back emptied cells, those of important keys first, as long as the wish holds for every record.
+    """Restore emptied cells, important keys first, as long as the requirement holds for every record.
 
     Args:
         codes: (keys, records), changed in place.
         before: the same before anything was emptied.
         sample, population: fk and Fk of each record, changed in place.
         weights: of the records.
-        least: what fk must not fall below.
-        limit: what the risk must not rise above; infinite for a wish about k.
+        least: lower limit of fk.
+        limit: upper limit of the risk; infinite for a requirement on k.
     """
     keys, n = codes.shape
     gaps = np.zeros(n, dtype=np.int64)
@@ -290,6 +290,6 @@ def give_back(
 
 @compiled
 def _more(apart: bool, old: int, new: int, other: int, alpha: float, all_keys: int) -> float:
-    """What a record counts more for another one once its gaps are new ones."""
+    """The increase of a record's weight for another one under new gaps."""
     after = 0.0 if apart else _counts_for(new, other, alpha, all_keys)
     return after - _counts_for(old, other, alpha, all_keys)

@@ -1,1 +1,1 @@
-"""The private partition tree: cuts, intervals, boxes, counts, rows, in this order."""
+"""tree-dp over private partition trees: cuts, intervals, boxes, counts, and synthetic rows."""

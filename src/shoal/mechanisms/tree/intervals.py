@@ -1,4 +1,4 @@
-"""Private trees of one column: noisy counts, cut points and when to stop splitting."""
+"""Private trees of one column: noisy counts, cut points, and the stopping rule for splits."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Level:
 
     Attributes:
         noisy: two children per node of the level above, left and right in turn.
-        variance: of the noise on each of them.
-        expected: share of each parent that its left child has if nothing is known but the levels above.
+        variance: variance of the noise on each of them.
+        expected: expected share of each parent's left child, given only the levels above.
         doubt: standard deviation of that share.
     """
 
@@ -37,9 +37,9 @@ class Level:
 def consistent_counts(total: float, levels: Sequence[Level]) -> list[Floats]:
     """Non-negative counts of every level, children adding up to their parents and the root to `total`.
 
-    Upwards every node combines its own noisy count with the sum of its children, weighted by their variances
-    (least squares). Downwards the children share the parent's count: their noisy difference is weighted against
-    the expected share, so that noise that drowns a small node falls back to what is expected.
+    Upwards, every node combines its own noisy count with the sum of its children, weighted by their variances
+    (least squares). Downwards, the children share the parent's count: their noisy difference is weighted against the
+    expected share, so that a small node drowned in noise falls back to its expectation.
 
     Reference:
         Hay, Rastogi, Miklau and Suciu, "Boosting the Accuracy of Differentially Private Histograms Through
@@ -81,28 +81,28 @@ def rake(
     for _ in range(rounds):
         for group, target in zip(groupings, targets, strict=True):
             sums = np.bincount(group, cells, minlength=target.size)
-            # a group without any cell weight cannot be scaled and is left to the others
+            # a group whose cells are all zero cannot be scaled and is left to the others
             factor = np.divide(target, sums, out=np.ones_like(target), where=sums > 1e-9)
             cells = cells * factor[group]
     return cells
 
 
 def nearest_counts(noisy: Floats, total: float) -> Floats:
-    """The non-negative counts that add up to `total` and are nearest to the noisy ones, by squared distance.
+    """The non-negative counts with sum `total` that are nearest to the noisy ones, by squared distance.
 
     >>> nearest_counts(np.array([7.0, 4.0, -2.0]), 10.0).tolist()
     [6.5, 3.5, 0.0]
     """
     falling = np.sort(noisy)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
-    # all counts lose the same, until those that would be negative are gone
+    # all counts are reduced equally, until those that would be negative are zero
     last = int(np.flatnonzero(falling >= excess)[-1])
     nearest: Floats = np.maximum(noisy - excess[last], 0.0)
     return nearest
 
 
 def whole_counts(counts: Floats, total: int) -> NDArray[np.int64]:
-    """Whole numbers that add up to `total`; every run of consecutive counts is off by less than one.
+    """Integers with sum `total`; the error of every run of consecutive counts is below one.
 
     >>> whole_counts(np.array([0.5, 0.5, 0.5, 0.5]), 2).tolist()
     [1, 0, 1, 0]
@@ -118,12 +118,11 @@ def whole_counts(counts: Floats, total: int) -> NDArray[np.int64]:
 def rank_intervals(
     ordered: NDArray[np.int64], lo: int, hi: int, counts: NDArray[np.int64] | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All cuts of the box lo..hi by rank: how many cuts there are of each rank, and how far from the median it is.
+    """All cuts of the box lo..hi by rank: the number of cuts of each rank, and its distance from the median.
 
     A cut s in lo+1 .. hi leaves lo .. s-1 to its left; its rank is the number of records there. The penalty
-    |2·rank - size| is twice the distance from the median rank, so that it is a whole number. With `counts` the
-    positions are different ones, and each is that of so many records: the same but for the ranks of which there is no
-    cut.
+    |2·rank - size| is twice the distance from the median rank, so that it is an integer. With `counts` the positions
+    are distinct, each with that many records: the same except for ranks without a cut.
 
     Guarantee:
         A record replaced inside the box changes every penalty by at most 2, a record gained or lost by at most 1.
@@ -151,8 +150,8 @@ def draw_cut(
     """One cut of the box lo..hi near the median of its records, by the exponential mechanism.
 
     Guarantee:
-        Weights exp(-rate · penalty): costs 4·rate for a record replaced inside the box and 2·rate for one gained or
-        lost. A box of one point, or of none, is public and is left whole at no cost.
+        Weights exp(-rate · penalty): costs 4·rate for a record replaced inside the box and 2·rate for one added
+        or removed. A box of at most one point is public and is left whole at no cost.
 
     Cost:
         Linear in the number of records of the box.
@@ -175,16 +174,16 @@ def draw_edges(
     rate_of: Callable[[Fraction], Fraction],
     counts: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """Edges e of intervals e[i] .. e[i+1]-1: every level halves every interval, beginning with those of `first`.
+    """Edges e of intervals e[i] .. e[i+1]-1: every level halves every interval, starting from those of `first`.
 
     Args:
-        ordered: the records' positions, or, with `counts`, the different ones and how many records have each.
-        levels: what each level may spend.
-        rate_of: the rate of a level, by what it spends.
+        ordered: the records' positions, or, with `counts`, the distinct ones and the number of records at each.
+        levels: the budget of each level.
+        rate_of: the rate of a level, from its budget.
 
     Guarantee:
-        A level costs what one cut of its rate costs under replace-one (4·rate) and add/remove (2·rate): a record
-        is in one interval of a level, and a replaced record is either replaced inside one or moves between two.
+        A level costs what one cut of its rate costs under replace-one (4·rate) and add-remove (2·rate): a
+        record is in one interval of a level, and a replaced record is either replaced inside one or moves between two.
 
     >>> from shoal.noise import Seeded
     >>> from shoal.privacy import Accountant
@@ -209,30 +208,30 @@ def draw_edges(
     return edges
 
 
-# Squares are measured in this many parts of the largest possible one, so that their sums fit into 64 bits.
+# Squares are measured in units of this part of the largest possible one, so that their sums fit into 64 bits.
 _SQUARE_PARTS = 1 << 20
-# How far a cut near the median may miss the half of the records besides the noise of the cut itself (ties do that).
+# Deviation of a cut near the median from half of the records, besides the noise of the cut itself (caused by ties).
 _TIES = 0.02
-# Standard deviation of an interval's mean around its centre, in widths, if nothing is known.
+# Prior standard deviation of an interval's mean around its centre, in widths.
 _CENTRED = 0.15
-# Share of the values that are present, and the standard deviation of that, if nothing is known.
+# Prior share of the values that are present, and its standard deviation.
 _PRESENT, _PRESENT_DOUBT = 0.95, 0.25
-# A table from position to interval is quicker than a search, as long as it stays small.
+# A lookup table from position to interval is faster than a search, as long as it is small.
 _LARGEST_TABLE = 1 << 22
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
-    """What is known about one attribute once its budget is spent.
+    """The measured intervals of one attribute.
 
     Attributes:
-        edges: interval i holds the positions edges[i] .. edges[i+1] - 1 (none at all if the edges are equal).
+        edges: interval i contains the positions edges[i] .. edges[i+1] - 1 (none if the edges are equal).
         counts: consistent counts for each number of halvings, the last for the intervals themselves.
-        means: mean position of each interval; None where positions are only names.
-        deviations: standard deviation of each interval; None unless it was paid for.
-        points: consistent counts of the single positions, where these were counted.
-        gap: the last position is that of missing values; the second half of the intervals is for it alone.
+        means: mean position of each interval; None if positions are names.
+        deviations: standard deviation of each interval; None unless measured.
+        points: consistent counts of the single positions, if these were counted.
+        gap: the last position is that of missing values; the second half of the intervals is reserved for it.
     """
 
     edges: Integers
@@ -244,7 +243,7 @@ class Intervals:
 
     @property
     def lows(self) -> Integers:
-        """First position of each interval; an empty one stands for the position beside it, inside the domain."""
+        """First position of each interval; an empty one is represented by the adjacent position in the domain."""
         return ends_of(self.edges, gap=self.gap)[0]
 
     @property
@@ -254,10 +253,10 @@ class Intervals:
 
 
 def ends_of(edges: Integers, *, gap: bool = False) -> tuple[Integers, Integers]:
-    """First and last positions of the intervals; those of an empty one are the position where it would be.
+    """First and last positions of the intervals; an empty one gets the position where it would be.
 
-    Behind the last position there is none, so an empty interval at the end stands for the last one. Behind the last
-    value there may be the place of missing values (`gap`), for which no interval of values stands.
+    An empty interval at the end gets the last position. If the position of missing values follows the last value
+    (`gap`), no interval of values gets it.
 
     >>> [ends.tolist() for ends in ends_of(np.array([0, 3, 3, 5, 5]))]
     [[0, 3, 3, 4], [2, 3, 4, 4]]
@@ -277,8 +276,8 @@ def measure_intervals(
 ) -> tuple[Intervals, NDArray[np.uint16]]:
     """Spend one attribute's share: cut points, then counts and sums of the intervals between them.
 
-    Positions are 0 .. steps. Where the layout has a share for a gap, the last of them is the place of missing values,
-    and the first cut, a public one, sets it apart.
+    Positions are 0 .. steps. If the layout has a share for a gap, the last of them is the position of missing
+    values, and the first cut, a public one, separates it.
 
     Returns:
         The intervals, and for every record the number of its interval (private).
@@ -302,7 +301,7 @@ def measure_intervals(
 def intervals_of(
     ordered: Integers, of_each: Integers | None, steps: int, total: float, layout: Layout, purse: Purse
 ) -> Intervals:
-    """`measure_intervals` of sorted positions, or of different positions and how many records have `of_each`."""
+    """`measure_intervals` of sorted positions, or of distinct positions with `of_each` records at each."""
     gap, purposes = layout.gap > 0, purse.purposes
     first = [0, *([steps] if gap else []), steps + 1]
     spends = [
@@ -312,7 +311,7 @@ def intervals_of(
     edges = draw_edges(ordered, first, spends, layout.cut_rate, of_each)
     places = np.searchsorted(ordered, edges)
     exact = np.diff(places).astype(np.int64) if of_each is None else _sums(of_each, places)
-    # per level what its counts are paid from, the expected share of the left halves and the doubt about it
+    # per level: the budget of its counts, the expected share of the left halves and its standard deviation
     measured = [(purposes.missing, layout.gap, _PRESENT, _PRESENT_DOUBT)] if gap else []
     for level, (share, cut) in enumerate(zip(layout.intervals, layout.cuts, strict=True)):
         # a cut misses the median by about 1/rate records
@@ -328,7 +327,7 @@ def intervals_of(
     if not layout.means:
         return Intervals(edges, counts_by_level, None, None, gap=gap)
     lows, highs = ends_of(edges, gap=gap)
-    # whole sums, exact also where an intermediate result wraps around
+    # integer sums, exact even if an intermediate result wraps around
     sums, ends = (
         _sums(ordered if of_each is None else ordered * of_each, places),
         (lows + highs).astype(np.int64),
@@ -367,7 +366,7 @@ def codes_of(positions: Integers, edges: Integers, steps: int) -> NDArray[np.uin
 
 
 def _without_empty(counts: list[Floats], edges: Integers) -> list[Floats]:
-    """Nothing lies in an interval without positions: its sibling has all that the parent has."""
+    """An interval without positions is empty: its sibling has everything of the parent."""
     cuts = len(counts) - 1
     found = counts[:1]
     for level in range(1, cuts + 1):
@@ -381,10 +380,10 @@ def _without_empty(counts: list[Floats], edges: Integers) -> list[Floats]:
 
 
 def steadied(offsets: Floats, spreads: Floats, edges: Integers) -> Floats:
-    """Offsets of the means from the centres, weighted against what is likely if their noise is large.
+    """Offsets of the means from the centres, weighted against their prior if their noise is large.
 
-    Inside, the mean is near the centre. The first and the last interval reach to the ends of the domain and are
-    mostly empty: their mean is likely as far from the nearest cut as the neighbouring interval is wide.
+    For inner intervals, the mean is near the centre. The first and the last interval extend to the ends of the
+    domain and are mostly empty: their mean is likely as far from the nearest cut as the neighbouring interval is wide.
     """
     widths = np.maximum(np.diff(edges) - 1, 0).astype(np.float64)
     likely, doubt = np.zeros(widths.size), _CENTRED * widths
@@ -417,7 +416,7 @@ def _deviations(
     centres = (lows + highs) / 2
     codes = np.repeat(np.arange(lows.size), np.diff(places))
     parts = np.rint(((ordered - centres[codes]) / half[codes]) ** 2 * _SQUARE_PARTS).astype(np.int64)
-    # centred: a term is at most half the range in size, whatever rounding did
+    # centred: a term is at most half the range in size, for any rounding
     bound = _SQUARE_PARTS // 2
     parts = np.clip(parts, 0, _SQUARE_PARTS) - bound
     if of_each is not None:

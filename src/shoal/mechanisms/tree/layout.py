@@ -18,18 +18,18 @@ from shoal.privacy import Accountant, Spend
 
 
 def scale_of(moves: Fraction | int, amount: Fraction) -> Fraction:
-    """Scale of noise on values that one record moves by so much together, for what is spent on them."""
+    """Scale of noise for a joint sensitivity and the amount spent."""
     return round_up_scale(Fraction(moves) / amount)
 
 
 def noisy(
     values: NDArray[np.int64], moves: Fraction | int | Sequence[int], spend: Spend
 ) -> NDArray[np.float64]:
-    """Values plus discrete Laplace noise, calibrated to what is spent.
+    """Values plus discrete Laplace noise, calibrated to the amount spent.
 
     Args:
-        moves: how far one record can move all values together; or, where a record's move of each is bounded by itself,
-            a bound for each: the moves divided by their bounds add up to at most 1.
+        moves: L1 sensitivity of all values together to one record; or, if a record's changes are bounded
+            individually, a bound for each: the changes divided by their bounds add up to at most 1.
 
     Guarantee:
         Costs the amount of the spend.
@@ -50,18 +50,18 @@ MOST_DEPTH = 16
 
 # Weights of cut points, interval counts and leaf counts in what the means leave.
 _WEIGHTS = {"cuts": Fraction(46, 100), "intervals": Fraction(22, 100), "leaves": Fraction(32, 100)}
-# The means need most where intervals are widest: all of ε without cuts, less with every level, never nothing.
+# The means need most if intervals are wide: all of ε without cuts, less with every level, never nothing.
 _MEANS_FIRST, _MEANS_RATIO, _MEANS_LEAST = Fraction(3, 10), Fraction(2, 5), Fraction(1, 25)
 # Shares grow from level to level, because nodes get smaller.
 _CUT_GROWTH, _LEAF_GROWTH = Fraction(8, 5), Fraction(5)
 # A cut is worth drawing in a node of this many records times its ε; a leaf is worth counting likewise.
 _CUT_WORTH, _LEAF_WORTH = Fraction(50), Fraction(4)
-# Up to so many numbers are counted one by one, if the noise of all counts is at most this part of the rows.
+# Up to this many values are counted individually, if the noise of all counts is at most this part of the rows.
 _FEW_NUMBERS, _LITTLE_NOISE = 32, Fraction(1, 4)
 # Squares are measured in 2^20 parts of the largest possible one and centred, so that their sums fit into 64 bits.
 _LARGEST_SQUARE = 1 << 19
 _SQUARES_SHARE = Fraction(1, 4)
-# What counting missing values takes of an attribute's ε where there are no levels of counts.
+# Part of an attribute's ε for counting missing values if there are no levels of counts.
 _GAP_SHARE = Fraction(1, 4)
 _ROWS_SHARE = Fraction(1, 20)
 
@@ -76,8 +76,8 @@ class Layout:
         leaves: ε of each level of counts of the tree over all attributes.
         means: ε of the interval sums of each attribute.
         squares: ε of the interval sums of squares of each attribute; 0 unless rows are drawn from normals.
-        adding: neighbours differ by one record added or removed, and not replaced.
-        gap: ε of the count of missing values, of an attribute that has a place for them.
+        adding: add-remove adjacency instead of replace-one.
+        gap: ε of the count of missing values, for an attribute with a "missing" state.
     """
 
     cuts: tuple[Fraction, ...]
@@ -90,36 +90,36 @@ class Layout:
 
     @property
     def attribute(self) -> Fraction:
-        """ε of one attribute by itself, whatever it is spent on."""
+        """ε of one attribute in total."""
         return sum((*self.cuts, *self.intervals, self.means, self.squares, self.gap), Fraction(0))
 
     def counts_values(self, points: int, rows: int, *, nominal: bool) -> bool:
-        """Whether an attribute of so many values has them counted one by one, instead of intervals between cuts.
+        """Whether the values of an attribute are counted individually, instead of intervals between cuts.
 
-        That is so where cut points could say no more, or where the noise of all counts together is a small part of
-        the rows. Names are drawn at random inside an interval, so more noise is worth it for them; numbers near each
-        other are much alike, so only a few of them are counted.
+        That is the case if cut points could not be more informative, or if the noise of all counts together is
+        a small part of the rows. Names are drawn at random inside an interval, so more noise is acceptable for them;
+        nearby numbers are similar, so they are counted only if there are few.
         """
         if points <= 1 << len(self.cuts):
             return True
         noise = points * self.count_scale(self.attribute) / max(rows, 1)
         if nominal:
-            # without cuts the alternative is to know nothing
+            # without cuts the alternative is no information
             return noise <= 1 or not self.cuts
         return points <= _FEW_NUMBERS and noise <= _LITTLE_NOISE
 
     @property
     def for_names(self) -> Layout:
-        """The same for an attribute without an order: sums mean nothing there, and counts get their share."""
+        """The layout of an unordered attribute: sums are meaningless there, and counts get their share."""
         spare = self.means + self.squares
         more = _levels(sum(self.intervals, spare), len(self.intervals), Fraction(1))
         return replace(self, intervals=more, means=Fraction(0), squares=Fraction(0))
 
     @property
     def for_gaps(self) -> Layout:
-        """The same for an attribute with a place for missing values: the public cut before it has counts of its own.
+        """The layout of an attribute with a "missing" state: the public cut before it has counts of its own.
 
-        Their share is that of one more level of counts, or comes from the sums where there are no levels.
+        Their share is that of one more level of counts, or comes from the sums if there are no levels.
         """
         if self.cuts:
             gap, *more = _levels(sum(self.intervals, Fraction(0)), len(self.intervals) + 1, Fraction(1))
@@ -134,11 +134,11 @@ class Layout:
 
     @property
     def moved(self) -> int:
-        """How far one record moves the counts of a level: a replaced one moves two by one, an added one one."""
+        """The change of a level's counts by one record: two under replace-one, one under add-remove."""
         return 1 if self.adding else 2
 
     def cut_rate(self, share: Fraction) -> Fraction:
-        """Rate of the exponential mechanism of a level: a penalty changes by 2 at most, or by 1 when adding."""
+        """Rate of the exponential mechanism of a level: a penalty changes by at most 2, or 1 under add-remove."""
         return share / (2 if self.adding else 4)
 
     def count_scale(self, share: Fraction) -> Fraction:
@@ -146,7 +146,7 @@ class Layout:
         return scale_of(self.moved, share)
 
     def check(self, steps: int | None) -> None:
-        """An error if noise of this layout cannot be drawn, for an attribute of so many steps (None: a nominal one)."""
+        """Raise if noise of this layout cannot be drawn, for an attribute of so many steps (None: a nominal one)."""
         for share in (*self.intervals, *self.leaves, self.attribute, *([self.gap] if self.gap else [])):
             self.count_scale(share)
         if steps is not None:
@@ -156,14 +156,14 @@ class Layout:
                 self.sum_scale(_LARGEST_SQUARE, self.squares)
 
     def sum_scale(self, bound: int, share: Fraction) -> Fraction:
-        """Scale of noise on a sum whose terms are at most `bound` in size: two terms change, or one when adding."""
+        """Scale of noise on a sum with terms of at most `bound` in size: two terms change, or one under add-remove."""
         return scale_of(self.moved * bound, share)
 
 
 def lay_out(method: TreeDP, attributes: int, rows: int, budget: Fraction, *, fitting: bool = False) -> Layout:
-    """Settle depth and shares for `rows` records; what the method's settings fix is taken as it is.
+    """Determine depth and shares for `rows` records; fixed settings of the method are kept.
 
-    `fitting`: the number of rows was drawn, and a depth that it does not allow becomes the largest that it does.
+    `fitting`: the number of rows was drawn, and a depth that it does not allow is reduced to the largest it does.
     """
     cuts = method.cuts if method.cuts is not None else _choose_cuts(method, attributes, rows, budget)
     if cuts > MOST_CUTS:
@@ -194,10 +194,10 @@ def lay_out(method: TreeDP, attributes: int, rows: int, budget: Fraction, *, fit
 
 
 def possible_layouts(method: TreeDP, attributes: int, budget: Fraction) -> list[Layout]:
-    """A layout for every number of levels that a number of rows yet to be drawn can lead to.
+    """A layout for every number of levels that can result from a drawn number of rows.
 
-    Of the depths that follow from the rows one stands for all: the shares depend on whether there is a tree at all, and
-    a deeper one has levels that are each worth their share, with noise smaller than the number of rows.
+    One layout represents all depths that follow from the rows: the shares depend only on whether there is a tree at
+    all, and a deeper one has levels that are each worth their share, with noise smaller than the number of rows.
     """
     levels = range(MOST_CUTS + 1) if method.cuts is None else (method.cuts,)
     depths = {0, method.depth or 1}
@@ -216,13 +216,13 @@ def _most_depth(cuts: int, attributes: int) -> int:
 
 
 def rows_share(method: TreeDP) -> Fraction:
-    """What the number of rows costs: nothing where it is public or declared."""
+    """The cost of the number of rows: zero if it is public or declared."""
     noisy = method.adjacency.hides_size and method.rows is None
     return method.budget * _ROWS_SHARE if noisy else Fraction(0)
 
 
 def _choose_cuts(method: TreeDP, attributes: int, rows: int, budget: Fraction) -> int:
-    """The most levels that leave every level worth its share."""
+    """The maximum number of levels that are each worth their share."""
     found = 0
     for levels in range(1, MOST_CUTS + 1):
         share = _stage_shares(method, levels)["cuts"] * budget / attributes
@@ -257,19 +257,19 @@ def _levels(share: Fraction, levels: int, growth: Fraction) -> tuple[Fraction, .
 
 
 ROWS = "number of rows"
-# one reservation for what is divided once the noisy number of rows has settled the levels
+# one reservation for the budget that is divided once the noisy number of rows has determined the levels
 BY_ROWS = "cut points, counts and sums, level by level as the number of rows allows"
 
 
 @dataclass(frozen=True, slots=True)
 class Purposes:
-    """What the parts of a layout are called in a statement, and how much is reserved for each.
+    """The purposes of a layout's parts in a statement, and the amount reserved for each.
 
     Attributes:
-        attributes: how many there are.
-        counted: how many of them have their values counted one by one.
-        names: how many of the others have no order.
-        gaps: how many of the others have a place for missing values.
+        attributes: number of attributes.
+        counted: number of those whose values are counted individually.
+        names: number of unordered attributes among the others.
+        gaps: number of attributes with a "missing" state among the others.
     """
 
     layout: Layout
@@ -287,12 +287,12 @@ class Purposes:
 
     @property
     def cut(self) -> int:
-        """How many attributes have cut points, or nothing but a sum."""
+        """Number of attributes with cut points, or only a sum."""
         return self.attributes - self.counted
 
     @property
     def numbers(self) -> int:
-        """How many of these have sums."""
+        """Number of these that have sums."""
         return self.cut - self.names
 
     @property
@@ -352,7 +352,7 @@ class Purposes:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Purse:
-    """The account of a release, and whose attribute's part of it is spent."""
+    """The account of a release, together with the attribute to which charges apply."""
 
     account: Accountant
     purposes: Purposes

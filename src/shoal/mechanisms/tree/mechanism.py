@@ -77,7 +77,7 @@ def measure_values(
 
 
 def values_of(exact: Integers, total: float, layout: Layout, purse: Purse) -> Intervals:
-    """`measure_values` of the exact count of each value."""
+    """`measure_values` from the exact count of each value."""
     points = exact.size
     spend = purse.spend(purse.purposes.values, layout.attribute, over="values")
     counts = nearest_counts(noisy(exact, layout.moved, spend), total)
@@ -90,7 +90,7 @@ def values_of(exact: Integers, total: float, layout: Layout, purse: Purse) -> In
 
 
 def halved(counts: Floats, cuts: int, first: Sequence[int]) -> Integers:
-    """Edges of intervals of the values; every level cuts every interval where its counts are nearest to halves.
+    """Edges of intervals of the values; every level cuts every interval where its counts are closest to halves.
 
     An interval of one value stays whole: its second half is empty. `first` are the edges before the first level.
 
@@ -110,16 +110,16 @@ def halved(counts: Floats, cuts: int, first: Sequence[int]) -> Integers:
     return edges
 
 
-# Standard deviation of a child's share around that of independent attributes, if nothing is known.
+# Prior standard deviation of a child's share around that of independent attributes.
 _DEPENDENCE = 0.6
-# More noise on the number of rows than this, and a table could come out that fills the memory.
+# Above this noise on the number of rows, the table could fill the memory.
 _MOST_ROWS_NOISE = 100_000
 
 
 def plan(method: TreeDP, described: Described) -> Plan:
-    """Share ε over cut points, counts and sums, level by level, from the public number of rows.
+    """Split ε among cut points, counts and sums, level by level, by the public number of rows.
 
-    Under add/remove with a noisy number of rows the levels are settled by that number, so only stages are listed.
+    Under add-remove with a noisy number of rows that number determines the levels, so only stages are listed.
     """
     number = len(described.columns)
     rows = _public_rows(method, described)
@@ -155,9 +155,9 @@ def plan(method: TreeDP, described: Described) -> Plan:
 
 
 def _per_attribute(method: TreeDP, described: Described, layout: Layout) -> Mapping[str, Fraction]:
-    """What a change in one attribute alone costs: its own share, and the counts of the tree over all attributes.
+    """The cost of a change in one attribute alone: its own share, and the counts of the tree over all attributes.
 
-    Nothing is said under add/remove, where neighbours differ by a whole record.
+    Empty under add-remove, where neighbours differ by a whole record.
     """
     if method.adjacency.hides_size:
         return {}
@@ -165,7 +165,7 @@ def _per_attribute(method: TreeDP, described: Described, layout: Layout) -> Mapp
 
 
 def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
-    """Raise what `run` would raise, whatever number of rows is drawn and whatever intervals are."""
+    """Raise what `run` would raise, for any drawn number of rows and any intervals."""
     rows, number = _public_rows(method, described), len(described.columns)
     if rows is None:
         share = rows_share(method)
@@ -195,12 +195,12 @@ def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownAttribute:
-    """What is known before an attribute is measured: public, or paid for.
+    """What is known before an attribute is measured, public or charged.
 
     Attributes:
-        rows: how many are released.
-        counted: the attributes whose values are counted one by one.
-        purposes: what its parts are charged to.
+        rows: number of rows to release.
+        counted: the attributes whose values are counted individually.
+        purposes: the purposes its parts are charged to.
     """
 
     rows: int
@@ -212,7 +212,7 @@ class KnownAttribute:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeModel:
-    """All that rows are drawn from: noisy, and therefore safe to draw from as often as one likes."""
+    """Everything rows are drawn from: noisy, so drawing repeatedly is post-processing."""
 
     intervals: tuple[Intervals, ...]
     tree: DrawnTree
@@ -270,9 +270,9 @@ def run(
 
 
 def settle_rows(method: TreeDP, described: Described, account: Accountant) -> KnownAttribute:
-    """The number of rows, drawn where it is neither public nor declared, and the layout that follows from it.
+    """The number of rows, drawn if it is neither public nor declared, and the layout that follows from it.
 
-    What was reserved for all that the number of rows settles is divided as the layout says.
+    The reservation that depends on the number of rows is divided as the layout requires.
     """
     public, budget, number = _public_rows(method, described), method.budget, len(described.columns)
     if public is not None:
@@ -290,7 +290,7 @@ def settle_rows(method: TreeDP, described: Described, account: Accountant) -> Kn
 
 
 def tree_positions(described: Described, column: str) -> tuple[NDArray[np.int64], int]:
-    """Positions of an attribute, the last of them for missing values where these have a place of their own."""
+    """Positions of an attribute, the last of them for missing values if it has a "missing" state."""
     positions, clipped = described.positions(column)
     if column in described.flagged:
         positions = np.where(described.absent(column), tree_points(described, column) - 1, positions)
@@ -298,7 +298,7 @@ def tree_positions(described: Described, column: str) -> tuple[NDArray[np.int64]
 
 
 def own_layout(described: Described, column: str, known: KnownAttribute) -> Layout:
-    """The layout as it is for one attribute."""
+    """The layout for one attribute."""
     layout = known.layout.for_gaps if column in described.flagged else known.layout
     return layout.for_names if column in described.nominal and column not in known.counted else layout
 
@@ -311,7 +311,7 @@ def measure_attribute(
     known: KnownAttribute,
     account: Accountant,
 ) -> Intervals:
-    """An attribute from the different positions of `tree_positions` and how many records have each."""
+    """An attribute from the distinct positions of `tree_positions` and the number of records at each."""
     purse = Purse(account, known.purposes, column)
     own, points = own_layout(described, column, known), tree_points(described, column)
     if column not in known.counted:
@@ -327,7 +327,7 @@ def grown(measured: Sequence[Intervals], layout: Layout) -> DrawnTree:
 
 
 def leaves_of(tree: DrawnTree, codes: NDArray[np.uint16], measured: Sequence[Intervals]) -> NDArray[np.int64]:
-    """How many of some records are in each leaf, by the numbers of their intervals. Private."""
+    """Number of the given records in each leaf, from the indices of their intervals. Private."""
     leaf = sort_into(tree, codes, [len(one.counts) - 1 for one in measured])
     return np.bincount(leaf, minlength=tree.leaves).astype(np.int64)
 
@@ -335,7 +335,7 @@ def leaves_of(tree: DrawnTree, codes: NDArray[np.uint16], measured: Sequence[Int
 def draw_tree_values(
     model: TreeModel, described: Described, block: RowBlock, place: int, source: Source
 ) -> dict[str, NDArray[np.float64]]:
-    """The rows of the block at a place among all blocks, column by column."""
+    """The rows of the block at an index among all blocks, column by column."""
     values: dict[str, NDArray[np.float64]] = {}
     for number, column in enumerate(described.columns):
         own = source.child("rows of a tree", number, place)
@@ -353,14 +353,14 @@ def draw_tree_values(
 
 
 def _public_rows(method: TreeDP, described: Described) -> int | None:
-    """The number of rows to release, where it is known without looking: public, or declared."""
+    """The number of rows to release, if it is public or declared."""
     if not method.adjacency.hides_size:
         return described.n
     return method.rows
 
 
 def tree_points(described: Described, column: str) -> int:
-    """How many values an attribute can take, "missing" among them where that is a place of its own."""
+    """Number of values an attribute can take, including "missing" if that is a separate state."""
     tree = described.tree(column)
     if tree is not None:
         return len(tree.domain)
@@ -368,7 +368,7 @@ def tree_points(described: Described, column: str) -> int:
 
 
 def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]:
-    """The attributes whose values are counted one by one: settled by public facts."""
+    """The attributes whose values are counted individually, determined by public facts."""
     return tuple(
         column
         for column in described.columns
@@ -399,7 +399,7 @@ def noisy_leaves(
     known: KnownAttribute,
     account: Accountant,
 ) -> NDArray[np.float64]:
-    """`_leaf_counts` of the exact counts of the leaves."""
+    """`_leaf_counts` from the exact counts of the leaves."""
     layout, rows = known.layout, float(known.rows)
     if not layout.leaves:
         return np.array([rows])

@@ -25,8 +25,8 @@ class DrawnTree:
     Attributes:
         attributes: for each level, the attribute that each of its nodes halves.
         fractions: for each level, the left child's share of its node if attributes were independent.
-        halved: how often each leaf's box was halved in each attribute, shape (leaves, attributes).
-        place: which of the 2^halved intervals of the attribute that is, same shape.
+        halved: number of halvings of each leaf's box in each attribute, shape (leaves, attributes).
+        place: index of that interval among the 2^halved ones of the attribute, same shape.
     """
 
     attributes: tuple[Integers, ...]
@@ -42,11 +42,11 @@ class DrawnTree:
 def grow(edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64]]], depth: int) -> DrawnTree:
     """A tree of `depth` levels; every node halves the attribute in which its box is largest.
 
-    Largest is meant half by width and half by records: the geometric mean of the box's share of the domain and its
-    interval's share of the noisy counts. Ties go to the first attribute.
+    Size combines width and records: the geometric mean of the box's share of the domain and its interval's share of
+    the noisy counts. Ties go to the first attribute.
 
     Args:
-        edges: the 2^cuts + 1 edges of each attribute, where `cuts` is how often it can be halved.
+        edges: the 2^cuts + 1 edges of each attribute, where `cuts` is the maximum number of its halvings.
         counts: interval counts of each attribute, for each number of halvings from 0 to its `cuts`.
         depth: at most the sum of all cuts.
     """
@@ -80,7 +80,7 @@ def grow(edges: Sequence[Integers], counts: Sequence[Sequence[NDArray[np.float64
 
 
 def sort_into(tree: DrawnTree, codes: NDArray[np.integer[Any]], cuts: Sequence[int]) -> Integers:
-    """The leaf of every record. `codes` has one row per attribute: the number of the record's interval."""
+    """The leaf of every record. `codes` has one row per attribute: the index of the record's interval."""
     levels = np.asarray(cuts, dtype=np.int64)
     number = codes.shape[1]
     records = np.arange(number)
@@ -97,14 +97,14 @@ def sort_into(tree: DrawnTree, codes: NDArray[np.integer[Any]], cuts: Sequence[i
 
 def _sizes(edges: Integers, counts: Sequence[NDArray[np.float64]], cuts: int) -> NDArray[np.float64]:
     """Size of every node of an attribute's own tree that can be halved, level by level."""
-    # noise that drowns every count can leave none at all
+    # noise larger than every count can leave none at all
     width, total = float(edges[-1] - edges[0]), max(float(counts[0][0]), 1e-9)
     found = []
     for level in range(cuts):
         positions = np.diff(edges[:: 1 << (cuts - level)])
         # small floors keep the order of nodes that are empty in one respect
         size = np.sqrt(np.maximum(positions / width, 1e-9) * np.maximum(counts[level] / total, 1e-9))
-        # a node of one position has no halves: only where nothing else is left
+        # a node of one position has no halves: used only if nothing else is left
         found.append(np.where(positions > 1, size, 0.0))
     return np.concatenate([*found, np.full(1 << cuts, -1.0)])
 
@@ -116,20 +116,20 @@ def _left_shares(counts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
     return np.concatenate([*found, np.full(counts[-1].size, 0.5)])
 
 
-# Rows that are drawn together; a larger leaf is drawn as several even samples of its rows.
+# Number of rows drawn at once; a larger leaf is drawn as several even samples of its rows.
 BLOCK = 1 << 16
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class RowBlock:
-    """Rows that are drawn together: all rows of some leaves, or one of several even samples of a large leaf.
+    """Rows drawn at once: all rows of some leaves, or one of several even samples of a large leaf.
 
     Attributes:
-        leaves: numbers of the leaves.
-        rows: how many rows of each are in this block.
-        all_rows: how many rows each has.
-        first, step: which of them: the first, and then every so many.
+        leaves: indices of the leaves.
+        rows: number of rows of each in this block.
+        all_rows: total number of rows of each.
+        first, step: which rows: the first, and then every so many.
     """
 
     leaves: Integers
@@ -144,7 +144,7 @@ class RowBlock:
 
 
 def blocks_of(rows: Integers, largest: int = BLOCK) -> list[RowBlock]:
-    """The blocks of a table with so many rows in each leaf.
+    """The blocks of a table with the given number of rows in each leaf.
 
     >>> [(block.leaves.tolist(), block.rows.tolist(), block.first) for block in blocks_of(np.array([2, 3, 0, 9]), 5)]
     [([0, 1], [2, 3], 0), ([3], [5], 0), ([3], [4], 1)]
@@ -190,11 +190,11 @@ def draw_positions(
 def draw_block(
     number: int, intervals: Intervals, tree: DrawnTree, block: RowBlock, rebuild: str, source: Source
 ) -> Floats:
-    """Positions of attribute `number` for the rows of a block, leaf after leaf.
+    """Positions of attribute `number` for the rows of a block, leaf by leaf.
 
     The rows of a leaf are spread evenly over the intervals inside its box, in proportion to their counts, and in
-    random order; inside an interval they are placed as `rebuild` says. Where single positions were counted, the rows
-    are spread over these.
+    random order; inside an interval they are placed by `rebuild`. If single positions were counted, the rows are spread
+    over these.
     """
     cuts = len(intervals.counts) - 1
     span = 1 << (cuts - tree.halved[:, number])
@@ -203,8 +203,9 @@ def draw_block(
     if intervals.points is not None:
         counts = intervals.points
         low, high = intervals.edges[first], intervals.edges[first + span]
-        # a box without positions gets no rows but by rounding, and then the position beside it: a value, or the place
-        # of missing values in their own half
+        # a box without positions gets rows only by rounding, and then the adjacent position: a value, or that of
+        # missing
+        # values in their own half
         last = counts.size - 1 - (first < 1 << (cuts - 1) if intervals.gap else 0)
         first, span = np.minimum(low, last), np.maximum(high - low, 1)
     leaf = np.repeat(block.leaves, block.rows)
@@ -225,7 +226,7 @@ def _even(block: RowBlock, source: Source) -> Floats:
 
 
 def _order(leaf: Integers, leaves: int, source: Source) -> Integers:
-    """All rows, leaf after leaf, in random order inside each leaf."""
+    """All rows, leaf by leaf, in random order inside each leaf."""
     order = source.permutation(leaf.size)
     # a stable sort keeps the random order inside a leaf
     kind = np.uint16 if leaves <= 1 << 16 else np.int64
@@ -242,7 +243,7 @@ def _interval_of(level: Floats, first: Integers, span: Integers, counts: Floats)
     inside = np.divide(
         target - running[interval], counts[interval], out=level.copy(), where=counts[interval] > 1e-12
     )
-    # a box that has rows although its intervals have no counts: all of them alike
+    # a box with rows although its intervals have no counts: all of them equally
     bare = mass <= 1e-9
     if bare.any():
         spread = level[bare] * span[bare]
@@ -254,12 +255,12 @@ def _interval_of(level: Floats, first: Integers, span: Integers, counts: Floats)
 def _place(level: Floats, interval: Integers, intervals: Intervals, rebuild: str) -> Floats:
     low, high = intervals.lows[interval], intervals.highs[interval]
     if intervals.means is None:
-        # names: one is as good as another
+        # names within an interval are interchangeable
         return np.minimum(np.floor(low + level * (high - low + 1)), high)
     mean = intervals.means[interval]
     if rebuild == "centroid":
         return mean
-    # a lattice point owns half a step on either side, so that rounding treats all points of an interval alike
+    # a lattice point includes half a step on either side, so that rounding treats all points of an interval equally
     if rebuild == "uniform":
         reach = np.minimum(mean - low, high - mean) + 0.5
         drawn = mean + (2 * level - 1) * reach
@@ -272,9 +273,9 @@ def _place(level: Floats, interval: Integers, intervals: Intervals, rebuild: str
 
 
 def draw_concepts(positions: Floats, intervals: Intervals, taxonomy: Taxonomy, *, generalise: bool) -> Floats:
-    """Concepts for drawn positions: places in the order of the taxonomy, where the values of a group are neighbours.
+    """Concepts for drawn positions: indices in the order of the taxonomy, where the values of a group are neighbours.
 
-    With `generalise` a position that stands for its interval becomes the smallest group that holds all of the interval.
+    With `generalise` a position that represents its interval becomes the smallest group containing the interval.
     """
     domain = np.asarray(taxonomy.domain, dtype=np.int64)
     places = positions.astype(np.int64)
