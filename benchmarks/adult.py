@@ -1,4 +1,4 @@
-"""The complete Adult table: the file and examples/adult.toml come in, results/adult.md leaves.
+"""Protect the complete Adult table with examples/adult.toml, and write results/adult.md.
 
 python -m benchmarks.adult [--runs 5] [--out results/adult.md]
 """

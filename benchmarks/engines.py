@@ -4,9 +4,9 @@
     python -m benchmarks.engines run --rows 1e8 --engine local
     python -m benchmarks.engines page                          # the figures of docs/scale.md from what is recorded
 
-Every cell is a process of its own that first releases a small table, so that compilation and the start of a session
-are not counted. Processor time is that of all its processes together, Java included; memory is the largest sum of what
-they hold at one time, shared pages counted once for each process.
+Every cell is a separate process that first releases a small table, so that compilation and the start of a session
+are not counted. Processor time is that of all its processes together, Java included; memory is the largest sum of
+their memory at one time, shared pages counted once for each process.
 """
 
 from __future__ import annotations

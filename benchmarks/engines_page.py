@@ -1,4 +1,4 @@
-"""Speed and a cost model of the engines, from what `benchmarks.engines` recorded, for docs/scale.md."""
+"""Speed and a cost model of the engines for docs/scale.md, from the records of `benchmarks.engines`."""
 
 from __future__ import annotations
 

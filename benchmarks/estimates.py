@@ -1,8 +1,8 @@
-"""Estimated against measured processor time, for every family of methods on tables of several sizes.
+"""Compare estimated with measured processor time, for every family of methods on tables of several sizes.
 
 python -m benchmarks.estimates [--quick] [--into results/benchmarks.md]
 
-Every row is a process of its own, as a command is: what is loaded once is not counted, neither before nor after.
+Every row is a separate process, as a command is: one-time loading is not counted, neither before nor after.
 """
 
 from __future__ import annotations

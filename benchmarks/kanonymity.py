@@ -1,4 +1,4 @@
-"""The k-anonymity family on a million records: made-up tables come in, seconds leave.
+"""Time the k-anonymity family of methods on a synthetic table of a million records.
 
 python -m benchmarks.kanonymity [--quick] [--into results/benchmarks.md]
 """

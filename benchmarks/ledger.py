@@ -1,9 +1,9 @@
-"""Throughput of the query server, every question charged and stored durably, beside the bare cost of a commit.
+"""Throughput of the query server with every question charged and stored durably, compared with bare commits.
 
     python -m benchmarks.ledger [--rounds 5] [--seconds 4] [--before COMMIT] [--out docs/ledger.md]
 
-Writes what stands between the markers of docs/ledger.md. Bare commits and questions take turns, so that a ratio
-compares what happened within seconds of each other. With `--before` an earlier commit is measured in the same way.
+Replaces the text between the markers of docs/ledger.md. Bare commits and questions take turns, so that a ratio
+compares measurements within seconds of each other. With `--before` an earlier commit is measured in the same way.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A load generator: a server's address and a number of connections come in, answered questions per second leave.
+"""A load generator: measure the questions per second that a server answers over a number of connections.
 
     python -m benchmarks.load URL TOKEN[,TOKEN...] CONNECTIONS SECONDS [QUESTIONS PER REQUEST]
 
-Plain HTTP over keep-alive connections, each of which sends its next request when the last one was answered. It does
-little more than a socket needs, so that what is measured is the server.
+Plain HTTP over keep-alive connections, each of which sends its next request after the answer to the last. It does
+little more than a socket needs, so that the server is what is measured.
 """
 
 from __future__ import annotations

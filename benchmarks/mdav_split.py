@@ -1,4 +1,4 @@
-"""Which split of ε does less harm under `mdav-dp`: tables and splits come in, mean losses leave.
+"""Compare the splits of ε under `mdav-dp` by their mean losses on several tables.
 
 python -m benchmarks.mdav_split [--seeds 5]
 """

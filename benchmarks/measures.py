@@ -3,8 +3,8 @@
     python -m benchmarks.measures run --rows 1e6 --rows 1e7    # adds to results/measures_recorded.jsonl
     python -m benchmarks.measures page                         # the section between its two marks
 
-Every cell is a process of its own. Processor time is that of all its processes together, memory the largest sum of what
-they hold at one time, what is imported and compiled included.
+Every cell is a separate process. Processor time is that of all its processes together, memory the largest sum of
+their memory at one time, imports and compilation included.
 """
 
 from __future__ import annotations

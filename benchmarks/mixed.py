@@ -1,4 +1,4 @@
-"""Reading tables with text and measuring mixed releases: made-up tables come in, a table of processor times is printed.
+"""Time the reading of tables with text columns and the measuring of mixed releases, on synthetic tables.
 
 python -m benchmarks.mixed [--quick]
 """

@@ -1,4 +1,4 @@
-"""Draws per second of exact discrete Laplace noise, beside OpenDP's integer and numpy's float sampler, in one run."""
+"""Draws per second of exact discrete Laplace noise, compared with OpenDP's integer and numpy's float sampler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise families beside Laplace noise: closed forms, draws come in; tables, figures of docs/noise.md leave.
+"""Compare the noise families with Laplace noise: write the tables and figures of docs/noise.md.
 
 python -m benchmarks.noise_families [--page docs/noise.md]
 """

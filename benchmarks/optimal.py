@@ -1,4 +1,4 @@
-"""What optimal partitions gain over the best fixed k, and their speed: Census comes in, results/optimal.md leaves.
+"""Measure the gain of optimal partitions over the best fixed k, and their speed: write results/optimal.md.
 
 python -m benchmarks.optimal [--runs 200] [--out results/optimal.md]
 """

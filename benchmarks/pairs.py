@@ -4,8 +4,8 @@ python -m benchmarks.pairs [--runs 10] [--first 200] [--studies tails ...] [--ta
                            [--variations "as it is" ...] [--page-only]
                            [--keep results/pairs_measured.jsonl] [--out results/pairs-quality.md]
 
-Seeds start at 200: neither the constants nor results/utility.md were chosen with them. What was measured is kept in a
-file at once: run the command again to go on. Trials by which something was chosen have seeds from 300 on, and are
+Seeds start at 200: neither the constants nor results/utility.md were chosen with them. Results are written to a file
+at once: run the command again to resume. Trials for choosing constants have seeds from 300 on, and are
 recorded.
 """
 

@@ -1,8 +1,8 @@
-"""Tables of the ablation of pairs-dp besides those of the utility benchmark: a name comes in, a task leaves.
+"""Additional tables for the ablation of pairs-dp, besides those of the utility benchmark.
 
-Small ones, cut from real tables; skewed ones, for joint tails; columns of several shapes, with as many rows as make
-trees of three levels at ε = 1; and labels that only two columns together tell, for triples. Made-up tables say their
-number: each makes another table of its kind.
+Small tables, cut from real ones; skewed ones, for joint tails; columns of several shapes, with enough rows for
+trees of three levels at ε = 1; and labels that only two columns together determine, for triples. Synthetic tables are
+numbered: each number makes another table of its kind.
 """
 
 from __future__ import annotations

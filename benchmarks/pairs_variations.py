@@ -1,4 +1,4 @@
-"""What the ablation of pairs-dp varies, and on which tables: constants and functions of its modules, one at a time."""
+"""Variations for the ablation of pairs-dp: constants and functions of its modules, changed one at a time."""
 
 from __future__ import annotations
 

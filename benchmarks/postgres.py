@@ -1,7 +1,7 @@
-"""A PostgreSQL of one's own: a private server from the installed binaries starts, its address leaves, it is gone after.
+"""A private PostgreSQL server, started from the installed binaries and removed afterwards.
 
-Used by the tests and by the ledger benchmark. PostgreSQL refuses to run as root, so its programs (and nothing else)
-run as nobody then.
+Used by the tests and by the ledger benchmark. PostgreSQL refuses to run as root, so as root its programs (and nothing
+else) run as nobody.
 """
 
 from __future__ import annotations

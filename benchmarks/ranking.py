@@ -1,4 +1,4 @@
-"""Individual ranking against its floor, and a table larger than comfortable from Parquet to Parquet, in one run."""
+"""Compare individual ranking with its lower bound on time, and release a large table from Parquet to Parquet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The internal report of Adult in a browser: its size, and how long until it can be read and scrolled.
+"""Size of the internal report of Adult, and the time until a browser can show and scroll it.
 
 python -m benchmarks.report_page [--method NAME]
 

@@ -1,4 +1,4 @@
-"""Speed of `shoal.risk` beside the seconds that the offices' reference tool took: results/risk-speed.md leaves.
+"""Compare the speed of `shoal.risk` with the statistical offices' reference tool: write results/risk-speed.md.
 
 python -m benchmarks.risk [--out results/risk-speed.md]
 """

@@ -1,11 +1,11 @@
-"""How quick the studio is on a table of 200,000 rows and 12 columns: what a person waits for, measured in a browser.
+"""Response times of the studio in a browser, on a table of 200,000 rows and 12 columns.
 
     python -m benchmarks.studio
 
-writes results/studio-speed.md. The table is chosen as a CSV file; the clock stops when its rows were painted. A
-setting is moved on the guarantee page; the clock runs until the answer is there, and until what it changed was
-painted, with the pause that the page waits for the next move. Meanwhile, and while a release is made, another client
-asks over and over whether the studio is alive. It needs Chromium and playwright, which `make test-system` installs.
+writes results/studio-speed.md. The table is chosen as a CSV file; the clock stops when its rows are painted. A setting
+is moved on the guarantee page; the clock runs until the answer arrives, and until the change is painted, including the
+pause in which the page waits for the next move. Meanwhile, and during a release, another client checks repeatedly
+whether the studio responds. It needs Chromium and playwright, which `make test-system` installs.
 """
 
 from __future__ import annotations

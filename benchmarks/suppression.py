@@ -1,4 +1,4 @@
-"""Local suppression beside the offices' reference tool: tables come in, cells, bounds and seconds leave.
+"""Compare local suppression with the statistical offices' reference tool: suppressed cells, bounds and seconds.
 
 python -m benchmarks.suppression [--quick] [--into docs/suppression.md]
 """

@@ -1,17 +1,17 @@
-"""What the time of answers tells: attacks on the query server, with each protection switched on and off.
+"""Timing attacks on the query server, with each protection switched on and off.
 
     python -m benchmarks.timing_attacks [--trials 1000] [--controls 200] [--questions 50] [--attack NAME]
     python -m benchmarks.timing_attacks --load 60 [--realtime] [--folder DIR]
 
 The answers are computed by the real code, and the CPU seconds of their thread are measured. The scheduler of the
-server then runs with a virtual clock, on which work takes exactly these seconds: what else the machine does plays no
-part. One attacker sees when answers leave. Another has a perfect instrument for the load of the machine and sees how
-long each answer kept the worker busy. A guess is made by the best threshold on anything that is seen, or on the best
-linear combination of it, learned on other trials.
+server then runs with a virtual clock, on which work takes exactly these seconds, so other work of the machine has no
+effect. One attacker sees when answers are sent. Another observes the load of the machine perfectly and sees how
+long each answer kept the worker busy. Guesses use the best threshold on any observation, or on the best
+linear combination of observations, learned on other trials.
 
-`--load` starts the real server and asks it questions of all kinds for so many minutes, then says how many slots were
-missed: for a machine that does nothing else. Beside other work, `--realtime` (as root) lets the server and who asks it
-go first, and a `--folder` in memory spares the ledger the wait for a disk that others write to.
+`--load` starts the real server and asks it questions of all kinds for so many minutes, then reports how many slots
+were missed, on an otherwise idle machine. Beside other work, `--realtime` (as root) gives priority to the server and
+its client, and a `--folder` in memory avoids waiting for a disk that others write to.
 """
 
 from __future__ import annotations

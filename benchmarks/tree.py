@@ -1,4 +1,4 @@
-"""Quality and speed of tree-dp: real and made-up tables come in, results/tree-quality.md leaves.
+"""Measure the utility and speed of tree-dp on real and synthetic tables: write results/tree-quality.md.
 
 python -m benchmarks.tree [--runs 50] [--processes 2] [--out results/tree-quality.md]
 """

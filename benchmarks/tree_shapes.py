@@ -1,4 +1,4 @@
-"""Made-up tables of several shapes: a name and a number of rows come in, positions and public domains leave.
+"""Synthetic tables of several shapes, as positions and public domains.
 
 The constants of `shoal.mechanisms.tree.layout` were fitted to these, never to real tables.
 """

@@ -1,4 +1,4 @@
-"""How good the choices of `shoal tune` are, and how long they take: Census comes in, results/tuning-quality.md leaves.
+"""Measure the quality and the time of choices by `shoal tune` on Census: write results/tuning-quality.md.
 
 python -m benchmarks.tune [--many 100] [--out results/tuning-quality.md]
 """

@@ -1,11 +1,11 @@
-"""Shoal beside what users would pick instead: tables come in, results/utility.md leaves.
+"""The utility benchmark: compare Shoal with common alternatives, and write results/utility.md.
 
 python -m benchmarks.utility [--first 40] [--seeds 10] [--dear 1] [--tables Census ...] [--methods tree-dp ...]
                              [--page-only] [--keep results/utility_measured.jsonl] [--out results/utility.md]
 
-MST and AIM run in an environment of their own, made by `make .venv-dpmm/.done`. Every measured cell is kept in a
-file at once: run the command again to go on after an interruption. The file is part of the repository, so that
-`--page-only` writes the page again; after a change of a method its cells have to be deleted from it.
+MST and AIM run in a separate environment, made by `make .venv-dpmm/.done`. Every measured cell is written to a
+file at once: run the command again to resume after an interruption. The file is part of the repository, so that
+`--page-only` rewrites the page; after a change of a method its cells have to be deleted from the file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The measured cells of the utility benchmark: what to measure comes in, scores on disk leave, one line each.
+"""The cells of the utility benchmark: measure them and keep their scores on disk, one line each.
 
-A cell is one method on one table at one ε with one seed. Cells that the file holds already, with the same settings,
+A cell is one method on one table at one ε with one seed. Cells already in the file, with the same settings,
 are not measured again, so an interruption loses one cell at most.
 """
 

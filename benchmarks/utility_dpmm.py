@@ -1,10 +1,10 @@
-"""The marginal synthesisers of dpmm, run by dpmm's own interpreter: a CSV and a JSON file come in, the same leave.
+"""Run the marginal synthesisers of dpmm in dpmm's own interpreter, on a CSV table with JSON settings.
 
 .venv-dpmm/bin/python benchmarks/utility_dpmm.py DATA.csv SETTINGS.json OUT.csv OUT.json
 
 The settings hold model ("MST" or "AIM"), epsilon, delta, binning ("uniform" or "priv-tree"), share (of epsilon, for
 priv-tree), bins, largest_model (MB, or null) and columns: {"lower", "upper"} or {"categories"} for each. This file
-knows nothing of Shoal, whose environment holds other versions of numpy and pandas.
+does not import Shoal, whose environment has other versions of numpy and pandas.
 """
 
 from __future__ import annotations

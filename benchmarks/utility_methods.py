@@ -1,4 +1,4 @@
-"""Who takes part in the utility benchmark: a task, ε and a seed come in, a released table leaves."""
+"""The methods of the utility benchmark: release a task's table at an ε with a seed."""
 
 from __future__ import annotations
 

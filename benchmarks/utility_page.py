@@ -1,4 +1,4 @@
-"""The page of the utility benchmark: measured cells come in, markdown leaves, with a conclusion computed from them."""
+"""The page of the utility benchmark: markdown from measured cells, with a computed conclusion."""
 
 from __future__ import annotations
 

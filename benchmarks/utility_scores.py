@@ -1,4 +1,4 @@
-"""What a released table is worth: an original and a released table come in, scores leave."""
+"""The utility scores of a released table against its original."""
 
 from __future__ import annotations
 

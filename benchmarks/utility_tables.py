@@ -1,6 +1,6 @@
-"""The tables of the utility benchmark: files come in, records to protect and records held out leave.
+"""The tables of the utility benchmark, split into records to protect and records held out.
 
-Domains are constants that a custodian could write down from the documentation of a table, round and generous; values
+Domains are round, generous constants that a custodian could derive from the documentation of a table; values
 beyond them are clipped. They are the same for every method.
 """
 

@@ -1,4 +1,4 @@
-"""A custodian's walk through Adult: the table comes in, results/walkthrough-adult.md leaves.
+"""A custodian's walk-through of Adult: write results/walkthrough-adult.md.
 
 python -m benchmarks.walkthrough_adult [--runs 2] [--out results/walkthrough-adult.md]
 """

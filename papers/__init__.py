@@ -1,4 +1,4 @@
-"""The papers recomputed: a paper's name comes in; its tables, figures and statements beside print leave."""
+"""Reproduce a paper's tables, figures and claims next to the published values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m papers PAPER [--quick] [--out DIR]`: recompute a paper; the same as `shoal reproduce` in a checkout."""
+"""`python -m papers PAPER [--quick] [--out DIR]`: reproduce a paper; the same as `shoal reproduce` in a checkout."""
 
 from __future__ import annotations
 

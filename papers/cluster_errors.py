@@ -1,4 +1,4 @@
-"""Settings of a method on noisy cluster means come in; their row errors, expected and of seeded releases, leave."""
+"""Row errors of methods with noisy cluster means: expected ones, and those of seeded releases."""
 
 from __future__ import annotations
 

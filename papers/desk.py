@@ -1,4 +1,4 @@
-"""Where a reproduction works: the data folder, the effort and the helpers come in; tables and measured points leave."""
+"""The working environment of a reproduction: data folder, effort, workers, and output of tables and points."""
 
 from __future__ import annotations
 

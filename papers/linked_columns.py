@@ -1,7 +1,7 @@
-"""Why ranked columns must not be linked: two neighbouring tables come in, what their releases show of them leaves.
+"""Why ranked columns must not be linked: what releases of two neighbouring tables reveal about the difference.
 
 A released table shows which combinations of clusters occur in its rows, and noise does not hide that. One replaced
-record can bring rows about that the other table never gives, and then no ε bounds the difference.
+record can create rows that the other table never yields, and then no ε bounds the difference.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Overview of all recomputed papers, from the tables written for each of them."""
+"""Overview of all reproduced papers, from the tables of each of them."""
 
 from __future__ import annotations
 

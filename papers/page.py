@@ -1,4 +1,4 @@
-"""A study comes in; one markdown page, its CSV files and its drawings leave."""
+"""Write a study as one markdown page with its CSV files and drawings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves in panels: names, places and values come in, one SVG leaves."""
+"""Draw curves in panels, as one SVG."""
 
 from __future__ import annotations
 

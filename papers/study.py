@@ -1,4 +1,4 @@
-"""What a reproduction is made of: printed and recomputed numbers come in, verdicts leave. Nothing is measured here."""
+"""The elements of a reproduction: published and recomputed numbers with verdicts. Nothing is measured here."""
 
 from __future__ import annotations
 

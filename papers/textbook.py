@@ -1,4 +1,4 @@
-"""Results that several papers take from the literature: whole small worlds come in, the losses found in them leave.
+"""Results that several papers take from the literature, with the privacy losses found on small worlds.
 
 A loss is the largest |ln P(y | D) - ln P(y | D')| over neighbouring tables D, D' (one record replaced) and results y.
 """

@@ -1,7 +1,7 @@
-"""The words of a page as rows: statements, printed numbers and errors, sections, in TOML files beside the code.
+"""The texts of a page as rows: claims, published numbers and errors, and sections, in TOML files beside the code.
 
-A row may have gaps (`{}`, `{:.0%}`); the code that found the values fills them in, in the order in which they stand.
-`{hits}` stands for how many of the cases looked at bear a statement out.
+A row may have gaps (`{}`, `{:.0%}`); the code that computes the values fills them in, in order.
+`{hits}` stands for the number of examined cases that confirm a claim.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One word for one argument: old words still work and say so once, a single name is a list of one."""
+"""Argument names are consistent: old names still work with one notice, and a single name is a list of one."""
 
 from __future__ import annotations
 

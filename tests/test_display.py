@@ -1,4 +1,4 @@
-"""No value prints facts about the records by itself: not in a notebook, not in a log, not in a traceback.
+"""No value prints facts about the records by default: not in a notebook, not in a log, not in a traceback.
 
 Everything that callers can hold is made from marked records, and whatever can be reached from it is asked to show
 itself.

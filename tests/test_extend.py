@@ -1,4 +1,4 @@
-"""Stages from outside the package: what they may claim, and that they pass what every part of Shoal passes."""
+"""Third-party stages: what they may claim, and that they pass the same tests as every part of Shoal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal of use: what it keeps, who may read it, what it says by name, and what it only asks about."""
+"""The journal of use: what it keeps, who may read it, what it reports by name, and what it asks about."""
 
 from __future__ import annotations
 

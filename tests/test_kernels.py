@@ -1,4 +1,4 @@
-"""Compiled loops and the same uncompiled: equal results, a way out where numba does not work, and no stale code."""
+"""Compiled loops equal uncompiled ones, with a fallback where numba does not work, and no stale code."""
 
 from __future__ import annotations
 

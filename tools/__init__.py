@@ -1,1 +1,1 @@
-"""Tools of the project itself: what compares two states of the code. Not part of the package."""
+"""Development tools of the project. Not part of the package."""

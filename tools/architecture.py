@@ -3,11 +3,11 @@
     python -m tools.architecture [--out results/architecture.md]
     python -m tools.architecture --measure
 
-The walk is what really ran: every function of Shoal that the call entered is noted, and a call from a package to one
-above it in the order of the layers (pyproject.toml, which `make lint` holds the imports to) would lead back.
+The walk follows an actual run: it notes every function of Shoal that the call entered; a call from a package to one
+above it in the order of the layers (pyproject.toml, which `make lint` enforces for imports) would lead back.
 
-With `--measure`, sizes of the code are printed beside their goals. What is above its goal has a limit, which may only
-fall: a size above its limit is an error, and `make lint` asks.
+With `--measure`, sizes of the code are printed beside their goals. A size above its goal has a limit that may only
+fall: a size above its limit is an error, which `make lint` checks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The table of audits: one row says which method, on which data, in which view, and what is expected to come out.
+"""The table of audits: each row gives a method, data, a view and the expected outcome.
 
-A new preset is audited by adding a row; every row is a slow test, with all its runs in `make test-thorough`, and a line
+To audit a new preset, add a row; every row is a slow test, with all its runs in `make test-thorough`, and a line
 of docs/guarantee.md.
 """
 

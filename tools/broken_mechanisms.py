@@ -1,4 +1,4 @@
-"""Mechanisms with a known flaw, to show that the audit sees it."""
+"""Mechanisms with a known flaw, to show that the audit detects it."""
 
 from __future__ import annotations
 

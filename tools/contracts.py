@@ -1,4 +1,4 @@
-"""Contracts of import-linter: rooms are imported through their doors, and samplers only where an account pays."""
+"""Contracts for import-linter: packages are imported through their exports, and samplers only where an account pays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a change of structure change what Shoal does? The same calls in two checkouts, every byte compared.
+"""Compare what Shoal does in two checkouts byte by byte, to check that a change of structure changes nothing else.
 
     make golden [BASE=HEAD] [WORDS=1]
     python -m tools.golden BEFORE AFTER [--only WORD ...] [--keep FOLDER] [--words]
@@ -8,9 +8,9 @@ numbers, decimals, dates, ordinal and nominal columns, gaps, weights, several ro
 and in parts. Compared are the files of every bundle, what the terminal shows, exit statuses, JSON, the help of every
 command, and errors with their codes and facts. Each call begins with an empty journal. Durations are left out.
 
-With `--words`, other words alone are no difference: every sentence of the catalogue is recorded as its code and facts.
-Compared are then data, statements, recipes, logs, errors, JSON and exit statuses; of what terminal and reports show,
-what is said by codes and the numbers in tables; of help, the options.
+With `--words`, differences in wording are ignored: every sentence of the catalogue is recorded as its code and facts.
+It compares data, statements, recipes, logs, errors, JSON and exit statuses; of the terminal output and reports,
+the message codes and the numbers in tables; of help, the options.
 """
 
 from __future__ import annotations

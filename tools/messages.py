@@ -2,7 +2,7 @@
 
     python -m tools.messages
 
-Every sentence is rendered with made-up facts, in the words of the library and in those of the command line.
+Every sentence is rendered with sample facts, as the library and as the command line show it.
 """
 
 from __future__ import annotations

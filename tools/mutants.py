@@ -1,15 +1,15 @@
-"""Do the tests notice wrong code? Mutants of seven parts of the package, each run against that part's tests.
+"""Mutation testing: run mutants of seven parts of the package against that part's tests.
 
     python -m tools.mutants draw                  # 60 mutants with the seed below, written to tools/mutants.json
-    python -m tools.mutants redraw                # replaces those of the list whose line is not there any more
+    python -m tools.mutants redraw                # replaces listed mutants whose line no longer exists
     python -m tools.mutants run [--out FILE]      # every mutant of the list against its tests, and a table
 
 The list is drawn once. After code has moved the same list runs again: a mutant is found by its function's name and its
 line, in the file it came from, in what `--moved OLD=NEW` says (files, folders, tests), or wherever else in the package
 both occur once. It runs outside CI: an hour or more on one core.
 
-Each mutant works in a copy of the tree of its own. Its limit is one of processor time, as other work on the machine
-says nothing about the tests; five times as much may pass on the clock.
+Each mutant works in its own copy of the tree. Its limit is one of processor time, as other work on the machine
+says nothing about the tests; five times as much elapsed time is allowed.
 """
 
 from __future__ import annotations

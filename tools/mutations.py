@@ -1,7 +1,7 @@
-"""Small wrong changes of a source text: where one can be made, and the text with it made.
+"""Mutations of a source text: find where a small wrong change can be made, and make it.
 
-A mutation changes a few characters of one line: another operator, a comparison that takes the border in or turns
-round, a negation left out, a constant one off. What only words an error, types or documents is left alone.
+A mutation changes a few characters of one line: another operator, a comparison that includes its bound or is
+reversed, a removed negation, a constant off by one. Errors' texts, types and documentation are left alone.
 """
 
 from __future__ import annotations

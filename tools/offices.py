@@ -1,4 +1,4 @@
-"""The statistical offices' reference figures: where they lie, and the tables that they were computed on.
+"""The statistical offices' reference figures: their location, and the tables they were computed on.
 
 The figures are facts computed by another tool; the tables are rebuilt here from the public data sets, in the same order
 and with the same codes.

@@ -1,4 +1,4 @@
-"""Where measured results are kept, and the few numbers of them that pages of docs/ state.
+"""The location of measured results, and summaries with the few numbers of them that pages of docs/ quote.
 
     python -m tools.results
 

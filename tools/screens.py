@@ -1,9 +1,9 @@
-"""Pictures of every kind of page: releases and the documentation come in, results/screens/ leaves.
+"""Take screenshots of every kind of page, from releases and the documentation, in results/screens/.
 
     python -m tools.screens [--out results/screens] [--only NAME ...]
 
 It needs Chromium and playwright, which `make test-system` installs, and `site/`, which `make docs` builds. Pages are
-shown at the widths of a desk and of a phone, light and dark.
+shown at desktop and phone widths, light and dark.
 """
 
 from __future__ import annotations

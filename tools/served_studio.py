@@ -1,4 +1,4 @@
-"""A studio that runs in this process, for the tests, the benchmark and the screens: where it is leaves."""
+"""A studio served by this process, for the tests, the benchmark and the screenshots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Screens of Shoal Studio: every step, at the width of a desk and of a phone, light and dark.
+"""Take screenshots of Shoal Studio: every step, at desktop and phone widths, light and dark.
 
 python -m tools.studio_screens
 """

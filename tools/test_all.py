@@ -1,9 +1,9 @@
-"""`make test-all`: all tests, a group after the other, and at the end what came of each.
+"""`make test-all`: run all tests, one group after another, and summarise the results.
 
     python -m tools.test_all [--workers N] [--only GROUP ...] [--thorough] [--log FOLDER]
 
-Groups go on when one fails; the exit status says whether any did. Every test is noted when it ends, with its CPU
-seconds, in FOLDER/GROUP.tsv: of a run that was cut short nothing is lost. Tests that measure time run last, when no
+Groups continue when one fails; the exit status says whether any did. Every test is recorded when it ends, with its CPU
+seconds, in FOLDER/GROUP.tsv: a run that was cut short loses nothing. Tests that measure time run last, when no
 other test does.
 """
 

@@ -1,4 +1,4 @@
-"""The cross-moment paper recomputed: Census and EIA come in; its table, figures, propositions and statements leave."""
+"""Reproduction of the cross-moment paper on Census and EIA: its table, figures, propositions and claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Setting, abstract and conclusions: curves come in; what holds of them, and errors of section 5, leave."""
+"""Claims of the setting, abstract and conclusions, judged by the curves, and errors of section 5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures 7 to 10: curves of the coefficient form come in; drawings and the statements about them leave."""
+"""Figures 7 to 10: drawings of the coefficient form's curves, and the claims about them."""
 
 from __future__ import annotations
 

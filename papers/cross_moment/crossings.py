@@ -1,4 +1,4 @@
-"""From which k moments pay off: curves come in; every printed size beside ours, and Figure 11, leave."""
+"""The k from which moments reduce the error: every published size next to ours, and Figure 11."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that is drawn over k: measured points come in, medians and the sizes at which curves cross leave."""
+"""Curves over k: medians of measured points, and the sizes at which curves cross."""
 
 from __future__ import annotations
 

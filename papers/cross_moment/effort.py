@@ -1,4 +1,4 @@
-"""All methods once, and what moments cost: data comes in, two tables leave."""
+"""Two tables: all methods compared once, and the cost of moments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figure 14: curves of the eigen form come in; the drawing and the statements about it leave."""
+"""Figure 14: the drawing of the eigen form's curves, and the claims about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The drawings of Figures 7 to 14: curves come in, SVG leaves."""
+"""The drawings of Figures 7 to 14, as SVG."""
 
 from __future__ import annotations
 

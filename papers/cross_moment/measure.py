@@ -1,4 +1,4 @@
-"""Errors of cross-moment releases: a data set, methods, k and ε come in, log2 of sums of squared errors leave."""
+"""Errors of cross-moment releases, as log2 of sums of squared errors by method, k and ε."""
 
 from __future__ import annotations
 

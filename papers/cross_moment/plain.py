@@ -1,4 +1,4 @@
-"""Table 1: the data sets come in; plain Laplace noise beside print and beside its closed form leaves."""
+"""Table 1: plain Laplace noise on the data sets, next to the published values and the closed form."""
 
 from __future__ import annotations
 

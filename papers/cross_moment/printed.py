@@ -1,4 +1,4 @@
-"""Numbers of the cross-moment paper, from printed.toml."""
+"""Published values of the cross-moment paper, from printed.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds of the cross-moment paper as printed, for comparison only: both are violated."""
+"""Bounds of the cross-moment paper as published, for comparison only: both are violated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example of section 5.5: Census 2 comes in; B1 and method 6 with three ways of matching beside print leave."""
+"""The example of section 5.5: B1 and method 6 on Census 2 with three ways of matching, next to the published values."""
 
 from __future__ import annotations
 

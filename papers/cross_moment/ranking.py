@@ -1,4 +1,4 @@
-"""Figures 12 and 13: curves of individual ranking come in; drawings and the statements about them leave."""
+"""Figures 12 and 13: drawings of the curves of individual ranking, and the claims about them."""
 
 from __future__ import annotations
 

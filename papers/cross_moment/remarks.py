@@ -1,4 +1,4 @@
-"""What the text says besides its figures and propositions: clusters and releases come in, facts about them leave."""
+"""Facts about clusters and releases, for claims in the text besides figures and propositions."""
 
 from __future__ import annotations
 

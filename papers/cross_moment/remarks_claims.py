@@ -1,4 +1,4 @@
-"""Statements of sections 1 to 5 about methods, data and sampling: counted facts come in, verdicts leave."""
+"""Verdicts on the claims of sections 1 to 5 about methods, data and sampling."""
 
 from __future__ import annotations
 

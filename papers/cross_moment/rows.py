@@ -1,4 +1,4 @@
-"""What only whole rows show: releases matched by assignment come in, statements about covariances leave."""
+"""Claims about covariances, judged by whole rows of releases matched by assignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The propositions in small worlds: sizes and numbers of columns come in, the largest changes found leave.
+"""The propositions on small worlds: the largest changes of statistics, by sizes and numbers of columns.
 
 Every value lies in [0, 1]. Statistics of different columns are affine in every coordinate of a record, so that tables
 of zeros and ones hold the extremes; tests/mechanisms/moments/test_moment_sensitivity.py searches further, and in exact

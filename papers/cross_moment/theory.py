@@ -1,4 +1,4 @@
-"""Section 4: small worlds come in; propositions, theorem and algorithms with what was found leave."""
+"""Section 4: propositions, theorem and algorithms, checked on small worlds."""
 
 from __future__ import annotations
 

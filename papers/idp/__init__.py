@@ -1,4 +1,4 @@
-"""The iDP paper recomputed: a desk comes in; its propositions, figures and statements beside ours leave."""
+"""Reproduction of the iDP paper: its propositions, figures and claims next to ours."""
 
 from __future__ import annotations
 

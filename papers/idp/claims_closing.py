@@ -1,4 +1,4 @@
-"""Abstract, introduction and conclusions of the iDP paper: everything measured comes in, verdicts leave."""
+"""Verdicts on the claims in the abstract, introduction and conclusions of the iDP paper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 4.1 of the iDP paper: expected errors of all settings come in, a verdict on each statement leaves."""
+"""Verdicts on the claims of section 4.1 of the iDP paper, from expected errors of all settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 4.2 of the iDP paper: F-measures of forests come in, a verdict on each statement leaves."""
+"""Verdicts on the claims of section 4.2 of the iDP paper, from F-measures of forests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sections 2 and 3 of the iDP paper: facts about real clusters come in, a verdict on each proposition leaves."""
+"""Verdicts on the propositions of sections 2 and 3 of the iDP paper, from facts about real clusters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clusters behind individual DP: a path and k come in; sensitivities and losses leave, fit for JSON."""
+"""The clusters behind individual DP: sensitivities and losses for a table and k, as JSON values."""
 
 from __future__ import annotations
 

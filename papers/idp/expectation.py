@@ -1,4 +1,4 @@
-"""Expected errors in closed form: values and a setting come in, what infinitely many runs would average leaves."""
+"""Expected errors in closed form: the average of infinitely many runs of a setting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Printed and known numbers of the iDP paper: what was measured comes in, rows with verdicts leave."""
+"""Published and known numbers of the iDP paper next to measured ones, with verdicts."""
 
 from __future__ import annotations
 

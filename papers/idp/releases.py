@@ -1,4 +1,4 @@
-"""Releases of the iDP paper's tables: a path and a setting come in, errors and F-measures leave, fit for JSON.
+"""Releases of the iDP paper's tables: errors and F-measures by setting, as JSON values.
 
 Every function is one task of a reproduction; seeds are 0, 1, 2, ...
 """

@@ -1,4 +1,4 @@
-"""Everything measured about one table: a desk and an effort come in, errors and F-measures by setting leave."""
+"""All measurements of one table: errors and F-measures by setting."""
 
 from __future__ import annotations
 

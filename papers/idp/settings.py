@@ -1,4 +1,4 @@
-"""What the iDP paper's experiments range over: tables, methods, ε, domains and k; nothing is computed here."""
+"""The ranges of the iDP paper's experiments: tables, methods, ε, domains and k; nothing is computed here."""
 
 from __future__ import annotations
 

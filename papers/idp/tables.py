@@ -1,4 +1,4 @@
-"""What the iDP paper draws: everything measured about a table comes in, markdown tables, figures and CSV rows leave."""
+"""The markdown tables, figures and CSV rows of the iDP paper's reproduction."""
 
 from __future__ import annotations
 

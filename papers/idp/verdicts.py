@@ -1,4 +1,4 @@
-"""How a statement is judged: comparisons come in, one of the verdicts leaves."""
+"""Verdicts on claims, from comparisons of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MDAI-2017 recomputed: Census comes in; its figures as series, its propositions and statements with verdicts leave."""
+"""Reproduction of MDAI-2017 on Census: its figures as series, its propositions and claims with verdicts."""
 
 from __future__ import annotations
 

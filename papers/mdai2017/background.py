@@ -1,4 +1,4 @@
-"""What MDAI-2017 says around its method: Census and its clusters come in, verdicts on each statement leave."""
+"""Verdicts on the claims that MDAI-2017 makes around its method, on Census and its clusters."""
 
 from __future__ import annotations
 

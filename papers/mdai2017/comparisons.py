@@ -1,4 +1,4 @@
-"""What MDAI-2017 reads off its Figures 3 and 4: curves over k come in, verdicts leave."""
+"""Verdicts on the claims that MDAI-2017 bases on its Figures 3 and 4."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Census-4 comes in; the error of every method over k, its expectation and that of releases, leaves."""
+"""The error of every method on Census-4 over k, expected and measured in releases."""
 
 from __future__ import annotations
 

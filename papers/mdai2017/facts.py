@@ -1,4 +1,4 @@
-"""Census and EIA come in; facts about their clusters leave: information loss, regrouping, groups, best sizes."""
+"""Facts about the clusters of Census and EIA: information loss, regrouping, groups, best sizes."""
 
 from __future__ import annotations
 

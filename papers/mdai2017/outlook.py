@@ -1,4 +1,4 @@
-"""The variable sizes that MDAI-2017 leaves to future work: best sizes come in, a section with numbers leaves."""
+"""The variable cluster sizes that MDAI-2017 leaves to future work, with numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that stand beside the recomputed ones of MDAI-2017, from printed.toml."""
+"""Published values of MDAI-2017, from printed.toml."""
 
 from __future__ import annotations
 

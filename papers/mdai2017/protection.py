@@ -1,4 +1,4 @@
-"""What MDAI-2017 says about its guarantee and its noise: facts come in, a section with verdicts leaves."""
+"""Verdicts on the claims of MDAI-2017 about its guarantee and its noise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Propositions of MDAI-2017 come in as computations on whole small worlds and on Census-4; what they show leaves."""
+"""The propositions of MDAI-2017, checked on small worlds and on Census-4."""
 
 from __future__ import annotations
 

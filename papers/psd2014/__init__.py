@@ -1,4 +1,4 @@
-"""PSD-2014 recomputed: Adult comes in; its figure as series, its lemmas and statements with verdicts leave."""
+"""Reproduction of PSD-2014 on Adult: its figure as series, its lemmas and claims with verdicts."""
 
 from __future__ import annotations
 

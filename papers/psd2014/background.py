@@ -1,4 +1,4 @@
-"""What PSD-2014 says around its lemma: Adult and small worlds come in, verdicts on each statement leave."""
+"""Verdicts on the claims that PSD-2014 makes around its lemma, on Adult and small worlds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adult comes in; the error of individual ranking with noise over k, beside plain noise and prior work, leaves."""
+"""The error of individual ranking with noise on Adult over k, compared with plain noise and prior work."""
 
 from __future__ import annotations
 

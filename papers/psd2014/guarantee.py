@@ -1,4 +1,4 @@
-"""What PSD-2014 says about sensitivity and composition: small worlds come in, a section with verdicts leaves."""
+"""Verdicts on the claims of PSD-2014 about sensitivity and composition, on small worlds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lemma 1 of PSD-2014 on whole small worlds: ways to group values come in, how far centroids can move leaves."""
+"""Lemma 1 of PSD-2014 on small worlds: how far centroids can move, by the way of grouping values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that stand beside the recomputed ones of PSD-2014, from printed.toml."""
+"""Published values of PSD-2014, from printed.toml."""
 
 from __future__ import annotations
 

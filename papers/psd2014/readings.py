@@ -1,4 +1,4 @@
-"""What PSD-2014 reads off its Figure 1: curves over k come in, verdicts leave."""
+"""Verdicts on the claims that PSD-2014 bases on its Figure 1."""
 
 from __future__ import annotations
 

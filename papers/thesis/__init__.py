@@ -1,4 +1,4 @@
-"""The thesis recomputed, chapter by chapter: its data sets come in, one study leaves."""
+"""Reproduction of the thesis, chapter by chapter, as one study."""
 
 from __future__ import annotations
 

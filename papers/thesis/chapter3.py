@@ -1,4 +1,4 @@
-"""Chapter 3 of the thesis, probabilistic k-anonymity: Census and EIA come in, a study leaves."""
+"""Reproduction of chapter 3 of the thesis, probabilistic k-anonymity, on Census and EIA."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of chapter 3: means, runs and counted facts come in, verdicts leave."""
+"""Verdicts on the claims of chapter 3."""
 
 from __future__ import annotations
 

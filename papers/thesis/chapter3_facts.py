@@ -1,4 +1,4 @@
-"""What the text of chapter 3 says besides its tables: data sets and small worlds come in, counted facts leave."""
+"""Facts about data sets and small worlds, for claims in the text of chapter 3 besides its tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 3 of the thesis, executed: a data folder, a method and k come in, changes of correlations leave."""
+"""Runs of chapter 3 of the thesis: the change of correlations by method and k."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 4 of the thesis, optimal noise: nothing but formulas comes in, a study leaves."""
+"""Reproduction of chapter 4 of the thesis, optimal noise, from formulas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of chapter 4: closed forms and linear programmes come in, verdicts leave."""
+"""Verdicts on the claims of chapter 4, from closed forms and linear programmes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Theorems of chapter 4 put to the test: a lattice and ε come in, what a linear programme finds to be better leaves.
+"""Tests of the theorems of chapter 4: search for better noise on a lattice by linear programming.
 
-A noise is better than another if its mass is nearer to zero (definitions 6 and 7). On a lattice all symmetric noises
-that satisfy ε-differential privacy are a polytope, so "nothing is better" is a question with an answer.
+One noise is better than another if its mass is nearer to zero (definitions 6 and 7). On a lattice all symmetric noises
+that satisfy ε-differential privacy form a polytope, so optimality can be decided.
 """
 
 from __future__ import annotations

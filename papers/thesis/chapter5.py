@@ -1,4 +1,4 @@
-"""Chapter 5 of the thesis, answers by knowledge refinement: nothing but formulas comes in, a study leaves."""
+"""Reproduction of chapter 5 of the thesis, answers by knowledge refinement, from formulas."""
 
 from __future__ import annotations
 

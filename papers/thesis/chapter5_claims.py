@@ -1,4 +1,4 @@
-"""Statements of chapter 5: enumerated worlds and closed forms come in, verdicts leave."""
+"""Verdicts on the claims of chapter 5, from enumerated worlds and closed forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small worlds of chapter 5: priors, truths and budgets come in, exact losses of privacy and errors leave."""
+"""Small worlds of chapter 5: exact privacy losses and errors by prior, truth and budget."""
 
 from __future__ import annotations
 

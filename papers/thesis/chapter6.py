@@ -1,4 +1,4 @@
-"""Chapter 6 of the thesis recomputed: Census and Adult come in, its tables, figures and statements leave."""
+"""Reproduction of chapter 6 of the thesis on Census and Adult: its tables, figures and claims."""
 
 from __future__ import annotations
 

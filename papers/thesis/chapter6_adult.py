@@ -1,4 +1,4 @@
-"""Chapter 6 of the thesis on Adult: two nominal attributes are masked again, semantic errors and linkages leave."""
+"""Chapter 6 of the thesis on Adult: mask two nominal attributes again, and measure semantic errors and linkages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 6 of the thesis on Census: the published method is run again, its errors and linkages leave."""
+"""Chapter 6 of the thesis on Census: run the published method again, and measure its errors and linkages."""
 
 from __future__ import annotations
 

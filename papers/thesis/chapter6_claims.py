@@ -1,4 +1,4 @@
-"""The discussion of errors in section 6.4.3: what was measured comes in, judged statements leave."""
+"""Verdicts on the claims about errors in section 6.4.3."""
 
 from __future__ import annotations
 

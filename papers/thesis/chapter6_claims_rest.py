@@ -1,4 +1,4 @@
-"""Sections 6.4.4 and 6.5, and what the thesis says of them elsewhere: measurements come in, judged statements leave."""
+"""Verdicts on the claims of sections 6.4.4 and 6.5, and on related claims elsewhere in the thesis."""
 
 from __future__ import annotations
 

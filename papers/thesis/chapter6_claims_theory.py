@@ -1,4 +1,4 @@
-"""Sections 6.1 to 6.3: small worlds and clusters alone come in, propositions and other statements judged leave."""
+"""Verdicts on the propositions and other claims of sections 6.1 to 6.3, from small worlds and clusters."""
 
 from __future__ import annotations
 

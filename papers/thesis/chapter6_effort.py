@@ -1,4 +1,4 @@
-"""How much is measured for chapter 6: quick or full comes in, settings and numbers of runs leave."""
+"""The effort for chapter 6: settings and numbers of runs, quick or full."""
 
 from __future__ import annotations
 

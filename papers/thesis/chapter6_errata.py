@@ -1,4 +1,4 @@
-"""What is printed wrong in chapter 6: print itself and measurements come in, errata leave."""
+"""Errata of chapter 6, from the published values and our measurements."""
 
 from __future__ import annotations
 

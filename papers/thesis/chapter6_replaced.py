@@ -1,4 +1,4 @@
-"""One record of Census replaced: which clusters, rows and likelihoods change leaves, the most over many records."""
+"""Replace one record of Census: the largest changes of clusters, rows and likelihoods over many records."""
 
 from __future__ import annotations
 

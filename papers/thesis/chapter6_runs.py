@@ -1,4 +1,4 @@
-"""What chapter 6 measures on a data set: errors and linkages over runs come in, means and standard errors leave."""
+"""The measurements of chapter 6 on a data set: means and standard errors of errors and linkages over runs."""
 
 from __future__ import annotations
 

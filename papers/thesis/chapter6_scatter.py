@@ -1,4 +1,4 @@
-"""Figures 6.1 to 6.3: small tables come in, drawings of their clusters and the points as a series leave."""
+"""Figures 6.1 to 6.3: drawings of the clusters of small tables, and the points as a series."""
 
 from __future__ import annotations
 

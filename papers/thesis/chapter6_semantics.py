@@ -1,4 +1,4 @@
-"""Distances on taxonomies, sections 6.3.4 and 6.3.5: trees come in, how they behave leaves."""
+"""Properties of the distances on taxonomies of sections 6.3.4 and 6.3.5."""
 
 from __future__ import annotations
 

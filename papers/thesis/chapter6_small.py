@@ -1,4 +1,4 @@
-"""Small tables for chapter 6: records come in, how far clusters, rows and probabilities move for one record leaves."""
+"""Small tables for chapter 6: how far one record moves clusters, rows and probabilities."""
 
 from __future__ import annotations
 

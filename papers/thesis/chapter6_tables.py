@@ -1,4 +1,4 @@
-"""Tables 6.1 to 6.5 and Figures 6.4, 6.5: what was measured comes in, printed numbers beside it and drawings leave."""
+"""Tables 6.1 to 6.5 and Figures 6.4, 6.5: measurements next to the published values, and drawings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How statements of chapter 6 are judged: truth values and numbers come in, verdicts and words leave."""
+"""Verdicts on the claims of chapter 6, from truth values and numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 7 of the thesis, t-closeness and Anatomy: its examples and Census come in, a study leaves."""
+"""Reproduction of chapter 7 of the thesis, t-closeness and Anatomy, on its examples and Census."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements of chapter 7: its examples and facts about Census come in, verdicts leave."""
+"""Verdicts on the claims of chapter 7, from its examples and facts about Census."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chapter 7 of the thesis, executed: its examples and Census come in, counts and distances leave."""
+"""Runs of chapter 7 of the thesis on its examples and Census: counts and distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Abstract, introduction, background and conclusions of the thesis: judged chapters come in, a section leaves."""
+"""The abstract, introduction, background and conclusions of the thesis, judged by the verdicts on its chapters."""
 
 from __future__ import annotations
 

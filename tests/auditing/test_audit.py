@@ -1,4 +1,4 @@
-"""The instrument as a whole: what it refutes, what it does not, what it says, and that it tests on fresh runs."""
+"""The audit as a whole: what it refutes, what it does not, its texts, and that it tests on fresh runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`shoal audit`: its words, its JSON, its picture, its exit status."""
+"""`shoal audit`: its text, its JSON, its plot, its exit status."""
 
 from __future__ import annotations
 

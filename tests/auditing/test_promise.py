@@ -1,4 +1,4 @@
-"""docs/guarantee.md is written by a command: the prose stays, every preset and every row of the table is there."""
+"""docs/guarantee.md is written by a command: it keeps the prose and lists every preset and every row of the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input: one line that helps, status 2, and not a file more than before."""
+"""Invalid input gives one helpful line and status 2, and creates no file."""
 
 from __future__ import annotations
 

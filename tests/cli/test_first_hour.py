@@ -1,4 +1,4 @@
-"""A steward's first hour: on three messy tables every command gives one answer to "may I publish this?"."""
+"""A custodian's first hour: on three messy tables all commands give the same verdict."""
 
 from __future__ import annotations
 

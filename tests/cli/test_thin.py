@@ -1,4 +1,4 @@
-"""Commands parse, call and print: none of their functions is long, or takes more than can be kept in mind."""
+"""Commands only parse, call and print: their functions are short and have few names."""
 
 from __future__ import annotations
 

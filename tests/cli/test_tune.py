@@ -1,4 +1,4 @@
-"""`shoal tune`: what it prints, what it writes, and how it goes on after Ctrl-C."""
+"""`shoal tune`: what it prints, what it writes, and how it resumes after Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drafts that protect, and what `shoal schema --check` and a careful colleague say."""
+"""Schema drafts: they protect by default, and `shoal schema --check` lists what they lack."""
 
 from __future__ import annotations
 

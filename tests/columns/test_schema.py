@@ -1,4 +1,4 @@
-"""The schema: guessed without looking at domains, written for people, read back the same, refused when wrong."""
+"""The schema: guessed without domains, readable, read back the same, refused when invalid."""
 
 from __future__ import annotations
 

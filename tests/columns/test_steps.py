@@ -1,4 +1,4 @@
-"""Steps before protection: declared, public, run on every record by itself, and stated."""
+"""Preprocessing steps: declared, public, run on every record by itself, and stated."""
 
 from __future__ import annotations
 

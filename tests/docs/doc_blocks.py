@@ -1,4 +1,4 @@
-"""A page of the documentation comes in, its fenced blocks leave, each with what a test has to do with it."""
+"""Find the fenced blocks of a documentation page, each with how a test should treat it."""
 
 from __future__ import annotations
 

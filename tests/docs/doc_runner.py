@@ -1,4 +1,4 @@
-"""A page's blocks come in, each is run or read in the page's own folder; what does not hold is an AssertionError.
+"""Run or read the blocks of a page in the page's own folder; a block that fails is an AssertionError.
 
     python           runs in one namespace for the whole page
     pycon            a session: runs, and its output is compared

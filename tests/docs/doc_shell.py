@@ -1,4 +1,4 @@
-"""Commands come in one after another, what bash prints for each and its exit status leave."""
+"""Run commands one after another in bash, and capture the output and exit status of each."""
 
 from __future__ import annotations
 

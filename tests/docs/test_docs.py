@@ -1,4 +1,4 @@
-"""The documentation is whole: its table of methods is the library's, its links lead somewhere, no name is left out."""
+"""The documentation is complete: its table of methods is the library's, its links work, no name is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documentation in a real browser, from a disk: nobody is kept out, no network is asked, search works."""
+"""The documentation in a real browser, from a disk: accessible, without network requests, with a working search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program `shoal` without its start: a process that has everything imported is forked for every command.
+"""The program `shoal` without its start-up time: a process with all imports is forked for every command.
 
 Pages run some fifty commands, and a start takes longer than what most of them do. A command has a process, a folder,
 an environment and standard streams of its own, as it has when started by itself; the pages of the slow tests do that.

@@ -1,4 +1,4 @@
-"""The same release on two engines: a table, a method and an engine come in, both tables and statements leave."""
+"""Compare a release of one table by one method on two engines: tables and statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that is never in memory as a whole is released as in memory: same values, same statement, same sentences."""
+"""A table in parts is released as in memory: same values, same statement, same messages."""
 
 from __future__ import annotations
 

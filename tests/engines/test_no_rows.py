@@ -1,4 +1,4 @@
-"""A table without rows is released like one with a row, wherever its number of rows is private."""
+"""A table without rows is released like one with a row wherever the number of rows is private."""
 
 from __future__ import annotations
 

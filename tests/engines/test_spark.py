@@ -1,4 +1,4 @@
-"""Spark beside the local engine: the same rows, whatever is retried, and one sentence where something fails."""
+"""Spark and the local engine release the same rows, despite retries, and failures give one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every method on Spark beside memory: Census, Adult, several row groups; a driver that sees aggregates only."""
+"""Every method on Spark and in memory: Census, Adult, several row groups; the driver sees aggregates only."""
 
 from __future__ import annotations
 

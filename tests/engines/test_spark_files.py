@@ -1,4 +1,4 @@
-"""What Spark leaves on disk: closed to others, at absolute addresses of this file system, gone after a kill."""
+"""Spark's files on disk: private, at absolute addresses of this file system, removed after a kill."""
 
 from __future__ import annotations
 

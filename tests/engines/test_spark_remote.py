@@ -1,4 +1,4 @@
-"""Bundles at addresses that only Spark reaches: complete or not there, tried before the charge, never lost after it."""
+"""Bundles at addresses that only Spark reaches: complete or absent, tried before the charge, never lost after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an engine leaves while it works: closed to others, removed once nobody works in it, and never too large."""
+"""Working files of an engine: private, removed when abandoned, and limited in size."""
 
 from __future__ import annotations
 

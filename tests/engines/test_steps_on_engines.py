@@ -1,4 +1,4 @@
-"""Steps before protection, weights and texts for missing values on engines: as in memory, in the same words."""
+"""Preprocessing steps, weights and missing-value texts on engines: results and messages as in memory."""
 
 from __future__ import annotations
 

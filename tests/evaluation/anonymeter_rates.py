@@ -1,4 +1,4 @@
-"""Run by anonymeter's own interpreter: a folder with tables comes in, counts of successful attacks leave as JSON.
+"""Run by anonymeter's own interpreter: attack the tables of a folder, and print counts of successes as JSON.
 
 It needs older versions of numpy and pyarrow than Shoal, so `make test-all` gives it an environment of its own.
 """

@@ -1,4 +1,4 @@
-"""Disclosure risk from the words of its definitions, record by record, without any code of the library."""
+"""Disclosure risk from its definitions, record by record, without any code of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attacks on a released table: what leaks is found, what does not leak is not, and mistakes are named."""
+"""Attacks on a released table: they find leaks, find none where there is none, and name mistakes."""
 
 from __future__ import annotations
 

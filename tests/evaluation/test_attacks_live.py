@@ -1,4 +1,4 @@
-"""The same attacks by anonymeter itself, on the same tables, split and number of attacks, run beside ours."""
+"""Our attacks and those of anonymeter itself, on the same tables, split and number of attacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rates of success beside figures that anonymeter 1.1.0 gave for the same tables, split and number of attacks.
+"""Success rates compared with those of anonymeter 1.1.0 for the same tables, split and number of attacks.
 
 The figures were recorded once, so that they can be compared without installing it; `test_attacks_live.py` runs it.
 Attempts that succeeded out of 500, on the original records

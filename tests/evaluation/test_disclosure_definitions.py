@@ -1,4 +1,4 @@
-"""`shoal.risk` on small tables of every kind, beside the words of the definitions."""
+"""`shoal.risk` on small tables of every kind, compared with the definitions."""
 
 from __future__ import annotations
 

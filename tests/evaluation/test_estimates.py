@@ -1,4 +1,4 @@
-"""Survey estimates equal the textbook formulas, and what is done by hand."""
+"""Survey estimates equal the textbook formulas and manual calculations."""
 
 from __future__ import annotations
 

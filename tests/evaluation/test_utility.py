@@ -1,4 +1,4 @@
-"""Utility measures against independent formulas, and what they say where they do not exist."""
+"""Utility measures against independent formulas, and their values where they are undefined."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The private part of the verdict: usefulness in words, five measures, and a control group."""
+"""The private part of the verdict: the usefulness rating, five measures, and a control group."""
 
 from __future__ import annotations
 

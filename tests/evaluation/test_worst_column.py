@@ -1,4 +1,4 @@
-"""Summaries name the worst column, agree with each other, weigh a survey, and explain counts of synthetic rows."""
+"""Summaries name the worst column, agree with each other, use survey weights, and explain synthetic records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files as offices have them: each is read right, cell by cell, or refused with its exact sentence; none is wrong."""
+"""Files in unusual formats: each is read correctly, cell by cell, or refused with its exact message."""
 
 from __future__ import annotations
 

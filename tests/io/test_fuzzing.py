@@ -1,4 +1,4 @@
-"""Readers on thousands of made-up files: a table or one line, never a traceback; what is told is read as written."""
+"""Readers on thousands of generated files: a table or a one-line error, never a traceback, and correct values."""
 
 from __future__ import annotations
 

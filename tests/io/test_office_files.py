@@ -1,4 +1,4 @@
-"""Files as offices keep them: titles above the header, parts of sheets, archives, codes for missing values."""
+"""Office files: titles above the header, parts of sheets, archives, codes for missing values."""
 
 from __future__ import annotations
 

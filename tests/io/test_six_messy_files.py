@@ -1,4 +1,4 @@
-"""Six messy files, each from the file as it came to a bundle that may be published, by the commands alone."""
+"""Six messy files, each taken by commands alone from the raw file to a bundle that may be published."""
 
 from __future__ import annotations
 

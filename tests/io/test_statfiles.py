@@ -1,4 +1,4 @@
-"""Stata and SPSS files: what goes in comes out again, with its codes, labels, dates and missing values."""
+"""Stata and SPSS files: round trips keep codes, labels, dates and missing values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that spends: `python spender.py ADDRESS THREADS REQUESTS NAME` prints what it was granted, in units.
+"""A process that spends: `python spender.py ADDRESS THREADS REQUESTS NAME` prints the amount granted, in units.
 
 With REQUESTS 0 it charges and deposits one after the other, for ever, and prints every receipt once it has it.
 """

@@ -1,4 +1,4 @@
-"""A ledger that was tampered with, cut short or taken from a backup is found out."""
+"""A ledger that was tampered with, truncated or restored from a backup is detected."""
 
 from __future__ import annotations
 

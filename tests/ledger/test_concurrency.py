@@ -1,4 +1,4 @@
-"""Many at once cannot overdraw, and a process that is killed loses no charge."""
+"""Concurrent requests cannot overdraw the budget, and a killed process loses no charge."""
 
 from __future__ import annotations
 

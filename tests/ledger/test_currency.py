@@ -1,4 +1,4 @@
-"""Two currencies: budgets in ε and in (ρ, δ), what counts as how much in each, and what is refused."""
+"""Budgets in ε and in (ρ, δ): how charges convert between them, and what is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ledger file that was replaced, emptied or damaged is found out, and said in words."""
+"""A ledger file that was replaced, emptied or damaged is detected and reported."""
 
 from __future__ import annotations
 

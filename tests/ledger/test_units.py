@@ -1,4 +1,4 @@
-"""A budget is per row or per person, and says so: what is about the other unit is refused, and choices are charged."""
+"""A budget is per row or per person: charges for the other unit are refused, and choices are charged."""
 
 from __future__ import annotations
 

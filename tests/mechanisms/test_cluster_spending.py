@@ -1,4 +1,4 @@
-"""Every method on clusters spends exactly what its plan reserves, and cannot draw what it has not paid for."""
+"""Every method on clusters spends exactly what its plan reserves, and cannot draw noise without a charge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise on cluster means: what the mechanism tells whoever watches."""
+"""Noise on cluster means, and the private facts that the mechanism reports."""
 
 from __future__ import annotations
 

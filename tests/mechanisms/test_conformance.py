@@ -1,4 +1,4 @@
-"""What every method must do, whatever it is: a method that is registered is tested here without a new line."""
+"""Conformance of every method: a newly registered method is tested here automatically."""
 
 from __future__ import annotations
 

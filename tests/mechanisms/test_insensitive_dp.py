@@ -1,4 +1,4 @@
-"""insensitive-dp: what it promises, that its noise is what the proof needs, why the published one promises nothing."""
+"""insensitive-dp: its claim, that its noise is what the proof needs, and why the published method has no guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixed tables: numbers, orders, dates, truth values and names with and without a taxonomy, under every method."""
+"""Mixed tables: numeric, ordinal, date, Boolean and nominal columns with and without a taxonomy, under every method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core runs demo, protect and reports by itself; what an extra brings is asked for in one line."""
+"""The core runs demo, protect and reports; a missing extra is named in one line."""
 
 from __future__ import annotations
 

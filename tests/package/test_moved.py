@@ -1,4 +1,4 @@
-"""Old paths of documented modules: what they held is found where it is now, with one line that says where."""
+"""Old paths of documented modules still work, with a one-line notice of the new path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Insensitive microaggregation as it is written in the thesis, one record at a time: the yardstick of the kernels."""
+"""Insensitive microaggregation as in the thesis, one record at a time: the reference for the kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records in, MDAV labels out: a second, slow and literal reading of the definition, and the real tables."""
+"""MDAV labels by a second, slow and literal implementation of the definition, and the real tables."""
 
 from __future__ import annotations
 

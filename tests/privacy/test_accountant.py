@@ -1,4 +1,4 @@
-"""The accountant: nothing is drawn that was not reserved, nothing is drawn twice, and shares never add up to more."""
+"""The accountant: no draw without a reservation, none twice, and shares never add up to more than the whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims with a δ: what statement, recipe, report and words say, who refuses a δ, and when the custodian is warned."""
+"""Claims with a δ: statement, recipe, report and texts, methods that refuse a δ, and warnings to the custodian."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Claims as data: every method brings its own, and whoever asks for a promise asks that."""
+"""Claims as data: every method has its own, and all code that needs a claim reads that."""
 
 from __future__ import annotations
 

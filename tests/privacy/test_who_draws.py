@@ -1,4 +1,4 @@
-"""Noise that protects records is drawn where an account pays for it, and nowhere else in the package."""
+"""Noise that protects records is drawn only where an account is charged for it."""
 
 from __future__ import annotations
 

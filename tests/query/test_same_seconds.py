@@ -1,4 +1,4 @@
-"""CPU seconds, measured: the same for tables and truths made to differ, never more than the effort of a question."""
+"""Measured CPU seconds: the same for tables and answers made to differ, never above the estimate for a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimates of time: the growth is read off small trials, which take the whole table's way and look at no record."""
+"""Time estimates: growth is measured in small trials, which use the full code path and read no record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The noise that is announced from public quantities is the noise that releases have."""
+"""The noise forecast from public quantities is the noise that releases have."""
 
 from __future__ import annotations
 

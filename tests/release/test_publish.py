@@ -1,4 +1,4 @@
-"""`shoal.publish`: the whole way as one call, all or nothing, and stopped at every step."""
+"""`shoal.publish`: one call from table to bundle, all or nothing, and stopped at every step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values that can be read back: statements, bundles and releases say after a round trip what they said before."""
+"""Round trips: statements, bundles and releases read back with the same content."""
 
 from __future__ import annotations
 

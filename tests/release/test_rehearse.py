@@ -1,4 +1,4 @@
-"""Rehearsals: people of every kind are made up from public facts alone, and no record is needed."""
+"""Rehearsals: synthetic records of every kind are generated from public facts alone, and no record is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a table to a release: what comes out, in which order, and what is kept for measuring only."""
+"""From a table to a release: the released rows, their order, and what is kept for measuring only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releases and the journal of use: every way of seeing records is recorded under their name, or asked about."""
+"""Releases and the journal of use: every use of records is recorded under their name, or raises a question."""
 
 from __future__ import annotations
 

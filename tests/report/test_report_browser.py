@@ -1,4 +1,4 @@
-"""The pages in a real browser: every figure drawn, nothing asked of the network, fit for phones, paper and the dark."""
+"""The pages in a real browser: all figures drawn, no network requests, usable on phones, on paper and in dark mode."""
 
 from __future__ import annotations
 

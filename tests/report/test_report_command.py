@@ -1,4 +1,4 @@
-"""`shoal report`: what it writes, what it refuses, and that a page with private facts never lands in a bundle."""
+"""`shoal report`: its output, its refusals, and that a page with private facts is never written to a bundle."""
 
 from __future__ import annotations
 

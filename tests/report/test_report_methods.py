@@ -1,4 +1,4 @@
-"""Every kind of method has its pages: the promise in the right words, private facts on the internal page only."""
+"""Every kind of method has its pages: the right guarantee, with private facts on the internal page only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measured risk on the page: against chance, against the unprotected table, and honest about what was left out."""
+"""Measured risks on the page: compared with guessing and with the unprotected table, with omissions listed."""
 
 from __future__ import annotations
 

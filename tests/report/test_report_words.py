@@ -1,4 +1,4 @@
-"""Plain words and the verdict: they never say more than the model, and bounds are rounded to the safe side."""
+"""Texts and verdict never claim more than the model, and bounds are rounded to the safe side."""
 
 from __future__ import annotations
 

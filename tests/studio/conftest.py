@@ -1,4 +1,4 @@
-"""A small survey on the disk, tabs of a studio, and people who walk through it in a browser."""
+"""A small survey on disk, studio sessions, and simulated users in a browser."""
 
 from __future__ import annotations
 

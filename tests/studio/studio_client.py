@@ -1,4 +1,4 @@
-"""A studio without a browser or a port: requests go in, fragments of pages come out."""
+"""A studio client without a browser or a port: send requests, read fragments of pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person at the studio, in a real browser: what a walk does, and what it must never see."""
+"""A simulated user of the studio in a real browser: the steps of a walk, and what must never appear."""
 
 from __future__ import annotations
 

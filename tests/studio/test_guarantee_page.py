@@ -1,4 +1,4 @@
-"""The guarantee page: cards from models, controls from settings, words from statements, and the price of looking."""
+"""The guarantee page: cards from models, controls from settings, texts from statements, and the cost of views."""
 
 from __future__ import annotations
 

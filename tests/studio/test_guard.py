@@ -1,4 +1,4 @@
-"""Nobody but the person at this machine gets an answer."""
+"""Only the user of this machine gets an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Studio shows of the records is shown on request and recorded, and statements say what bears on declarations."""
+"""Studio shows facts about the records on request only and records it, and statements mention uses that matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rehearsals on another file, such as last year's: what is refused, what is shown, and what it is a look at."""
+"""Rehearsals on another file, such as last year's: what is refused, what is shown, and what the journal records."""
 
 from __future__ import annotations
 

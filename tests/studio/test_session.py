@@ -1,4 +1,4 @@
-"""What a tab keeps: the file, what is settled, what was looked at, and what becomes of it at the end."""
+"""The state of a session: the file, the choices, the views, and their removal at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The studio in a real browser: from a file to a bundle, with what goes wrong on the way."""
+"""The studio in a real browser: from a file to a bundle, including errors on the way."""
 
 from __future__ import annotations
 

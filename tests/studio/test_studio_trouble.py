@@ -1,4 +1,4 @@
-"""What goes wrong at the studio, in a real browser: each with its exact words, and nothing left behind."""
+"""Errors in the studio, in a real browser: each with its exact message, and nothing left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a survey weight: dropped, masked, or raked to public totals that are typed into the page."""
+"""Survey weights: dropped, masked, or raked to public totals typed into the page."""
 
 from __future__ import annotations
 

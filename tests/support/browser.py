@@ -1,4 +1,4 @@
-"""Pages in a real browser, without a network: what they complain about, what they ask for, and who cannot read them."""
+"""Pages in a real browser without a network: their errors, their requests, and accessibility problems."""
 
 from __future__ import annotations
 

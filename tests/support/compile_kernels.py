@@ -1,4 +1,4 @@
-"""Compile the dearest loops of the package once. Several workers that meet them at the same time compile each its own.
+"""Compile the most expensive loops of the package once, so that parallel workers do not each compile them.
 
 `make test` starts this beside pytest: the loops are there when the workers have collected their tests. What is compiled
 already is left alone; what this misses, the first test that needs it compiles.

@@ -1,4 +1,4 @@
-"""An interpreter that holds the core only: packages that the core does not ask for cannot be imported in it."""
+"""An interpreter with the core only: packages that the core does not require cannot be imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up table with columns of every kind, in every dataframe library, and what is public about it."""
+"""A synthetic table with columns of every kind, in every dataframe library, and its public facts."""
 
 from __future__ import annotations
 

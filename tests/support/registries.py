@@ -1,4 +1,4 @@
-"""The tables that `shoal.extend` adds to: what a test or a page registers is forgotten after it."""
+"""The tables that `shoal.extend` adds to: registrations of a test or a page are removed after it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words in place of the operating system's entropy, which depend on the running test only: a run can be repeated.
+"""Seeded words in place of the operating system's entropy, derived from the running test, so that runs are repeatable.
 
 A test that hangs on luck then fails every time or never, and not once in a hundred runs on somebody else's machine.
 Processes that a test starts, forked ones too, still ask the operating system.

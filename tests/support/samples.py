@@ -1,4 +1,4 @@
-"""Small made-up tables for the tests of the spine, in every dataframe library."""
+"""Small synthetic tables for tests, in every dataframe library."""
 
 from __future__ import annotations
 

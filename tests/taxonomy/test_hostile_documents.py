@@ -1,4 +1,4 @@
-"""Taxonomies that would hang, fill the memory or load other files: refused at once, in one line."""
+"""Hostile taxonomies, which would hang, fill the memory or load other files, are refused at once in one line."""
 
 from __future__ import annotations
 

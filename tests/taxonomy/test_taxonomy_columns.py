@@ -1,4 +1,4 @@
-"""Columns of labels become codes and labels again: every spelling that is clear, no value that is not there."""
+"""Columns of labels round-trip through codes: every unambiguous spelling is accepted, and no unknown value."""
 
 from __future__ import annotations
 

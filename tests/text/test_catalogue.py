@@ -1,4 +1,4 @@
-"""Words come last: every code has its sentence, every sentence its facts, and no program reads a sentence."""
+"""Messages are data: every code has its sentence, every sentence its facts, and no program reads a sentence."""
 
 from __future__ import annotations
 

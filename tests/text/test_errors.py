@@ -1,4 +1,4 @@
-"""Errors as data: code, column, row, option and way out beside the sentence, all problems at once, no flags."""
+"""Errors as data: code, column, row, option and solution beside the sentence, all problems at once, no flags."""
 
 from __future__ import annotations
 

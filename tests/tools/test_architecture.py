@@ -1,4 +1,4 @@
-"""results/architecture.md is written by a command: what it says about the cost of a change is true of the code."""
+"""results/architecture.md is written by a command, and its costs of a change match the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contracts find what they forbid."""
+"""The import contracts detect what they forbid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The comparison of two checkouts: what differs is found, and nothing else."""
+"""The comparison of two checkouts reports every difference, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Quick runs repeat themselves, whichever tests ran before; forked processes keep the system's words."""
+"""Quick runs are repeatable, whichever tests ran before; forked processes use the system's entropy."""
 
 from __future__ import annotations
 

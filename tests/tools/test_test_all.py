@@ -1,4 +1,4 @@
-"""The groups of `make test-all` hold every test once, a failure shows in the exit status, and every end is noted."""
+"""The groups of `make test-all` hold every test once, a failure shows in the exit status, and every end is recorded."""
 
 from __future__ import annotations
 

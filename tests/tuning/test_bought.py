@@ -1,4 +1,4 @@
-"""The price of a private choice is bound to what it bought, and every other look at the records taints."""
+"""The charge for a private choice is bound to the values chosen, and every other data-dependent choice taints."""
 
 from __future__ import annotations
 

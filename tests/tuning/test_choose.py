@@ -1,4 +1,4 @@
-"""Grids, frontiers and recommendations, from made-up figures."""
+"""Grids, frontiers and recommendations, from synthetic figures."""
 
 from __future__ import annotations
 

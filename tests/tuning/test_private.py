@@ -1,4 +1,4 @@
-"""The private choice of k: its score moves as little as is proved, its draws follow the weights, its cost is stated."""
+"""The private choice of k: its score has the proved sensitivity, its draws follow the weights, its cost is stated."""
 
 from __future__ import annotations
 

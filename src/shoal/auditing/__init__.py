@@ -1,4 +1,4 @@
-"""Empirical ε: a method is run many times on neighbouring data sets, and what tells them apart bounds ε from below."""
+"""Auditing: a lower bound on the real ε of a method, from many runs on neighbouring data sets."""
 
 from shoal._door import door
 

@@ -1,6 +1,6 @@
 """Empirical privacy audit: a lower bound on the ε of a method, with its confidence.
 
-Search runs choose a pair of neighbouring data sets and a few events; test runs, made afterwards, count the events.
+Search runs choose a pair of neighbouring data sets and a few events; separate test runs then count the events.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ VIEWS: Mapping[str, str] = {
     "given-partition": "a record is replaced, the clusters stay as they were",
     "individual": "the actual data set against its neighbours, clusters and scales stay as they were",
 }
-# The views in which a model promises something.
+# The views about which a model makes a claim.
 CLAIMED_VIEWS: Mapping[str, tuple[str, ...]] = {
     "dp": ("original", "given-partition", "individual"),
     "approximate-dp": ("original", "given-partition", "individual"),
@@ -65,7 +65,7 @@ CLAIMED_VIEWS: Mapping[str, tuple[str, ...]] = {
 
 DEFAULT_RUNS = 20_000
 FEWEST_RUNS = 100
-# Seconds per core that an audit without --runs may take.
+# Seconds per core for an audit without --runs.
 _PATIENCE = 120.0
 _FEWEST_PAIRS, _MOST_PAIRS = 6, 16
 _FINALISTS = 3
@@ -79,12 +79,12 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 610, 60, 360
 @internal()
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One event that was tested on runs of its own.
+    """One event tested on runs of its own.
 
     Attributes:
-        event: what was looked for in a release.
-        hits, hit_runs: how often it was seen on the data set where it was expected more often.
-        false_hits, other_runs: how often on the neighbour.
+        event: the event looked for in a release.
+        hits, hit_runs: how often it occurred on the data set where it was expected more often.
+        false_hits, other_runs: how often it occurred on the neighbouring data set.
         bound: lower bound on ε from this event alone, at the corrected confidence.
     """
 
@@ -104,7 +104,7 @@ class Audit:
     Attributes:
         epsilon, delta: the budget the method was run with; δ is 0 for a pure claim.
         view: what was compared, and what was held fixed.
-        claimed: the statement of such a release claims this view.
+        claimed: whether the statement of such a release claims this view.
         bound: with the stated confidence, the real ε of this view is at least this.
         runs: test runs, half of them on each data set; none of them was used to choose an attack.
         search_runs: runs used to choose neighbours and attacks.
@@ -130,18 +130,18 @@ class Audit:
 
     @property
     def refuted(self) -> bool:
-        """The real ε of this view is above the budget, whether or not that is claimed."""
+        """Whether the real ε of this view is above the budget, claimed or not."""
         return self.bound > self.epsilon
 
     @property
     def alarm(self) -> bool:
-        """A claim that the method makes is refuted."""
+        """Whether a claim of the method is refuted."""
         return self.refuted and self.claimed
 
     @property
     def verdict(self) -> str:
         """The outcome in one line."""
-        # rounded down, so that the text never says more than was found
+        # rounded down, so that the text never overstates the bound
         bound = math.floor(self.bound * 100) / 100
         if not self.refuted:
             return str(Message.of("audit-not-refuted", runs=self.runs, bound=bound))
@@ -158,7 +158,7 @@ class Audit:
 
     @property
     def sentence(self) -> str:
-        """The outcome, what it is about, and what it does not mean."""
+        """The outcome, its scope, and what it does not imply."""
         lines = [Message.of("audit-outcome", method=self.method, view=self.view, verdict=self.verdict)]
         if not self.claimed:
             lines.append(Message.of("audit-agrees" if self.refuted else "view-not-claimed", model=self.model))
@@ -176,7 +176,7 @@ class Audit:
 
 
 def confidence_words(confidence: float) -> str:
-    """99% for 0.99; confidences close to one by what is missing.
+    """99% for 0.99; confidences close to one as their complement.
 
     >>> confidence_words(0.99), confidence_words(1 - 1e-7)
     ('99%', '(1 - 1e-07)')
@@ -202,20 +202,20 @@ def audit(
 ) -> Audit:
     """Try to refute a privacy claim: a lower bound on the real ε of a method, from running it many times.
 
-    An attacker who knows all records but one sees a release and bets which of two values that record has. How
-    often the bet is won bounds ε from below.
+    An attacker who knows all records but one sees a release and bets which of two values that record has. The rate
+    at which the bet is won bounds ε from below.
 
     Args:
-        data: a path or a pandas, polars or pyarrow table; small, badly spread tables refute best.
-        epsilon: the budget; for a method that has none, the ε it is measured against.
+        data: a path or a pandas, polars or pyarrow table; small tables with outliers refute claims best.
+        epsilon: the budget; for a method without one, the ε it is measured against.
         view: "original" (replace a record, run everything again), "given-partition" (the clusters of `data` held
             fixed) or "individual" (the same, and one of the two data sets is `data` itself).
         runs: test runs, half on each of two neighbouring data sets; about as many more search for the attack.
-            Without it: as many as fit into about two minutes, at most 20,000.
-        confidence: the probability that the bound is true, at least.
-        seed: repeats the same audit; None takes fresh randomness.
-        workers: processes; all cores when absent.
-        progress: called with (what, done, total); what it raises ends the work.
+            By default, as many as fit into about two minutes, at most 20,000.
+        confidence: minimum probability that the bound holds.
+        seed: repeats the same audit; None uses fresh randomness.
+        workers: processes; all cores by default.
+        progress: called with (what, done, total); an exception that it raises stops the work.
         options: as in `shoal.protect`, and so are the other arguments.
 
     Guarantee:
@@ -255,9 +255,9 @@ def audit_prepared(
     run: Callable[[World, Source], Released] = release,
     yardstick: Any = None,
 ) -> Audit:
-    """`audit` for what `shoal.release.protection.prepare` returns; `run` replaces the mechanism by a broken one.
+    """Run `audit` on the result of `shoal.release.protection.prepare`; `run` substitutes a broken mechanism.
 
-    A method without ε of its own is measured against the `yardstick`.
+    A method without ε is measured against the `yardstick`.
     """
     method, described, statement = prepared.method, prepared.described, prepared.statement
     if method.epsilon is None and yardstick is None:
@@ -312,7 +312,7 @@ def audit_prepared(
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Batch:
-    """A task for a worker: so many runs of one world, seen through the statistics."""
+    """A worker task: a number of runs of one world, evaluated by the statistics."""
 
     world: World
     statistics: PairStatistics
@@ -337,7 +337,7 @@ class _Duel:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Chosen:
-    """What the search hands to the test."""
+    """The pair and the events that the search passes to the test."""
 
     pair: NeighbourPair
     duel: _Duel
@@ -372,7 +372,7 @@ class _Runner:
     def run(
         self, duels: Sequence[_Duel], runs: int, what: str, report: Progress
     ) -> list[tuple[Computed, Computed]]:
-        """So many fresh runs on each side of every duel."""
+        """The given number of fresh runs on each side of every duel."""
         sizes = _chunks(runs, self.stage.records.size)
         worlds = [(world, duel.statistics) for duel in duels for world in (duel.left, duel.right)]
         tasks = [
@@ -389,7 +389,7 @@ class _Runner:
 def _search(
     runner: _Runner, pairs: Sequence[NeighbourPair], budget: int, report: Progress
 ) -> tuple[_Chosen, int]:
-    """A first look at every pair, a closer one at the best; the events are chosen on the closer look."""
+    """Screen every pair, then search the best ones more closely; the events are chosen on the closer search."""
     duels = [runner.duel(pair) for pair in pairs]
     glance = max(25, budget // (4 * len(duels)))
     seen = runner.run(duels, glance, "searching neighbours", report)
@@ -438,7 +438,7 @@ def _test(
 
 
 def _affordable(stage: AuditSetup, cores: int) -> int:
-    """How many test runs fit into the time an audit may take, from the time of a few runs."""
+    """Number of test runs that fit into the time for an audit, from the time of a few runs."""
     world = stage.world(stage.records)
     world.outputs(1, noise_source(0))
     started = time.perf_counter()

@@ -1,11 +1,11 @@
-"""Attack statistics: what distinguishes two data sets, and the bound on ε it implies.
+"""Attack statistics: find what distinguishes two data sets, and compute the bound on ε it implies.
 
 Every statistic is something an attacker can compute from a release: order statistics, counts of rows in a region,
-numbers of distinct rows, who shares a value with whom, exact hits of a value, the order of rows, likelihood ratios,
+numbers of distinct rows, equal values between rows, exact hits of a value, the order of rows, likelihood ratios,
 and the statistics of clusters where they are published.
 
-A statistic needs no proof: it is used as an attack, and the bound holds for whatever event is chosen. So linked
-attribute groups are treated as independent, rounding is ignored, and large tables get an approximation.
+A statistic needs no proof: it is used as an attack, and the bound holds for whatever event is chosen. Linked
+attribute groups may therefore be treated as independent, rounding ignored, and large tables approximated.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from shoal.text import Message
 _ASSIGNED = 8
 _LARGEST = 4_000
 
-# Tables of more rows are looked at only in some ranks and positions, and not pair by pair.
+# In tables with more rows only some ranks and positions are examined, and not every pair.
 _SMALL = 16
 _PAIRWISE = 32
 _RADII = (0.05, 0.25)
@@ -38,7 +38,7 @@ Relation = Literal[">=", "<=", "=="]
 
 LEARNT = "learnt combination of the statistics"
 
-# Standard errors by which counts are moved against an event before events are compared: rare ones look best by luck.
+# Standard errors by which counts are shifted against an event before events are compared: rare ones win by chance.
 _CAUTION = 3.0
 _FEW = 48
 _TAILS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05, 0.075)
@@ -48,7 +48,7 @@ _QUANTILES = np.array([*_TAILS, *np.arange(0.1, 0.91, 0.05), *(1 - np.array(_TAI
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """The clusters of one attribute group: which columns, their means, their noise scales, their sizes."""
+    """The clusters of one attribute group: its columns, their means, their noise scales, their sizes."""
 
     columns: tuple[int, ...]
     means: Floats
@@ -76,7 +76,7 @@ class LikelihoodRatio:
 
 
 def likelihood_ratio(left: World, right: World) -> LikelihoodRatio | None:
-    """The ratio for two worlds, or None where their distribution is not known or the tables are large."""
+    """The ratio for two worlds, or None where their distribution is unknown or the tables are large."""
     if not isinstance(left.method, ClusterMethod) or not left.method.likelihood:
         return None
     if left.described.n != right.described.n:
@@ -164,13 +164,13 @@ def _log_permanent(densities: Floats) -> Floats:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class PairStatistics:
-    """What to compute, knowing the pair of data sets that is to be told apart.
+    """What to compute, given the pair of data sets to distinguish.
 
     Attributes:
         columns, lo, hi: the released columns and their public domains.
-        rows: how many rows of a release are looked at; the number of rows itself is always seen.
+        rows: number of rows of a release that are examined; the number of rows itself is always used.
         record: position of the record that differs.
-        targets: what that record is on the left and on the right (absent ones left out).
+        targets: the value of that record on the left and on the right (absent ones left out).
         likelihood: the likelihood ratio of left against right, where the distribution of a release is known.
     """
 
@@ -279,7 +279,7 @@ class PairStatistics:
 
 
 def _published(outputs: Outputs) -> dict[str, Floats]:
-    """The statistics of clusters themselves, where they are published, and their sums."""
+    """The statistics of clusters, where they are published, and their sums."""
     found = {}
     for name, values in outputs.statistics.items():
         found["number of published clusters"] = np.full(values.shape[0], float(values.shape[1]))
@@ -290,7 +290,7 @@ def _published(outputs: Outputs) -> dict[str, Floats]:
 
 
 def _with_rows(outputs: Floats, rows: int) -> Floats:
-    """Cut to so many rows, which are random ones, or filled up with rows of NaN."""
+    """Sample the given number of rows, or pad with rows of NaN."""
     runs, present, columns = outputs.shape
     if present >= rows:
         return outputs[:, :rows]
@@ -304,7 +304,7 @@ def sort_rows(outputs: Floats) -> Floats:
 
 
 def _some(rows: int) -> list[int]:
-    """All positions of a small table, a spread of those of a large one, both ends always."""
+    """All positions of a small table, a selection for a large one, always including both ends."""
     if rows <= _SMALL:
         return list(range(rows))
     spread = np.linspace(0, rows - 1, _SMALL - 4).round().astype(int)
@@ -313,7 +313,7 @@ def _some(rows: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that can be seen in a release, more likely on one side of a pair than on the other."""
+    """An event observable in a release, more likely on one side of a pair than on the other."""
 
     statistic: str
     relation: Relation
@@ -321,7 +321,7 @@ class Event:
     likelier: Literal["left", "right"]
 
     def count(self, computed: Computed) -> int:
-        """In how many runs it happened."""
+        """Number of runs in which it occurred."""
         numbers = _defined(computed[self.statistic])
         if self.relation == "==":
             return int((numbers == self.value).sum())
@@ -368,16 +368,16 @@ def learn(left: Computed, right: Computed) -> Learnt | None:
 
 
 def best_events(left: Computed, right: Computed, limit: int, delta: float = 0.0) -> list[tuple[float, Event]]:
-    """The most telling event of each statistic, best first, with a cautious estimate of its log ratio.
+    """The most informative event of each statistic, best first, with a conservative estimate of its log ratio.
 
-    So much of its probability as δ allows tells nothing.
+    The part of its probability that δ allows is not counted.
     """
     best: list[tuple[float, Event]] = []
     for name in _of_both(left, right):
         found = _best_event(name, np.sort(_defined(left[name])), np.sort(_defined(right[name])), delta)
         if found is not None:
             best.append(found)
-    # statistics that say the same in other words have the same score: one of them is enough
+    # equivalent statistics have the same score: one of them is enough
     distinct = {score: (score, event) for score, event in reversed(best)}
     return sorted(distinct.values(), key=lambda scored: -scored[0])[:limit]
 
@@ -411,7 +411,7 @@ def _best_event(name: str, left: Floats, right: Floats, delta: float) -> tuple[f
 
 
 def _cautious_log_ratio(here: NDArray[np.intp], there: NDArray[np.intp], allowed: float) -> Floats:
-    """A quick stand-in for the exact bound, by square roots of counts: both sides have equally many runs."""
+    """A quick substitute for the exact bound, by square roots of counts: both sides have equally many runs."""
     low = np.maximum(np.sqrt(here) - _CAUTION / 2, 0.01)
     low = np.sqrt(np.maximum(low**2 - allowed, 0.0001))
     high = np.sqrt(there + 1) + _CAUTION / 2
@@ -420,7 +420,7 @@ def _cautious_log_ratio(here: NDArray[np.intp], there: NDArray[np.intp], allowed
 
 
 def _of_both(left: Computed, right: Computed) -> list[str]:
-    """Names that both sides have: one may have published more clusters than the other."""
+    """Names present on both sides: one may have published more clusters than the other."""
     return [name for name in left if name in right]
 
 
@@ -457,7 +457,7 @@ def clopper_pearson_upper(successes: Any, runs: int, alpha: float) -> NDArray[np
 def epsilon_bounds(
     hits: Any, hit_runs: int, false_hits: Any, other_runs: int, alpha: float, delta: float = 0.0
 ) -> NDArray[np.float64]:
-    """Lower bounds on ε from one event each: how often it happened here, and how often on the neighbour.
+    """Lower bounds on ε from one event each: how often it occurred here, and how often on the neighbouring data set.
 
     Under (ε, δ)-DP, P(event here) <= e^ε · P(event there) + δ. Each probability gets half of alpha, so for one event
     fixed before the runs the bound exceeds the true ε with probability at most alpha.

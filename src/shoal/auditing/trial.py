@@ -1,4 +1,4 @@
-"""Audit trials: adjacent data sets and repeated releases of them.
+"""Audit trials: neighbouring data sets and repeated releases of them.
 
 A run here is a run of `shoal.protect`: the same mechanism, the same shuffling and rounding, the same noise.
 """
@@ -38,7 +38,7 @@ _BORDER_LIMIT = 2_000_000
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Released:
-    """All that one run publishes: the table and, where a method keeps them, the statistics of its clusters."""
+    """Everything that one run publishes: the table and, where a method keeps them, the statistics of its clusters."""
 
     columns: Columns
     statistics: Columns = field(default_factory=dict)
@@ -47,10 +47,10 @@ class Released:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Outputs:
-    """What many runs published.
+    """The published results of many runs.
 
     Attributes:
-        tables: shape (runs, rows, columns); rows that a run does not have are NaN.
+        tables: shape (runs, rows, columns); rows missing from a run are NaN.
         statistics: name -> values of shape (runs, clusters), in the published order of clusters.
     """
 
@@ -61,7 +61,7 @@ class Outputs:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class PositionedTable(Described):
-    """A described table with its lattice positions at hand: finding them would be most of a short run."""
+    """A described table with cached lattice positions: finding them would take most of a short run."""
 
     settled: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
 
@@ -71,11 +71,11 @@ class PositionedTable(Described):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class World:
-    """One data set and all that is needed to release it again and again.
+    """One data set and everything needed to release it repeatedly.
 
     Attributes:
-        frozen: what the view holds fixed, made by the method on the actual data set; None re-runs everything.
-        run: makes one release; the broken mechanisms of `tools.broken_mechanisms` put theirs here.
+        frozen: what the view holds fixed, computed by the method on the actual data set; None re-runs everything.
+        run: makes one release; the broken mechanisms of `tools.broken_mechanisms` are substituted here.
     """
 
     method: Method
@@ -85,7 +85,7 @@ class World:
     run: Callable[[World, Source], Released]
 
     def outputs(self, runs: int, source: Source) -> Outputs:
-        """So many releases."""
+        """The given number of releases."""
         made = [self.run(self, source) for _ in range(runs)]
         tables = [_as_numbers(self.described, one.columns) for one in made]
         rows = max(table.shape[0] for table in tables)
@@ -97,7 +97,7 @@ class World:
 
 
 def _as_numbers(described: Described, columns: Columns) -> Floats:
-    """A released table as numbers: an ordered value by its place, a day by its number, a missing one as NaN."""
+    """A released table as numbers: an ordered value by its position, a day by its number, a missing one as NaN."""
     found = []
     for name, values in columns.items():
         attribute = described.attribute(name)
@@ -121,7 +121,7 @@ def _place(value: Any, place: Mapping[str, float]) -> float:
 
 
 def release(world: World, source: Source, account: Accountant | None = None) -> Released:
-    """One release, as `shoal.protect` makes it, paid from what its plan reserves; a broken one has another account."""
+    """One release, as `shoal.protect` makes it, charged to what its plan reserves; a broken one has another account."""
     method = world.method
     account = account or method.account(world.plan, source)
     settled = (world.described, world.plan, account, silent)
@@ -130,7 +130,7 @@ def release(world: World, source: Source, account: Accountant | None = None) -> 
 
 
 def published(world: World, rebuilt: Rebuilt, source: Source) -> Released:
-    """What leaves of a protected table."""
+    """The published part of a protected table."""
     columns = published_columns(world.method, world.described, rebuilt, source)
     return Released(columns, rebuilt.statistics or {})
 
@@ -138,10 +138,10 @@ def published(world: World, rebuilt: Rebuilt, source: Source) -> Released:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class AuditSetup:
-    """The actual data set and the method under audit, from which the worlds of neighbours are made.
+    """The actual data set and the method under audit, from which neighbouring worlds are made.
 
     Attributes:
-        records: values of the released columns, one row per record that takes part.
+        records: values of the released columns, one row per participating record.
         frozen: None in the original view.
     """
 
@@ -152,7 +152,7 @@ class AuditSetup:
     run: Callable[[World, Source], Released]
 
     def world(self, records: Floats) -> World:
-        """The world in which these are the records."""
+        """The world with these records."""
         described = with_records(self.described, records)
         return World(self.method, described, self.method.plan(described), self.frozen, self.run)
 

@@ -1,4 +1,4 @@
-"""Commands of the command line: options as records, and output on a terminal or in a pipe."""
+"""Command-line framework: options as records, and output for a terminal or a pipe."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 GROUPS = ("input", "guarantee", "method", "odd values", "output", "run")
 _EVERYTHING = "--help-all"
 _HELP = ("--help", "-h", _EVERYTHING)
-# under which a command that is being called notes the method that was named, and its flags
+# keys of the notes of a call, for the method named and its flags
 METHOD, _FLAGS = "shoal.method", "shoal.flags"
-# flags whose name is that of an option of queries and other calls, too: sentences name these as the library does
+# flags with the name of an option that queries and other calls have too: messages use the library's name for these
 _SPELLED_ALIKE = (
     "claim",
     "conf",
@@ -55,7 +55,7 @@ _SPELLED_ALIKE = (
 )
 # the flags of every table command
 _table_flags: list[Callable[[], Sequence[Flag]]] = []
-# a whole number, also as somebody's program wrote it who has no others: 5.0
+# an integer; also written 5.0, by programs without an integer type
 _WHOLE = re.compile(r"\s*([+-]?\d+(?:_\d+)*)(?:\.0*)?\s*")
 
 
@@ -64,19 +64,19 @@ class Flag:
     """One option of a command.
 
     Attributes:
-        name: under which the command finds what was typed: that of the library's option.
+        name: key of its value for the command: the name of the library's option.
         group: the section of the help text, one of `GROUPS`.
-        type: what the text is read as; bool for a switch.
-        flags: how it is typed; `--name` by default.
-        many: it can be repeated.
-        argument: it is typed without a name.
+        type: how the text is read; bool for a switch.
+        flags: its spellings; `--name` by default.
+        many: it is repeatable.
+        argument: it is a positional argument.
         common: shown by `--help`; the others by `--help-all`.
-        placeholder: what stands for the value in the help text.
-        required: the command cannot do without it.
-        least, most: ends of the range of a number, themselves included.
-        variable: of the environment, where nothing is typed.
-        of_methods: it is a parameter of methods, and read as the one that is named has it.
-        usual: what holds where nothing is typed, for a help text; `default` where that is passed on.
+        placeholder: stands for the value in the help text.
+        required: whether it is mandatory.
+        least, most: limits of a number, inclusive.
+        variable: the environment variable with its default value.
+        of_methods: it is a parameter of methods, read in the form of the method named.
+        usual: the default value as shown in a help text; `default` where that is passed on.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Flag:
 
     @property
     def spellings(self) -> Mapping[str, bool]:
-        """Every word that it is typed with, and whether that turns a switch on."""
+        """Every spelling, and whether it turns a switch on."""
         found: dict[str, bool] = {}
         for typed in () if self.argument else self.typed:
             on, _, off = typed.partition("/")
@@ -111,7 +111,7 @@ class Flag:
 
     @property
     def row(self) -> tuple[str, str]:
-        """How it is typed, and what it does, for a help text."""
+        """Its spellings and its help, for a help text."""
         if self.argument:
             return self.name.upper(), self.help
         word = "" if self.type is bool else self.placeholder or self.name.upper().replace("_", "-")
@@ -120,10 +120,10 @@ class Flag:
         return f"{typed} {word}".rstrip(), self.help + (f" [default: {usual}]" if usual != "" else "")
 
     def read(self, text: str) -> Any:
-        """The value that a text means.
+        """Parse a text.
 
         Raises:
-            OptionError: it means none.
+            OptionError: it is not valid.
         """
         if self.type is int:
             found = _WHOLE.fullmatch(text)
@@ -147,10 +147,10 @@ class Flag:
         return number
 
     def value(self, given: Sequence[Any]) -> Any:
-        """What the command is told, for the texts and switches that were given, the last one first to count.
+        """The value for the command, from the texts and switches given; the last one counts.
 
         Raises:
-            OptionError: something has to be given, or cannot be read.
+            OptionError: it is required, or cannot be parsed.
         """
         texts = given or [text for text in [os.environ.get(self.variable, "")] if text]
         if not texts:
@@ -164,12 +164,12 @@ class Flag:
 
 @dataclass(frozen=True, slots=True)
 class MethodFlags:
-    """What a command asks about the method that is named.
+    """How a command adapts its flags to the method named.
 
     Attributes:
-        fitted: flags, what was typed and the notes of a call come in, the flags as the method has them leave.
+        fitted: returns the flags in the form of the method, given the flags, the words typed and the notes of a call.
         shown: the flags that matter with a method.
-        about: what a method does and claims.
+        about: the purpose and claim of a method.
     """
 
     fitted: Callable[[Sequence[Flag], Sequence[str], MutableMapping[str, Any]], Sequence[Flag]]
@@ -178,7 +178,7 @@ class MethodFlags:
 
 
 class Commands(TyperGroup):
-    """The program: its help text has the first sentence of every command, in full."""
+    """The program: its help text shows the first sentence of every command in full."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         found = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
@@ -193,7 +193,7 @@ class Commands(TyperGroup):
 
 
 class TableCommand(TyperCommand):
-    """A command that is told what was typed as one mapping."""
+    """A command that receives all options as one mapping."""
 
     function: Callable[[Mapping[str, Any]], None]
     flags: Callable[[], Sequence[Flag]]
@@ -248,14 +248,14 @@ class TableCommand(TyperCommand):
 def sorted_words(
     flags: Sequence[Flag], words: Sequence[str]
 ) -> tuple[dict[str, list[str | bool]], list[str], str]:
-    """What was typed for each flag, words that are too many, and the first that asks for help; empty where none does.
+    """The words typed for each flag, the surplus words, and the first request for help; empty where there is none.
 
     >>> flags = (Flag("data", "", argument=True), Flag("k", "", flags=("--k", "-k")), Flag("json", "", type=bool))
     >>> sorted_words(flags, ["a.csv", "--json", "-k5", "--k=7", "--help"])
     ({'data': ['a.csv'], 'k': ['5', '7'], 'json': [True]}, [], '--help')
 
     Raises:
-        OptionError: there is no such flag, or its value is missing or too much.
+        OptionError: there is no such flag, or its value is missing or superfluous.
     """
     known = {word: flag for flag in flags for word in flag.spellings}
     given: dict[str, list[str | bool]] = {flag.name: [] for flag in flags}
@@ -288,7 +288,7 @@ def sorted_words(
 
 
 def _taken_apart(word: str, known: Mapping[str, Flag]) -> tuple[str, str | None]:
-    """The flag that a word has, and the value that stands in it, None for none."""
+    """The flag of a word, and the value attached to it, None for none."""
     if word.startswith("--"):
         spelled, equals, value = word.partition("=")
     else:
@@ -299,14 +299,14 @@ def _taken_apart(word: str, known: Mapping[str, Flag]) -> tuple[str, str | None]
 
 
 def unknown_flag(word: str, known: Iterable[str]) -> OptionError:
-    """That no flag is called so, with the one that was probably meant."""
-    # the signs before a word are alike, so that those of a letter or two look like many others
+    """The error for an unknown flag, with the most similar one."""
+    # compare without the dashes, which make short flags look alike
     hint = closest(word, known) if len(word.lstrip("-")) > 2 else None
     return OptionError("there-no-option", name=word, hint=hint)
 
 
 def flag(option: str) -> str | None:
-    """The flag of an option of the library, in which the command line has its sentences spelled; None for none.
+    """The flag of a library option, as messages on the command line spell it; None for none.
 
     >>> flag("spreadsheet_safe"), flag("domains"), flag("work")
     ('--spreadsheet-safe', '--domain', None)
@@ -323,7 +323,7 @@ def flag(option: str) -> str | None:
 
 @cache
 def _flags_of_commands() -> Mapping[str, str]:
-    """The flag of every option that a table command has, whatever methods there are."""
+    """The flag of every option of a table command, whatever methods there are."""
     return {
         one.name: one.typed[0].partition("/")[0]
         for flags in _table_flags
@@ -338,10 +338,10 @@ def add_table_command(
     flags: Callable[[], Sequence[Flag]],
     of_methods: MethodFlags,
 ) -> None:
-    """Add a command to the program: its name and help text are those of the function."""
+    """Add a command to the program; its name and help text are those of the function."""
 
     def listed() -> None:
-        """What the list of commands shows; the options come when the command is called."""
+        """The entry in the list of commands; its options are built when it is called."""
 
     listed.__doc__ = function.__doc__
     body = {"function": staticmethod(function), "flags": staticmethod(flags), "of_methods": of_methods}
@@ -358,25 +358,25 @@ def results() -> Console:
 
 
 def messages() -> Console:
-    """Standard error, for everything that is not the result."""
+    """Standard error, for everything except the result."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def worded(said: Message | CodeAndFacts | str) -> str:
-    """What the library says, with the flags of the command line."""
+    """A message of the library, with the flags of the command line."""
     return said if isinstance(said, str) else said.rendered(flag)
 
 
 def complain(said: Message | CodeAndFacts | str) -> None:
-    """One line on standard error that says what is wrong and what to do."""
+    """Print one line on standard error with what is wrong and what to do."""
     line = " ".join(worded(said).split())
     print(f"shoal: {line}", file=sys.stderr)
 
 
 def say_note(said: Message | str) -> None:
-    """What the custodian should know, in pale letters."""
+    """Print a note to the custodian in dim text."""
     messages().print(f"note: {worded(said)}", markup=False, style="dim")
 
 
@@ -385,9 +385,9 @@ def print_json(value: Any) -> None:
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns of text: the first as wide as it needs, the others share what is left of the line.
+    """Print columns of text: the first as wide as needed, the others share the rest of the line.
 
-    Without rich, which takes longer to load than a list of methods to make.
+    Without rich, which takes longer to import than listing the methods.
     """
     first = max(len(row[0]) for row in [head, *rows])
     left = max(shutil.get_terminal_size((100, 24)).columns, 60) - first
@@ -400,13 +400,13 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
             print("  ".join(part.ljust(width) for part, width in zip(parts, widths, strict=True)).rstrip())
 
 
-# work shorter than this is not worth a line in a pipe; then one line so often
+# in a pipe, shorter work is not reported; longer work once per interval
 _PATIENCE, _PACE = 30.0, 10.0
 
 
 @contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """A callback that draws bars on a terminal, and in a pipe prints plain lines about work that takes long."""
+    """A callback that draws bars on a terminal, and in a pipe prints plain lines about long work."""
     console = messages()
     if not console.is_terminal:
         yield plain_lines(lambda text: print(text, file=sys.stderr, flush=True))
@@ -420,7 +420,7 @@ def progress_bar() -> Iterator[Progress]:
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
-                # what is announced without steps ends when the next thing begins
+                # work announced without steps ends when the next work begins
                 for other in bars.tasks:
                     bars.update(other.id, visible=other.total != 1)
                 tasks[what] = bars.add_task(what, total=total)
@@ -430,7 +430,7 @@ def progress_bar() -> Iterator[Progress]:
 
 
 def plain_lines(say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> Progress:
-    """Progress as lines of text, none in the first seconds, and one every ten seconds at most.
+    """Progress as lines of text: none in the first seconds, then at most one every ten seconds.
 
     >>> moments = iter([0.0, 1.0, 31.0, 32.0, 50.0])
     >>> tell = plain_lines(print, lambda: next(moments))
@@ -456,7 +456,7 @@ def plain_lines(say: Callable[[str], None], clock: Callable[[], float] = time.mo
 def say_measures(
     measured: Evaluation, everything: bool, about: str = "internal: facts about the original data"
 ) -> None:
-    """What was measured: five lines for everybody, or all of it; then what was not."""
+    """Print the measures: five headline measures, or all; then what was not measured."""
     if everything:
         results().print(measured)
     else:
@@ -485,11 +485,11 @@ Result = TypeVar("Result")
 
 
 def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda: "") -> Result:
-    """Run `work` and return its result; Ctrl-C removes what it began to write and ends the process.
+    """Run `work` and return its result; Ctrl-C removes partial output and ends the process.
 
-    `spent` says what cannot be taken back.
+    `spent` returns a message about what cannot be undone.
 
-    A sort or a compiled kernel does not look for signals while it runs, and a table of millions of rows keeps it
+    A sort or a compiled kernel does not check for signals while it runs, and a table of millions of rows keeps it
     busy for long. Python delivers the signal to the main thread, which has nothing else to do here.
     """
     from shoal.io import remove_unfinished
@@ -511,7 +511,7 @@ def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda:
     except KeyboardInterrupt:
         remove_unfinished()
         print(f"shoal: interrupted, nothing was written.{spent()}", file=sys.stderr, flush=True)
-        # the worker cannot be stopped from outside, only left behind
+        # the worker cannot be stopped from outside, only abandoned
         os._exit(130)
     if errors:
         raise errors[0]
@@ -519,7 +519,7 @@ def interruptibly(work: Callable[[], Result], spent: Callable[[], str] = lambda:
 
 
 def charge_words(seen: Collection[tuple[str, bool]]) -> str:
-    """What an interrupted publication says about its charge, from the stages that were seen."""
+    """Describe the charge of an interrupted publication, from the stages that were seen."""
     from shoal.release import CHARGING
     from shoal.text import Message
 
@@ -529,7 +529,7 @@ def charge_words(seen: Collection[tuple[str, bool]]) -> str:
 
 
 def noting(progress: Progress, seen: set[tuple[str, bool]]) -> Progress:
-    """Progress that also keeps the stages that were begun, and those that were finished."""
+    """Progress that also records the stages begun and finished."""
 
     def report(what: str, done: int, total: int) -> None:
         seen.add((what, done == total))

@@ -1,4 +1,4 @@
-"""`shoal demo`, `schema`, `methods` and `reproduce`."""
+"""`shoal demo`, `schema`, `methods` and `reproduce`: the commands for first steps."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def schema(typed: Mapping[str, Any]) -> None:
 
 
 def _preview(known: Schema, table: Table) -> None:
-    """Each step, and the columns as they are after all of them."""
+    """Print each preprocessing step, and the columns after all of them."""
     from shoal.columns import preview
 
     found = preview(known, table)
@@ -155,7 +155,7 @@ def _save(made: Schema, out: Path) -> None:
 
 
 _COLUMNS = ("age", "sex", "region", "education", "hours per week", "income", "rent")
-# the strongest promise first; it is what is written
+# the strongest claim first; it is the one that is written
 _RUNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("pairs-dp", {}),
     ("tree-dp", {}),
@@ -325,7 +325,7 @@ def reproduce(
 
 
 def _papers() -> Any:
-    """The folder `papers/` of the checkout that this file lies in, as a package."""
+    """The folder `papers/` of the checkout that contains this file, as a package."""
     checkout = Path(__file__).resolve().parents[3]
     if not (checkout / "papers" / "__main__.py").exists():
         raise OptionError("recomputed-papers-not-part-installed-package")

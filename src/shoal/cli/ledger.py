@@ -222,7 +222,7 @@ def export(
 
 
 def _choices(opened: Ledger, dataset: str) -> Iterator[str]:
-    """The private choices that were charged, in words."""
+    """The private choices that were charged, as text."""
     from shoal.ledger import SYMBOLS, choice_words
     from shoal.numbers import decimal_text
 
@@ -347,7 +347,7 @@ def _token(path: Path | None) -> str:
 def _question(
     text: str, epsilon: str | None, column: str | None, where: list[str], options: list[str]
 ) -> dict[str, Any]:
-    """The question as the server reads it, from JSON or from words."""
+    """The question in the server's form, from JSON or from options."""
     asked: dict[str, Any] = (
         _json(Message("the-question"), text) if text.lstrip().startswith("{") else {"kind": text}
     )
@@ -462,7 +462,7 @@ def _say_error(error: Any) -> None:
 
 
 def _short(text: str | None) -> str:
-    """An exact fraction as a reader wants it."""
+    """An exact fraction in readable form."""
     from fractions import Fraction
 
     from shoal.numbers import decimal_text

@@ -61,13 +61,13 @@ SURVEY = (
 
 
 def columns_flag(name: str, words: str) -> Flag:
-    """A flag that names columns, with commas or several times."""
+    """A flag for column names, comma-separated or repeated."""
     return Flag(name, words, "input", many=True, common=True, placeholder="A,B,C")
 
 
 @contextmanager
 def own_options(**named: str) -> Iterator[None]:
-    """Errors about arguments of the library are about the options that this command has for them."""
+    """Rename library arguments in errors to the options of this command."""
     try:
         yield
     except OptionError as error:
@@ -80,7 +80,7 @@ def own_options(**named: str) -> Iterator[None]:
 def table_and_columns(
     typed: Mapping[str, Any], flags: Sequence[str]
 ) -> tuple[Table, Schema | None, dict[str, list[str] | None]]:
-    """The table after the steps of its schema, the schema, and the columns that some flags name."""
+    """The table after the preprocessing steps of its schema, the schema, and the columns that some flags name."""
     from shoal.columns import Schema, read_declared
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
@@ -92,7 +92,7 @@ def table_and_columns(
 
 
 def say_if_synthetic(table: Path) -> None:
-    """Say what classical risk means where the rows of a release were drawn and belong to nobody."""
+    """Explain what classical risk means for synthetic records."""
     from shoal.errors import ShoalError
     from shoal.mechanisms import method_class, names
     from shoal.release import Bundle
@@ -194,7 +194,7 @@ def _in_memory(typed: Mapping[str, Any], bundle: Subject | None, progress: Progr
 
     progress("reading the tables", 0, 1)
     if bundle is not None and bundle.table.path is not None:
-        # its data stayed on disk as long as it could have been too large
+        # its data stayed on disk, as it could have been too large
         bundle = bundle_of(typed["released"])
     after: Any
     if bundle is None:
@@ -292,7 +292,7 @@ def check(typed: Mapping[str, Any]) -> None:
 
     declared = None if typed["schema"] is None else Schema.load(typed["schema"])
     if declared is not None and _is_released(typed["table"]):
-        # the steps before protection were taken
+        # the preprocessing steps were applied
         declared = replace(declared.stepped, before=None)
     survey = (typed[name] for name in ("weight", "household", "unit"))
     runner = check_runner(options.where(typed), _data_in(typed["table"]), declared, *survey)
@@ -317,12 +317,12 @@ def check(typed: Mapping[str, Any]) -> None:
 
 
 def _is_released(table: Path) -> bool:
-    """Whether a table is that of a bundle: its folder, or a file in it."""
+    """Whether a table belongs to a bundle: its folder, or a file in it."""
     return any((folder / "statement.json").is_file() for folder in (table, table.parent))
 
 
 def _data_in(table: Path) -> Path:
-    """The table that is named, or the data of a release whose folder is."""
+    """The table at a path, or the data of the release in a folder."""
     if not (table / "statement.json").is_file():
         return table
     return next((path for path in (table / "data", *sorted(table.glob("data.*"))) if path.exists()), table)
@@ -343,7 +343,7 @@ def _check_in_memory(typed: Mapping[str, Any], declared: Schema | None, progress
 
 
 def _note_check(typed: Mapping[str, Any], records: Table | Runner) -> None:
-    """A release that is checked shows nothing about records."""
+    """Note a check in the journal, unless the table is a release, which shows nothing about records."""
     from shoal.release import shows_records
 
     if shows_records(typed["table"], typed["dataset"]):
@@ -364,14 +364,14 @@ def _check_in_parts(
 
 
 def _named(typed: Mapping[str, Any], known: Sequence[str]) -> list[list[str] | None]:
-    """The columns that are named, quasi-identifiers first."""
+    """The columns named, quasi-identifiers first."""
     return [
         None if typed[name] is None else options.column_names(typed[name], known)
         for name in ("quasi", "confidential")
     ]
 
 
-# what the library calls as the command line does
+# options with the same name in the library
 _NAMED = (
     "weight",
     "household",
@@ -669,7 +669,7 @@ def report(
 
 
 def check_place(place: Path, bundle: Path | None = None) -> None:
-    """Refuse, before any work is done, what could not be written at the end: nothing private into a bundle."""
+    """Refuse, before any work is done, an output that could not be written, or that is private and inside a bundle."""
     if place.is_dir():
         raise OutputError("is-a-folder-not-file", place=place)
     if place.exists():
@@ -684,10 +684,10 @@ def check_place(place: Path, bundle: Path | None = None) -> None:
 
 
 def write_page(place: Path, page: str, *, private: bool = True) -> int:
-    """Write aside and rename, so that an interruption leaves no half page; the number of bytes.
+    """Write to a temporary file and rename it, so that an interruption leaves no partial page; return its size.
 
     Args:
-        private: it holds facts about the original records, and only its owner may read it.
+        private: it holds facts about the original records, and is readable by its owner only.
     """
     content = page.encode()
     number, aside = tempfile.mkstemp(prefix=f".{place.name}.partial-", dir=place.absolute().parent)

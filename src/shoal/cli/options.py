@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from shoal.release import Where
 
 
-# how a file is written, for all commands that read one
+# format of a text file, for all commands that read one
 _ABOUT_FILES: Mapping[str, tuple[str, str]] = {
     "encoding": ("Encoding of a text file: latin-1, windows-1252, utf-16.", "NAME"),
     "separator": ("Field separator of a text file; 'tab' for a tab.", "SIGN"),
@@ -103,7 +103,7 @@ SAME_RECORDS = (
         placeholder="NAME",
     ),
 )
-# measuring costs nothing, but what is chosen after it may be chosen by the records
+# measuring costs no budget, but settings chosen after it may be data-dependent
 NOTED = (
     replace(LEDGER, help="Also record the use in the journal next to this ledger."),
     replace(DATASET, help="Name of the measured data set, for the journal."),
@@ -111,7 +111,7 @@ NOTED = (
 JSON = Flag("json", "Print JSON.", "output", bool, default=False)
 WORKERS = Flag("workers", "Number of processes; default: all cores.", "run", int, placeholder="N")
 
-# where tables are worked through, for commands that measure them
+# where tables are processed, for commands that measure them
 _ENGINE = "Engine: memory, local or spark; default: by table size."
 _CONF = "Engine spark: session setting, such as spark.executor.memory=4g; repeatable."
 ENGINE = (
@@ -120,7 +120,7 @@ ENGINE = (
     Flag("conf", _CONF, "run", many=True, placeholder="KEY=VALUE"),
 )
 
-# what has another name, or more to say, on the command line than in the library
+# options with another name or more help on the command line than in the library
 _TYPED: Mapping[str, Mapping[str, Any]] = {
     "domains": {
         "flags": ("--domain",),
@@ -131,7 +131,7 @@ _TYPED: Mapping[str, Mapping[str, Any]] = {
     "na": {"help": "Text that marks a missing value; repeatable.", "placeholder": "TEXT"},
     "tuned": {},
 }
-# what only a release has
+# options of releases only
 VERDICT = ("most_epsilon", "override")
 TYPES = Flag(
     "types",
@@ -152,7 +152,7 @@ _TAXONOMY = Flag(
 
 
 def data(name: str = "data") -> Flag:
-    """The table that a command reads."""
+    """The argument for the table that a command reads."""
     return Flag(
         name,
         "Table, in any format that Shoal reads.",
@@ -164,18 +164,18 @@ def data(name: str = "data") -> Flag:
 
 
 def about_the_table() -> tuple[Flag, ...]:
-    """What a caller says about a table."""
+    """Options that declare facts about a table."""
     from shoal.mechanisms import DECLARATIONS
 
     found = {name: _of_declaration(known) for name, known in DECLARATIONS.items()}
-    # what a private choice cost and bought stands in a recipe only
+    # the cost and result of a private choice are given in a recipe only
     for name in ("tuned_epsilon", "tuned_choice", *VERDICT):
         del found[name]
     return (SCHEMA, found.pop("domains"), TYPES, _TAXONOMY, *_FILE_FLAGS, *found.values())
 
 
 def about_the_verdict() -> tuple[Flag, ...]:
-    """What a caller says about whether a release may be published."""
+    """Options that affect whether a release may be published."""
     from shoal.mechanisms import DECLARATIONS
 
     return tuple(_of_declaration(DECLARATIONS[name]) for name in VERDICT)
@@ -197,9 +197,9 @@ def of_methods(leave_out: Iterable[str] = ()) -> tuple[Flag, ...]:
 def as_named_method_has_them(
     flags: Sequence[Flag], words: Sequence[str], notes: MutableMapping[str, Any]
 ) -> tuple[Flag, ...]:
-    """The flags of a command, parameters of methods in the form of the method that is named among the words.
+    """The flags of a command, with method parameters in the form of the method named in the command.
 
-    The name is noted for the help text.
+    The name is recorded for the help text.
     """
     from shoal.mechanisms import DEFAULT_METHOD, load_recipe, method_class
 
@@ -212,7 +212,7 @@ def as_named_method_has_them(
             name = DEFAULT_METHOD if recipe is None else load_recipe(recipe).get("method", DEFAULT_METHOD)
         own = method_class(name).parameters()
     except ShoalError:
-        # what is wrong is said when the command asks for it
+        # errors are reported when the command reads the option
         return tuple(flags)
     return tuple(
         _of_parameter(own[flag.name]) if flag.of_methods and flag.name in own else flag for flag in flags
@@ -220,7 +220,7 @@ def as_named_method_has_them(
 
 
 def _word_after(flag: str, words: Sequence[str]) -> str | None:
-    """What was typed for a flag, the last time; None where it was not typed."""
+    """The last value given for a flag; None if it was not given."""
     found = None
     for place, word in enumerate(words):
         if word.startswith(f"{flag}="):
@@ -231,7 +231,7 @@ def _word_after(flag: str, words: Sequence[str]) -> str | None:
 
 
 def of_method(flags: Sequence[Flag], name: str) -> tuple[Flag, ...]:
-    """The flags that matter with a method: its parameters with its defaults, and what is common of the rest.
+    """The flags that matter with a method: its parameters with its defaults, and the common ones of the rest.
 
     Raises:
         OptionError: there is no such method.
@@ -247,7 +247,7 @@ def of_method(flags: Sequence[Flag], name: str) -> tuple[Flag, ...]:
 
 
 def about_method(name: str) -> Message:
-    """What a method does and claims.
+    """The purpose and claim of a method.
 
     Raises:
         OptionError: there is no such method.
@@ -297,7 +297,7 @@ def _sentence(words: str) -> str:
 
 
 def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments of `shoal.protect` from what was typed: the recipe first, then the rest."""
+    """Arguments of `shoal.protect` from the options given: the recipe first, then the rest."""
     from shoal.columns import Schema
     from shoal.mechanisms import DEFAULT_METHOD, load_recipe, method_class, names, names_in, parameters
 
@@ -309,7 +309,7 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
         if typed.get(name) is not None:
             arguments[name] = typed[name]
     name = arguments.setdefault("method", DEFAULT_METHOD)
-    # of one name, the method that is named knows the form
+    # where methods share a name, the method chosen determines the form
     own = method_class(name).parameters() if name in names() else {}
     for option, known in {**parameters(), **own}.items():
         value = typed.get(option)
@@ -323,7 +323,7 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
     if types:
         arguments["types"] = types
     if typed.get("tuned"):
-        # on top of what the recipe says: a line typed later does not undo a look at the records
+        # added to the recipe's choices: a later option does not undo a data-dependent choice
         before = arguments.get("tuned", [])
         looked = names_in(before) if isinstance(before, str) else list(before)
         arguments["tuned"] = looked + [name for text in typed["tuned"] for name in names_in(text)]
@@ -335,7 +335,7 @@ def recipe_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def file_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
-    """What was typed about the file itself: `file`, and date formats of columns as `types`, where there are any."""
+    """Options about the file itself: `file`, and date formats of columns as `types`, where given."""
     told = {name: typed[name] for name in _ABOUT_FILES if typed.get(name) is not None}
     if typed.get("spreadsheet_safe"):
         told["spreadsheet_safe"] = True
@@ -350,14 +350,14 @@ def file_arguments(typed: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def where(typed: Mapping[str, Any]) -> Where:
-    """Where tables are to be measured."""
+    """The engine on which tables are to be measured."""
     from shoal.release import Where
 
     return Where(typed["engine"], typed["master"], tuple(typed["conf"] or ()))
 
 
 def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[Any]:
-    """Tables that are compared, all of them written alike; columns that can be read in two ways keep their doubts."""
+    """Read tables to compare, all in the same text format; columns with ambiguous formats are marked."""
     from shoal.columns import read_declared as read
 
     declared = {**file_arguments(typed), "na": typed.get("na") or ()}
@@ -365,7 +365,7 @@ def read_tables(paths: Sequence[Path | None], typed: Mapping[str, Any]) -> list[
 
 
 def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None:
-    """Refuse columns that are compared and can be read in two ways."""
+    """Refuse compared columns with ambiguous formats."""
     from shoal.io import check_doubts
 
     there = [table for table in tables if table is not None]
@@ -375,7 +375,7 @@ def check_compared(tables: Sequence[Any], columns: Sequence[str] | None) -> None
 
 
 def read_declared(data: Path, arguments: Mapping[str, Any]) -> Table:
-    """The table, its columns in the types that the schema and the command line declare."""
+    """The table, its columns in the types declared by the schema and the command line."""
     from shoal.columns import read_as_asked
 
     return read_as_asked(data, arguments)
@@ -395,7 +395,7 @@ def _taxonomies(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def column_names(texts: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Each text is one column name, or several with commas between."""
+    """Column names from texts with one name each, or several separated by commas."""
     from shoal.columns import column_range
     from shoal.mechanisms import names_in
 
@@ -415,7 +415,7 @@ def note_use(
 ) -> None:
     """Note in the journal that facts about records, or a release of them, are about to be shown.
 
-    The custodian is told where the same content is known under another name.
+    The custodian is warned where the same content is known under another name.
     """
     from shoal.cli.command import complain
     from shoal.release import folder_of, noted
@@ -427,7 +427,7 @@ def note_use(
 
 
 def parse_domains(texts: Iterable[str]) -> dict[str, tuple[Decimal | str, Decimal | str]]:
-    """Domains from command-line text `column=lo:hi`, with the decimals that were written; dates are left as text.
+    """Domains from command-line text `column=lo:hi`, with the decimals as typed; dates are left as text.
 
     >>> parse_domains(["FICA=0:12000", "rent=0.00:900.00"])
     {'FICA': (Decimal('0'), Decimal('12000')), 'rent': (Decimal('0.00'), Decimal('900.00'))}

@@ -1,4 +1,4 @@
-"""The command line: each command parses its options, calls the library and prints the result."""
+"""The `shoal` program: register the commands, run one, and report errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shoal.cli import first_steps, ledger, measure, options, protect, serve, tun
 from shoal.cli.command import Commands, Flag, add_table_command, complain, unknown_flag
 from shoal.errors import ShoalError, ShoalWarning
 
-# typer ships its own copy of click in some versions and imports it in others; this is the base either way
+# typer ships its own copy of click in some versions and imports it in others; this is the base class either way
 _UsageError: type[Exception] = next(
     base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException"
 )
@@ -34,7 +34,7 @@ app = typer.Typer(
 
 
 class _InterruptError(Exception):
-    """Ctrl-C, under a name that typer does not answer by itself (its versions do so differently)."""
+    """Ctrl-C, under a name that typer does not handle itself (its versions differ in that)."""
 
 
 def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
@@ -48,7 +48,7 @@ def _interruptible(command: Callable[..., None]) -> Callable[..., None]:
     return call
 
 
-# in the order of `shoal --help`: commands whose options are records come with these, the others with typer's own
+# the order of `shoal --help`: commands whose options are records come with these, the others with typer's own
 _COMMANDS: tuple[tuple[Callable[..., None], Callable[[], Sequence[Flag]] | None], ...] = (
     (first_steps.demo, None),
     (protect.rehearse, protect.rehearse_flags),
@@ -95,7 +95,7 @@ def _root(
 
 @functools.cache
 def _program() -> Any:
-    """Build the commands and their options once: it takes longer than most refusals."""
+    """Build the commands and their options once: it takes longer than most error paths."""
     return typer.main.get_command(app)
 
 
@@ -140,7 +140,7 @@ def _shown(message: Warning | str, category: type[Warning], *where: Any, **more:
 
 
 def _notes(error: BaseException) -> list[str]:
-    """What was added to an error on its way, such as that a charge stays."""
+    """Notes added to an error, such as that a charge remains."""
     return list(getattr(error, "__notes__", ()))
 
 

@@ -1,4 +1,4 @@
-"""`shoal protect`, `rehearse` and `redo`: releases."""
+"""`shoal protect`, `rehearse` and `redo`: make, rehearse and repeat releases."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 _LONG_SECONDS = 60
-# what becomes of the release, under the library's names
+# output options, under the library's names
 _DELIVERED = (
     "out",
     "internal",
@@ -48,7 +48,7 @@ _DELIVERED = (
     "master",
     "staging",
 )
-# of which there can be several
+# repeatable options
 _REPEATED = ("conf", "same_records", "not_same_records")
 
 _HELP = """Protect a table and write a bundle for publication.
@@ -178,7 +178,7 @@ def protect(typed: Mapping[str, Any]) -> None:
     out = None if typed["out"] is None else place(typed["out"])
     delivery = Delivery(**{**named, "out": out, "format": written})
     delivery.check()
-    # the target of a method is that of the measures, too: the library is told once
+    # the target of a method is also that of the measures: it is passed to the library once
     arguments = {**options.recipe_arguments({**typed, "target": None}), "seed": typed["seed"]}
     source = opened(typed["data"], delivery, **arguments)
     if typed["columns"]:
@@ -208,12 +208,12 @@ def protect(typed: Mapping[str, Any]) -> None:
 protect.__doc__ = inspect.cleandoc(_HELP)
 
 
-# settings that change what is promised or lost, and that nobody may have thought of
+# settings that change the claim or the loss, and are easily overlooked
 _MATTER = ("k", "split", "delta", "neighbours", "missing")
 
 
 def defaults_words(method: Method, given: Mapping[str, Any]) -> str:
-    """The settings that matter and were not given, with what holds for them; empty where all were."""
+    """The important settings that were not given, with their defaults; empty where all were given."""
     settings = {**method.settings(), "missing": "error"}
     found = [
         f"{name} = {settings[name]}"
@@ -224,13 +224,13 @@ def defaults_words(method: Method, given: Mapping[str, Any]) -> str:
 
 
 def _warn(planned: Planned) -> None:
-    """What is said before the budget is spent."""
+    """Print the warnings before the budget is spent."""
     for said in planned.advised:
         complain(said)
 
 
 def noise_lines(planned: Planned) -> list[str]:
-    """The noise to expect, one line for each column."""
+    """The expected noise, one line per column."""
     lines = []
     for found in planned.noise:
         if found.share_of_rows is not None:
@@ -264,7 +264,7 @@ def _percent(share: float) -> str:
 
 
 def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None:
-    """What `--dry-run` prints: public facts and an estimate."""
+    """Print the plan for `--dry-run`: public facts and an estimate."""
     prepared, expected = planned.prepared, planned.estimate
     described, statement = prepared.described, prepared.foreseen
     assert expected is not None
@@ -307,7 +307,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
 
 
 def emptied_lines(internal: Mapping[str, Any]) -> list[str]:
-    """What local suppression emptied, stratum by stratum, beside its lower bound; a fact about the original data."""
+    """The cells emptied by local suppression, by stratum, with the lower bound; a fact about the original data."""
     found = []
     for facts in internal.get("cells_emptied", ()):
         where = f" in {facts['stratum']}" if "stratum" in facts else ""
@@ -416,7 +416,7 @@ rehearse.__doc__ = inspect.cleandoc(_REHEARSE_HELP)
 
 
 def rehearse_typed(typed: Mapping[str, Any]) -> None:
-    """Rehearse what was typed for this command or for `shoal protect --rehearse`."""
+    """Run a rehearsal with the options of this command or of `shoal protect --rehearse`."""
     from shoal.release import PEOPLE
     from shoal.release import rehearse as run
 
@@ -440,7 +440,7 @@ def rehearse_typed(typed: Mapping[str, Any]) -> None:
 
 
 def _public_rows(typed: Mapping[str, Any], arguments: Mapping[str, Any]) -> int | None:
-    """The number of rows of the table that is to be released, where the promise takes it as public."""
+    """The number of rows of the table to be released, where the claim treats it as public."""
     from shoal.mechanisms import method_class
 
     adjacency = arguments.get("neighbours") or method_class(arguments["method"]).adjacency
@@ -477,7 +477,7 @@ def _say_rehearsal(found: Rehearsal, page: Path | None, *, everything: bool, as_
 
 
 def redo_flags() -> tuple[Flag, ...]:
-    """The options of `shoal redo`: where things go, because what is done stands in the log."""
+    """The options of `shoal redo`: outputs only, because the log has the rest."""
     log = Flag("log", "log.toml of a release, or its folder.", "input", Path, argument=True, common=True)
     kept = (
         "out",

@@ -122,7 +122,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _make_demo(folder: Path) -> None:
-    """The demo survey as a data set, and a token for an analyst, unless the folder is there."""
+    """Create the demo survey as a data set, and a token for an analyst, unless the folder exists."""
     from fractions import Fraction
 
     from shoal.query import TOKENS_FILE, DatasetSettings, new_token, write_dataset

@@ -43,11 +43,11 @@ _HELP = """Compare methods and cluster sizes by loss and risk, and recommend a s
     """
 
 
-# what has a list of its own to compare
+# options with several values to compare
 _COMPARED = ("k", "split", "noise", "delta")
-# what is learned, of every method
+# the prediction target, for all methods
 _MEASURED = ("target",)
-# what the library calls as the command line does
+# options with the same name in the library
 _NAMED = (
     "seeds",
     "fast",
@@ -64,7 +64,7 @@ _NAMED = (
 
 
 def tune_flags() -> tuple[Flag, ...]:
-    """The options of `shoal tune`: what is compared, and the settings that all compared methods share."""
+    """The options of `shoal tune`: the settings to compare, and the settings shared by all compared methods."""
     from shoal.evaluation import ranked_by
     from shoal.mechanisms import SHARED
     from shoal.privacy import MODELS
@@ -144,9 +144,9 @@ def tune(typed: Mapping[str, Any]) -> None:
     out: Path | None = typed["out"]
     account(
         typed["ledger"], typed["dataset"], typed["private"]
-    )  # a missing name is said before a table is read
+    )  # report a missing name before a table is read
 
-    # methods are named by an option of its own
+    # methods are named by a separate option
     arguments = options.recipe_arguments({**typed, "method": "", "target": None})
     del arguments["method"]
     table = options.read_declared(typed["data"], arguments)
@@ -180,7 +180,7 @@ def _size(word: str) -> int:
 
 
 def _announce(said: Message | str) -> None:
-    # plain print: while a bar is drawn, standard error knows how to stay clear of it
+    # plain print: while a bar is drawn, standard error is written without disturbing it
     print(worded(said), file=sys.stderr, flush=True)
 
 
@@ -204,7 +204,7 @@ def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> No
         console.print("These are facts about the original data: keep them internal.", markup=False)
 
 
-# budgets of the picture, as multiples of the one asked for
+# budgets of the plot, as multiples of the requested one
 _MULTIPLES = ("0.25", "0.5", "1", "2", "4")
 
 _AUDIT_HELP = """Try to refute a privacy claim: bound the actual ε from below by many runs.

@@ -1,6 +1,6 @@
-"""The local runner: stages over the row groups of Parquet files, buckets as files of this machine.
+"""The local runner: run stages over the row groups of Parquet files, with buckets kept as files on this machine.
 
-Memory is that of a batch, of what a task keeps, and of one bucket; the table can be as large as the disk.
+Memory is one batch, what a task keeps, and one bucket; the table can be as large as the disk.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Bytes of blobs that wait in memory before they go to their files.
+# Bytes of blobs held in memory before they are written to files.
 _WAITING = 1 << 26
 _HEAD = struct.Struct("<iq")
 
 
 class LocalRunner:
-    """Runs every stage once, in this process.
+    """Run every stage once, in this process.
 
     Attributes:
-        folder: for the buckets; what is in it is private, and goes with it.
+        folder: for the buckets; its content is private and is removed with it.
     """
 
     shards = 1
@@ -135,7 +135,7 @@ class LocalRunner:
 
 
 class _Buckets:
-    """Blobs in files, one for each bucket; a single bucket, or little, stays in memory."""
+    """Blobs in files, one per bucket; a single bucket, or little data, stays in memory."""
 
     def __init__(self, folder_of: Callable[[], Path], count: int) -> None:
         self._folder_of, self.count = folder_of, count
@@ -158,7 +158,7 @@ class _Buckets:
         self._waiting, self._bytes = {}, 0
 
     def taken(self) -> Iterator[pa.RecordBatch]:
-        """Bucket after bucket, as one batch each; a file that was taken is gone."""
+        """Yield bucket after bucket, each as one batch; a file is removed once it has been read."""
         for bucket in range(self.count):
             blobs = [*self._stored(bucket), *self._read(bucket, b"".join(self._waiting.pop(bucket, [])))]
             if blobs:

@@ -1,4 +1,4 @@
-"""What a release asks of a table that is read in parts: counts, ranges and totals of its columns."""
+"""Profile a table that is read in parts: the counts, ranges and totals of its columns that a release needs."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ class TablePart:
     """Some records of a table.
 
     Attributes:
-        table: all of them, in their declared types.
-        kept: which take part; None for all.
-        rows: their numbers in the whole table, of those that take part.
+        table: all of its records, in their declared types.
+        kept: which records take part; None for all.
+        rows: row numbers in the whole table, of the records that take part.
     """
 
     table: Table
@@ -75,13 +75,13 @@ class TablePart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """How a batch becomes a part of the table: public, and the same for all batches.
+    """How a batch becomes a part of the table: public, and the same for every batch.
 
     Attributes:
         attributes: the released columns.
         na: texts that stand for a missing value.
-        dropping: columns without whose value a row takes no part.
-        schema: with steps before protection; None where it has none.
+        dropping: columns in which a missing value excludes the row.
+        schema: with preprocessing steps; None where it has none.
         separating: columns whose missing values stay missing.
     """
 
@@ -97,12 +97,12 @@ class Reading:
 
     @property
     def read(self) -> tuple[str, ...]:
-        """The columns that are read: the released ones, and those that steps look at."""
+        """The columns to read: the released ones, and those that preprocessing steps use."""
         stepped = () if self.schema is None else (step.column for step in self.schema.declared.steps)
         return tuple(dict.fromkeys((*self.columns, *stepped)))
 
     def stepped(self, batch: pa.RecordBatch) -> tuple[Table, ShoalError | None]:
-        """The records of a batch after the steps of the schema, as far as they went, and what is wrong then."""
+        """The records of a batch after the preprocessing steps, as far as they ran, and the error that stopped them."""
         import pyarrow as pa
 
         frame = pa.Table.from_batches([batch]).select(list(self.read))
@@ -111,7 +111,7 @@ class Reading:
         return (table, None) if self.schema is None else steps_run(table, self.schema, self.na)
 
     def table(self, batch: pa.RecordBatch) -> Table:
-        """The records of a batch after the steps of the schema, in their declared types."""
+        """The records of a batch after the preprocessing steps, in their declared types."""
         table, problem = self.stepped(batch)
         if problem is not None:
             raise problem
@@ -132,7 +132,7 @@ class Reading:
     def parts(
         self, batches: Iterator[pa.RecordBatch], described: Described
     ) -> Iterator[tuple[TablePart, Described]]:
-        """The parts of batches with anything in them, each described as the whole table is."""
+        """The non-empty parts of the batches, each described as the whole table is."""
         for batch in batches:
             part = self.part(batch)
             if part.size:
@@ -141,12 +141,12 @@ class Reading:
                 yield part, replace(here, gaps=gaps) if gaps else here
 
 
-# the first row of a batch, and the code and facts of what is wrong in it
+# the first row of a batch, and the code and facts of the error in it
 Wrong = tuple[int, str, dict[str, Any]]
 
 
 def wrong_in(error: ShoalError, first: int) -> Wrong:
-    """An error about a batch that begins at a row of the table, counted as the table is; plain values for JSON.
+    """An error about a batch that begins at row `first` of the table, as plain values with rows counted from there.
 
     >>> wrong_in(InputError("infinite", column="a", row=3), 100)
     (100, 'infinite', {'column': 'a', 'row': 103})
@@ -155,7 +155,7 @@ def wrong_in(error: ShoalError, first: int) -> Wrong:
 
 
 def error_of(code: str, facts: Mapping[str, Any]) -> InputError:
-    """The error that `wrong_in` told of.
+    """Rebuild the error that `wrong_in` describes.
 
     >>> _, *told = wrong_in(InputError("of-schema", path="a", reason=Message.of("infinite", column="b", row=3)), 100)
     >>> str(error_of(*told)).endswith("column 'b' has an infinite value in row 103: correct or remove it.")
@@ -165,7 +165,7 @@ def error_of(code: str, facts: Mapping[str, Any]) -> InputError:
 
 
 def _counted(facts: Mapping[str, Any], first: int) -> dict[str, Any]:
-    """Facts with rows counted as the table is; what says something by itself is its code and its facts."""
+    """Facts with rows counted from the start of the table; a nested message becomes its code and facts."""
     found = plain_facts(facts)
     for name, value in facts.items():
         if isinstance(value, (Message, ShoalError)):
@@ -182,18 +182,18 @@ def _plain_value(value: Any) -> Any:
 
 
 def first_of(wrongs: Iterable[Wrong | None]) -> Wrong | None:
-    """What is wrong first."""
+    """The first of several errors."""
     return min((wrong for wrong in wrongs if wrong is not None), key=lambda wrong: wrong[0], default=None)
 
 
-# Up to so many positions all of them are counted, seen or not.
+# Up to this many positions all of them are counted, seen or not.
 _DENSE = 1 << 21
-# Entries of a sparse histogram that are gathered before they are put together.
+# Entries of a sparse histogram gathered before they are merged.
 _GATHERED = 1 << 22
 
 
 class Counts:
-    """A histogram that grows. Private."""
+    """A histogram built up batch by batch. Private."""
 
     def __init__(self, points: int) -> None:
         self._dense = np.zeros(points, dtype=np.int64) if points <= _DENSE else None
@@ -214,11 +214,11 @@ class Counts:
         self._waiting += positions.size
         if self._waiting > _GATHERED:
             whole = together(self._pieces)
-            # what is put together once is not waiting any more
+            # merged entries are no longer pending
             self._pieces, self._waiting = [whole], 0
 
     def result(self) -> tuple[Integers, Integers]:
-        """Different positions in ascending order, and how often each was seen."""
+        """Distinct positions in ascending order, and how often each occurs."""
         if self._dense is None:
             return together(self._pieces)
         seen = np.flatnonzero(self._dense)
@@ -226,7 +226,7 @@ class Counts:
 
 
 def together(pieces: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
-    """Several histograms as one.
+    """Merge several histograms into one.
 
     >>> [part.tolist() for part in together([(np.array([1, 4]), np.array([2, 1])), (np.array([4]), np.array([5]))])]
     [[1, 4], [2, 6]]
@@ -244,7 +244,7 @@ def together(pieces: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Int
 
 
 def spread(part: int, positions: Integers, counts: Integers, shards: int) -> Iterator[Blob]:
-    """A histogram as blobs, one for each shard that has any of it; differences of positions are small numbers."""
+    """A histogram as blobs, one per shard that holds any of it; positions are stored as small differences."""
     for shard in range(shards):
         mine = slice(None) if shards == 1 else positions % shards == shard
         found = positions[mine]
@@ -253,7 +253,7 @@ def spread(part: int, positions: Integers, counts: Integers, shards: int) -> Ite
 
 
 def gathered(arrays: Sequence[NDArray[np.int64]]) -> tuple[Integers, Integers]:
-    """A histogram of `spread`."""
+    """The histogram that `spread` stored."""
     steps, counts = arrays
     return np.cumsum(steps.astype(np.int64)), counts.astype(np.int64)
 
@@ -264,12 +264,12 @@ FACTS = -1
 @internal()
 @dataclass(slots=True)
 class ColumnProfile:
-    """What is known about a column after a look.
+    """Facts about a column after one pass.
 
     Attributes:
         missing, first_missing: how many values are missing, and the first row without one.
         low, high: smallest and largest value of the rows that take part.
-        wrong: the first row that cannot be read, and what is wrong with it.
+        wrong: the first row that cannot be read, and why.
         gaps: missing values in rows that take part.
     """
 
@@ -295,7 +295,7 @@ class ColumnProfile:
 def survey(
     batches: Iterator[pa.RecordBatch], reading: Reading, lattices: Mapping[str, Lattice], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Facts about all columns, and histograms of those whose lattice is known."""
+    """Facts about all columns, and histograms of the columns whose lattice is known."""
     facts = {name: ColumnProfile() for name in reading.columns}
     counts = {name: Counts(lattice.steps + 1) for name, lattice in lattices.items()}
     kept = seen = 0
@@ -322,11 +322,11 @@ def survey(
 
 @dataclass(slots=True)
 class _Steps:
-    """What became of the steps before protection.
+    """What the preprocessing steps did.
 
     Attributes:
         changed: how many cells each changed.
-        wrong: the first step that could not be run, the first row that it could not be run on, and why.
+        wrong: the first step that failed, the first row on which it failed, and why.
     """
 
     changed: list[int]
@@ -351,7 +351,7 @@ def _survey(
     facts: dict[str, ColumnProfile],
     counts: Mapping[str, Counts],
 ) -> int:
-    """Facts about one batch are added; how many of its rows take part."""
+    """Add the facts about one batch; return how many of its rows take part."""
     first = int(rows[0])
     values: dict[str, NDArray[np.float64]] = {}
     absent: dict[str, NDArray[np.bool_]] = {}
@@ -361,7 +361,7 @@ def _survey(
             values[name] = numbers(as_declared(table, (attribute,), reading.na), attribute)
             absent[name] = gaps_of(values[name], attribute)
         except ShoalError as error:
-            # the first is told; the others in this column are not looked at
+            # the first error is reported; the rest of this column is skipped
             if facts[name].wrong is None:
                 facts[name].wrong = wrong_in(error, first)
             continue
@@ -394,7 +394,7 @@ def _told(found: ColumnProfile) -> list[Any]:
 
 
 def heard(told: Sequence[Any]) -> ColumnProfile:
-    """Facts as a survey tells them."""
+    """Rebuild the facts that a survey reports."""
     missing, first, low, high, wrong, gaps = told
     return ColumnProfile(
         missing,
@@ -407,7 +407,7 @@ def heard(told: Sequence[Any]) -> ColumnProfile:
 
 
 def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Histograms of the same column put together; everything else as it is."""
+    """Merge the histograms of each column; keep everything else as it is."""
     for bucket, parts in by_bucket(batches):
         found: list[Blob] = []
         for part, blobs in parts.items():
@@ -420,14 +420,14 @@ def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 _MOST_LABELS = 100_000
-# A histogram on the driver has at most so many entries.
+# Largest number of entries of a histogram on the driver.
 MOST_POSITIONS = 1 << 26
 
 
 def found_labels(
     batches: Iterator[pa.RecordBatch], reading: Reading, attribute: Attribute
 ) -> Iterator[pa.RecordBatch]:
-    """The different texts of a nominal column."""
+    """The distinct texts of a nominal column."""
     seen: set[str] = set()
     for batch in batches:
         seen |= {label for label in labels_of(reading.table(batch), attribute) if label is not None}
@@ -440,7 +440,7 @@ def found_labels(
 def outside_of(
     batches: Iterator[pa.RecordBatch], reading: Reading, attribute: Attribute, lo: float, hi: float
 ) -> Iterator[pa.RecordBatch]:
-    """How many values are outside of a domain."""
+    """Number of values outside a domain."""
     count = 0
     for batch in batches:
         part = reading.part(batch)
@@ -453,7 +453,7 @@ def outside_of(
 def unit_rows(
     batches: Iterator[pa.RecordBatch], reading: Reading, name: str, shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Rows by unit, units known by a hash; a missing one in a row is told as such."""
+    """Rows by unit, with each unit identified by a hash; a missing unit is reported as such."""
     missing = 0
     counted: dict[bytes, int] = {}
     for batch in batches:
@@ -480,7 +480,7 @@ def _counted_values(column: pa.Array) -> tuple[list[Any], list[int]]:
 
 
 def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The largest number of rows of a unit in each bucket."""
+    """The largest number of rows per unit in each bucket."""
     for bucket, parts in by_bucket(batches):
         found: list[Blob] = [(bucket, FACTS, packed(*arrays)) for arrays in parts.get(FACTS, [])]
         if 0 in parts:
@@ -495,10 +495,10 @@ def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 @internal()
 @dataclass(eq=False)
 class Elsewhere:
-    """The answers about records that a runner has.
+    """Facts about the records, computed by a runner.
 
     Attributes:
-        counted: histograms are wanted as well, which the same pass brings where lattices are known.
+        counted: also compute histograms, which the same pass yields where lattices are known.
     """
 
     runner: Runner
@@ -627,11 +627,11 @@ class Elsewhere:
         return sum(int(unpacked(blob)[0].sum()) for _, _, blob in answers)
 
     def missing_of(self, name: str) -> int:
-        """How many of the rows that take part have no value."""
+        """Number of participating rows without a value."""
         return self._facts[name].gaps
 
     def histogram(self, name: str, lattices: Mapping[str, Lattice]) -> Histogram:
-        """Positions of the values that are there, with their counts."""
+        """Positions of the values present, with their counts."""
         if any(self._lattices.get(column) != lattice for column, lattice in lattices.items()):
             # domains that were taken from the records are known only now
             self._lattices = dict(lattices)
@@ -640,7 +640,7 @@ class Elsewhere:
 
 
 def _known_lattices(table: Table, chosen: Sequence[Attribute]) -> dict[str, Lattice]:
-    """The lattices of columns whose domain is declared; others follow from the records, or are complained about."""
+    """The lattices of columns with a declared domain; others get their domain from the records, or an error is kept."""
     found = {}
     for attribute in chosen:
         try:
@@ -651,7 +651,7 @@ def _known_lattices(table: Table, chosen: Sequence[Attribute]) -> dict[str, Latt
 
 
 def check_positions(lattices: Mapping[str, Lattice], rows: int) -> None:
-    """Refuse columns whose histogram would be as large as the table, or larger than the driver can hold."""
+    """Refuse columns whose histogram would be as large as the table, or too large for the driver."""
     for name, lattice in lattices.items():
         if min(lattice.steps, rows) > MOST_POSITIONS:
             raise OptionError(

@@ -1,4 +1,4 @@
-"""Runners: how stages of tasks read a table in parts and hand over what they computed."""
+"""Runners: read a table in parts, run stages of tasks over it, and pass on what they computed."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 Blob = tuple[int, int, bytes]
 _CODEC = "lz4"
-# below so many bytes compression saves nothing
+# below this many bytes compression saves nothing
 _SMALL = 512
 
 
 def blob_schema() -> pa.Schema:
-    """What passes between stages."""
+    """The schema of what passes between stages."""
     import pyarrow as pa
 
     return pa.schema([("bucket", pa.int32()), ("part", pa.int32()), ("blob", pa.binary())])
 
 
 def packed(*arrays: NDArray[Any], shrink: bool = False, squeeze: bool = False) -> bytes:
-    """Arrays as bytes; with `shrink` whole numbers in the smallest type that holds them, with `squeeze` compressed too.
+    """Arrays as bytes; `shrink` stores integers in the smallest type that holds them, `squeeze` also compresses.
 
     >>> [part.tolist() for part in unpacked(packed(np.array([3, 4]), np.array([0.5])))]
     [[3, 4], [0.5]]
@@ -107,10 +107,10 @@ def by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, dict[int
 def scattered(
     buckets: NDArray[np.int64], part: int, *arrays: NDArray[Any], shrink: bool = False
 ) -> Iterator[Blob]:
-    """Arrays cut by the bucket of each entry, in their order inside a bucket."""
+    """Split arrays by the bucket of each entry, keeping the order inside a bucket."""
     if not buckets.size:
         return
-    # short integers are sorted by their digits, in a fraction of the time
+    # short integers are radix-sorted, in a fraction of the time
     kind = np.uint16 if int(buckets.max()) < 1 << 16 else np.int64
     short = buckets.astype(kind)
     order = np.argsort(short, kind="stable")
@@ -125,7 +125,7 @@ def scattered(
 Task = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 NUMBER = "number"
 
-# records in a batch, about
+# approximate number of records in a batch
 BATCH = 1 << 17
 
 
@@ -145,7 +145,7 @@ class TaskStage:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """What the first stage works on: batches of these columns with row numbers, or the numbers 0 .. count - 1."""
+    """Input of the first stage: batches of these columns with row numbers, or the numbers 0 .. count - 1."""
 
     columns: tuple[str, ...] = ()
     count: int = 0
@@ -153,12 +153,12 @@ class Over:
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """A finished bundle at its place.
+    """A finished bundle at its destination.
 
     Attributes:
-        data: what a caller gets of the released data: it reads what was written, and computes nothing again.
-        folder: where the bundle lies, a folder of this machine or an address.
-        problem: why it lies there and not where it was asked for.
+        data: what the caller gets of the released data; it reads what was written and computes nothing again.
+        folder: where the bundle is, a folder on this machine or an address.
+        problem: why it is not at the requested destination.
     """
 
     data: Any
@@ -167,12 +167,12 @@ class Delivered:
 
 
 class Runner(Protocol):
-    """Carries stages out. A stage may be run again, on the same batches, as often as the runner likes.
+    """Runs stages. A stage may run several times on the same batches.
 
     Attributes:
         rows: of the table.
         schema: names and types of its columns.
-        shards: into how many buckets aggregates are best spread.
+        shards: recommended number of buckets for aggregates.
     """
 
     @property
@@ -185,43 +185,43 @@ class Runner(Protocol):
     def shards(self) -> int: ...
 
     def collect(self, what: str, over: Over, *stages: TaskStage) -> Sequence[pa.RecordBatch]:
-        """The results of the last stage, which are few."""
+        """The few results of the last stage."""
 
     def write(self, what: str, over: Over, *stages: TaskStage, schema: pa.Schema, folder: Path) -> Path:
         """The results of the last stage as the released data in a folder: a file, or a folder of files."""
 
     def made_in(self, out: Path | str) -> Path:
-        """The folder of this machine that the bundle for a place is made in."""
+        """The folder on this machine in which the bundle for a destination is prepared."""
 
     def delivered(self, data: Path, out: Path | str) -> Delivered:
-        """Put the finished bundle with these data where it was asked for."""
+        """Move the finished bundle with these data to its destination."""
 
     def working_in(self, folder: Path) -> AbstractContextManager[None]:
-        """A folder for what lies between stages: private, and gone afterwards."""
+        """A private folder for intermediate results, removed afterwards."""
 
     def check_room(self, out: Path, columns: int) -> None:
-        """Refuse, before the budget is spent, a place that a release of so many columns cannot be written to."""
+        """Refuse, before any budget is spent, a destination that cannot hold a release of so many columns."""
 
     def fingerprint(self) -> str:
-        """A hash by which the same table is recognised; as private as the table."""
+        """A hash that identifies the table; as private as the table."""
 
     def close(self) -> None:
-        """Remove what was made for this release alone; the work is done, or was given up."""
+        """Remove what was created for this release only, whether it finished or was abandoned."""
 
     def watched(self, progress: Progress) -> None:
-        """Whom to tell how far the work is."""
+        """The callback that receives progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """A task that cannot reach the operating system's entropy, because it may be run again."""
+    """A task without access to the operating system's entropy, because it may run more than once."""
 
     task: Task
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         made = iter(self.task(batches))
         while True:
-            # entered anew for every batch: between two of them the thread belongs to the runner
+            # entered anew for every batch: between two batches the thread belongs to the runner
             with computed_again():
                 try:
                     batch = next(made)

@@ -1,4 +1,4 @@
-"""The Spark engine: sessions, private folders, remote file systems and the parts of a table."""
+"""The Spark engine: run a release on a Spark session, with private folders, remote file systems and tables in parts."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# the folder of the released files in a bundle, and the mark that Spark's writer leaves in it
+# the folder of the released files in a bundle, and the marker that Spark's writer leaves in it
 _DATA = "data"
 _SUCCESS = "_SUCCESS"
-# rights of a folder that is written to, and of a complete one
+# permissions of a folder being written, and of a complete one
 _CLOSED, _OPEN = "700", "755"
 _PATTERN = re.compile(r"([\[\]{}*?\\])")
 _UNTOLD = (1 << 63) - 1
@@ -79,10 +79,10 @@ _UNTOLD = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Remote:
-    """The place of a bundle on a file system of the session's.
+    """The destination of a bundle on a file system of the session.
 
     Attributes:
-        made: the folder of this machine that the bundle is made in.
+        made: the folder on this machine in which the bundle is prepared.
         aside: the address that it is copied to before it is renamed.
     """
 
@@ -92,7 +92,7 @@ class Remote:
     aside: str
 
     def check(self) -> None:
-        """Refuse an address that cannot be reached, or where something is."""
+        """Refuse an address that cannot be reached or that already exists."""
         try:
             taken = self._files.exists(self._target)
         except Exception as error:
@@ -101,7 +101,7 @@ class Remote:
             raise OutputError("remote-exists-already", address=self.address)
 
     def free(self) -> int:
-        """Bytes that the file system has left; one that does not say has enough."""
+        """Free bytes on the file system; one that does not report any is assumed to have enough."""
         there = self._target.getParent()
         try:
             while not self._files.exists(there):
@@ -113,7 +113,7 @@ class Remote:
             return _UNTOLD
 
     def missing(self) -> list[Any]:
-        """The folders above the address that are not there yet, the lowest first."""
+        """The folders above the address that do not exist yet, topmost first."""
         found, above = [], self._target.getParent()
         while above is not None and not self._files.exists(above):
             found.append(above)
@@ -121,7 +121,7 @@ class Remote:
         return found
 
     def try_out(self, parts: int) -> None:
-        """Take every step of a delivery, by as many workers as there are parts; nothing of it stays."""
+        """Rehearse every step of a delivery, with as many workers as there are parts, and remove the traces."""
         missing, renamed = self.missing(), f"{self.aside}-renamed"
         try:
             self._begin()
@@ -134,7 +134,7 @@ class Remote:
             self.remove(missing, self.aside, renamed)
 
     def copy(self, data: Path, rows: int) -> None:
-        """Copy the bundle that these data are in beside its address."""
+        """Copy the bundle with these data to a place beside its address."""
         self._begin()
         self._read(f"file://{data.absolute()}").write.parquet(f"{self.aside}/{_DATA}")
         for document in sorted(path for path in data.parent.iterdir() if path != data):
@@ -142,20 +142,20 @@ class Remote:
         self._end(rows)
 
     def put_in_place(self, begun: threading.Event) -> None:
-        """Give what was copied its name; `begun` is set where something of it may be at the address."""
+        """Rename the copy to its address; `begun` is set once something of it may exist there."""
         self.check()
         begun.set()
         self._rename(self.address)
         inside = self._path(f"{self.address}/{self._path(self.aside).getName()}")
         if self._files.exists(inside):
-            # another release was there first, and folders are moved into those that exist
+            # another release got there first: an existing folder would be moved into
             begun.clear()
             self._files.delete(inside, True)
             self.check()
         self._open(self.address)
 
     def remove(self, missing: Sequence[Any], *addresses: str) -> None:
-        """Remove what was written, and those of the folders above that were made for it."""
+        """Remove what was written, and the parent folders that were created for it."""
         for address in addresses:
             with contextlib.suppress(Exception):
                 self._files.delete(self._path(address), True)
@@ -167,12 +167,12 @@ class Remote:
         return self._read(f"{self.address}/{_DATA}")
 
     def _begin(self) -> None:
-        """Make the folder that is copied to, closed to others."""
+        """Create the folder to copy into, readable by its owner only."""
         place, rights = self._path(self.aside), self._rights(_CLOSED)
         if not self._files.mkdirs(place, rights):
             raise OutputError("no-folder-can-made-beside", address=self.address)
         self._files.setPermission(place, rights)
-        # if this process is killed, that of Java ends in its own way
+        # if this process is killed, the Java process still terminates
         self._files.deleteOnExit(place)
 
     def _copy(self, document: Path) -> None:
@@ -180,7 +180,7 @@ class Remote:
         self._files.copyFromLocalFile(False, False, here, there)
 
     def _end(self, rows: int) -> None:
-        """Count what arrived."""
+        """Check that everything arrived."""
         self._files.delete(self._path(f"{self.aside}/{_DATA}/{_SUCCESS}"), False)
         if (there := self._read(f"{self.aside}/{_DATA}").count()) != rows:
             raise OutputError("rows-missing-at-address", there=there, rows=rows, aside=self.aside)
@@ -192,7 +192,7 @@ class Remote:
         self._files.cancelDeleteOnExit(place)
 
     def _open(self, address: str) -> None:
-        """Let others read what is complete and has its name."""
+        """Open the complete and renamed bundle to other readers."""
         self._files.setPermission(self._path(address), self._rights(_OPEN))
 
     @property
@@ -205,7 +205,7 @@ class Remote:
 
     @property
     def _settings(self) -> Any:
-        """Those that the session's own writer has."""
+        """The settings of the session's own writer."""
         return self.session._jsparkSession.sessionState().newHadoopConf()
 
     def _path(self, address: str) -> Any:
@@ -219,10 +219,10 @@ class Remote:
 
 
 def remote(session: Any, address: str, staging: Path | None) -> Remote:
-    """The place of a bundle that is made in a new folder in `staging`, by default the one for temporary files.
+    """The destination of a bundle that is prepared in a new folder in `staging`, by default the temporary folder.
 
     Raises:
-        OutputError: nothing can be put there.
+        OutputError: nothing can be written there.
     """
     try:
         target = _path(session, address)
@@ -239,12 +239,12 @@ def remote(session: Any, address: str, staging: Path | None) -> Remote:
 
 
 def literally(address: str) -> str:
-    """An address for those who take some signs for patterns."""
+    """Escape an address for functions that read glob patterns."""
     return _PATTERN.sub(r"\\\1", address)
 
 
 def java_words(error: BaseException) -> str:
-    """What an error says, one of Java's without the trace."""
+    """The message of a Java error, without the stack trace."""
     thrown = getattr(error, "java_exception", None)
     text = str(error) if thrown is None else str(thrown.toString())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -259,21 +259,21 @@ def _path(session: Any, address: str) -> Any:
 FROZEN = "data"
 _BLOBS = "bucket int, part int, blob binary"
 _GROUP = "shoal"
-# how lines begin that say why a task failed
+# prefixes of the lines that say why a task failed
 _TELLING = ("RuntimeError:", "shoal.errors.", "MemoryError", "OSError:", "pyarrow.lib.")
 _OWN = re.compile(r"^shoal\.errors\.\w+: ")
-# seconds between two looks at how far a job is
+# seconds between two progress checks of a job
 _LOOK = 0.5
 # seconds that a cancelled job has to end
 _PATIENCE = 60
 _MOST_SHARDS = 32
-# rows of a task's share of the input, about
+# approximate number of input rows per task
 _SHARE = 1 << 19
 
 
 @dataclass(frozen=True, slots=True)
 class _SameCode:
-    """A task that refuses to run with other code than the driver's: a worker that was replaced may load newer files."""
+    """A task that refuses to run with code other than the driver's: a replaced worker may load newer files."""
 
     task: Task
     code: str
@@ -288,13 +288,13 @@ class _SameCode:
 
 @dataclass(frozen=True, slots=True)
 class _OfFiles:
-    """A task whose worker reads its share of the input by itself: records that pass through Java cost twice as much.
+    """A task whose worker reads its share of the input itself: passing records through Java costs twice as much.
 
-    Batches are those of the files, whichever share they are in: noise does not depend on how files are shared out.
+    Batches are those of the files, whatever the shares: noise does not depend on how files are distributed.
 
     Attributes:
         files: the input, by paths that every worker knows.
-        shares: those parts of it whose numbers a worker gets.
+        shares: the parts of the input; a worker is given their numbers.
     """
 
     task: Task
@@ -317,7 +317,7 @@ class _OfFiles:
 
 
 def code_hash() -> str:
-    """A hash of the package's code as it lies on this machine."""
+    """A hash of the package's source code on this machine."""
     global _hashed
     if _hashed is None:
         import shoal
@@ -335,25 +335,25 @@ _hashed: str | None = None
 
 
 def address(path: Path) -> str:
-    """A folder of this file system, whatever Spark's default one is, and wherever its processes were started."""
+    """A folder of this file system as an address, independent of Spark's default file system and working folder."""
     return f"file://{path.absolute()}"
 
 
 def local_folders(session: Any) -> list[Path]:
-    """Where a session keeps what lies between stages, on this machine."""
+    """Local folders in which a session keeps intermediate results."""
     context = session.sparkContext
     found = context._jvm.org.apache.spark.util.Utils.getConfiguredLocalDirs(context._jsc.sc().conf())
     return [Path(folder) for folder in found]
 
 
 class SparkRunner:
-    """Runs stages on a session of Spark.
+    """Run stages on a Spark session.
 
     Attributes:
-        files: the input, which every worker can read under the same path.
-        snapshot: the folder that the input was frozen in for this release; removed with the work.
-        log: where what Spark complains about is written as a whole.
-        remote: where the bundle goes, if that is an address.
+        files: the input, readable by every worker under the same path.
+        snapshot: the folder in which the input was frozen for this release; removed afterwards.
+        log: where Spark's complete error output is written.
+        remote: the bundle's destination, if that is an address.
     """
 
     def __init__(
@@ -382,12 +382,12 @@ class SparkRunner:
         return max(1, min(parallel, _MOST_SHARDS))
 
     def fingerprint(self) -> str:
-        """The same for files that hold the same rows: of a frame, the files it was frozen into are new every time."""
+        """Equal for files with the same rows: a frame is frozen into new files every time."""
         if self.snapshot is None:
             return self.files.fingerprint()
         names = ", ".join(f"`{name.replace('`', '``')}`" for name in self.schema.names)
         frame = self._reading(self.snapshot / FROZEN)
-        # sums do not depend on the order of rows; two of them with different seeds are hard to meet by chance
+        # sums do not depend on the order of rows; two sums with different seeds rarely collide by chance
         sums = [f"sum(cast(xxhash64({seed}, {names}) as decimal(38, 0)))" for seed in (1, 2)]
         found = [str(value) for value in frame.selectExpr("count(*)", *sums).collect()[0]]
         return hashlib.sha256(" ".join([str(self.schema), *found]).encode()).hexdigest()
@@ -408,9 +408,9 @@ class SparkRunner:
             give_up(self.snapshot)
 
     def check_room(self, out: Path, columns: int) -> None:
-        """What is between stages lies on this machine where the workers do; and all of them can write to `out`.
+        """Check that local disks can hold intermediate results and that every worker can write to `out`.
 
-        So they can to the address of the bundle, if it has one.
+        A remote destination of the bundle is checked in the same way.
         """
         self.files.check_unchanged()
         context = self.session.sparkContext
@@ -449,7 +449,7 @@ class SparkRunner:
             finished(bundle)
 
     def _copied(self, remote: Remote, data: Path, stopped: threading.Event) -> Any:
-        """A frame that reads a bundle that was copied to its address; if that fails or is stopped, nothing is there."""
+        """A frame that reads the bundle copied to its address; a failed or interrupted copy is removed."""
         missing, begun = remote.missing(), threading.Event()
 
         def undo() -> None:
@@ -502,7 +502,7 @@ class SparkRunner:
         return frame
 
     def _first(self, over: Over, task: Task) -> tuple[Task, Any]:
-        """The first task, and the numbers that it works on: of blocks, or of pieces of the input."""
+        """The first task, and the numbers it works on: blocks, or pieces of the input."""
         if over.count:
             return task, self._numbers(over.count)
         parallel = int(self.session.sparkContext.defaultParallelism)
@@ -519,15 +519,15 @@ class SparkRunner:
         return self.session.createDataFrame(table, _BLOBS)
 
     def _numbers(self, count: int) -> Any:
-        # a table without rows has no shares, and work that nobody has is still done once
+        # a table without rows has no shares, but the task must still run once
         frame = self.session.range(0, count, 1, max(count, 1))
         return frame.withColumnRenamed("id", NUMBER)
 
     def _run(self, what: str, job: Callable[[], Any], undo: Callable[[], None] | None = None) -> Any:
-        """Carry a job out, tell how far it is, and cancel it where the one who is told says so.
+        """Run a job, report progress, and cancel the job if the callback asks for it.
 
         Args:
-            undo: what is to be done after a job that was cancelled.
+            undo: called after a cancelled job.
         """
         context = self.session.sparkContext
         found: list[Any] = []
@@ -565,14 +565,14 @@ class SparkRunner:
 
 
 def _shuffled(frame: Any, buckets: int) -> Any:
-    """Blobs of a bucket in one task."""
+    """Bring the blobs of a bucket together in one task."""
     from pyspark.sql import functions as F  # noqa: N812
 
     return frame.repartitionById(buckets, F.col("bucket"))
 
 
 def _progress(context: Any) -> tuple[int, int]:
-    """How many tasks of the running stages are done, and how many there are."""
+    """Number of finished tasks of the running stages, and their total."""
     tracker = context.statusTracker()
     done = total = 0
     for number in tracker.getActiveStageIds():
@@ -583,7 +583,7 @@ def _progress(context: Any) -> tuple[int, int]:
 
 
 def try_folder(session: Any, out: Path) -> None:
-    """Refuse a place that driver and workers do not share, before anything but numbers is written there."""
+    """Refuse a folder that driver and workers do not share, before anything but numbers is written there."""
     trial = snapshot_folder(out)
     parts = int(session.sparkContext.defaultParallelism)
     try:
@@ -595,7 +595,7 @@ def try_folder(session: Any, out: Path) -> None:
 
 
 def _tidy(folder: Path) -> None:
-    """Files of a release are called by their number; what Spark leaves beside them goes."""
+    """Name the files of a release by number; remove Spark's other files."""
     for path in folder.iterdir():
         if not path.name.startswith("part-"):
             path.unlink()
@@ -605,7 +605,7 @@ def _tidy(folder: Path) -> None:
 
 @contextlib.contextmanager
 def spark_failures(session: Any, log_folder: Path) -> Iterator[None]:
-    """What Spark raises, as one sentence and the path of a log."""
+    """Report a Spark error as one sentence with the path of a log."""
     try:
         yield
     except (KeyboardInterrupt, ShoalError):
@@ -615,7 +615,7 @@ def spark_failures(session: Any, log_folder: Path) -> Iterator[None]:
 
 
 def failure(error: BaseException, what: str, log: Path | None) -> BaseException:
-    """An error of a job as one sentence; all of it goes to a log."""
+    """A job's error as one sentence; the complete error goes to a log."""
     if isinstance(error, (KeyboardInterrupt, SystemExit, ShoalError)):
         return error
     facts: dict[str, Any] = {"what": what, "reason": _reason(error)}
@@ -627,7 +627,7 @@ def failure(error: BaseException, what: str, log: Path | None) -> BaseException:
 
 
 def _reason(error: BaseException) -> str:
-    """The line of a failure that says most: the last of a Python traceback in a task, or the first there is."""
+    """The most informative line of a failure: the last of a Python traceback in a task, or else the first line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     told = [line for line in lines if line.startswith(_TELLING)]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
@@ -635,17 +635,17 @@ def _reason(error: BaseException) -> str:
     return _OWN.sub("", chosen)[:400].rstrip(".")
 
 
-# Settings that a session gets unless the caller says otherwise.
+# Defaults that a session gets unless the caller overrides them.
 _USUAL = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
     "spark.sql.adaptive.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
-# What a session of ours has on one machine; a cluster has its own address.
+# Settings of a local session created by Shoal; a cluster has its own address.
 _ALONE = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 _MASTER = "local[*]"
-# the variable that names a session's folders
+# the environment variable that names a session's folders
 _FOLDERS = "SPARK_LOCAL_DIRS"
 
 
@@ -658,16 +658,16 @@ def spark_runner(
     staging: Path | None = None,
     empty: bool = False,
 ) -> SparkRunner:
-    """A runner for a DataFrame of Spark, or for the path of a Parquet file or of a folder of them.
+    """A runner for a Spark DataFrame, a Parquet file, or a folder of Parquet files.
 
     Args:
-        out: where the bundle goes, a folder or an address; that is made in `staging`.
-        empty: take a table without rows.
+        out: the destination of the bundle, a folder or an address; an address's bundle is prepared in `staging`.
+        empty: accept a table without rows.
 
     Raises:
         OptionError: the session is one of Spark Connect; a setting is not KEY=VALUE.
-        InputError: there is no such file, or it is one of a table whose log says which rows are still there.
-        OutputError: nothing can be put at the address, or workers do not share the folder that a frame is frozen in.
+        InputError: there is no such file, or it belongs to a table whose log decides which rows are current.
+        OutputError: the address cannot be written, or workers do not share the folder into which a frame is frozen.
         MissingExtraError: Spark is not installed.
     """
     with needs_extra("spark", "engine 'spark' needs"):
@@ -691,7 +691,7 @@ def spark_runner(
     assert folder is not None
     with spark_failures(session, folder.absolute().parent):
         try_folder(session, folder)
-    # the frame is computed once, beside where the release will be
+    # the frame is computed once, beside the destination of the release
     snapshot = snapshot_folder(folder)
     try:
         with spark_failures(session, snapshot.parent):
@@ -704,7 +704,7 @@ def spark_runner(
 
 
 def _place(session: Any, out: Path | str | None, staging: Path | None) -> tuple[Remote | None, Path | None]:
-    """The address of a bundle, where it has one, and the folder that it is made in."""
+    """The address of a bundle, if it has one, and the folder in which it is prepared."""
     place = remote(session, out, staging) if isinstance(out, str) else None
     folder = out if isinstance(out, Path) else None if place is None else place.made
     if folder is not None:
@@ -717,7 +717,7 @@ def _log_beside(out: Path | None) -> Path | None:
 
 
 def _refuse_logged(frame: Any) -> None:
-    """Refuse a plan that reads the files of a table past its log, which says what of them was deleted."""
+    """Refuse a plan that reads a table's files and bypasses the log, which records deleted rows."""
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
     for leaf in (leaves.apply(number) for number in range(leaves.size())):
         if leaf.getClass().getSimpleName() != "LogicalRelation":
@@ -727,7 +727,7 @@ def _refuse_logged(frame: Any) -> None:
             continue
         location = relation.location()
         if location.getClass().getSimpleName() != "InMemoryFileIndex":
-            # who reads through the log has an index of its own
+            # a plan that reads through the log has an index of its own
             continue
         roots = location.rootPaths()
         for root in (roots.apply(number) for number in range(roots.size())):
@@ -738,7 +738,7 @@ def _refuse_logged(frame: Any) -> None:
 
 
 def _there(session: Any, folder: Any, pattern: str) -> bool:
-    """Whether a folder of any file system that Spark knows holds a file of such a name."""
+    """Whether a folder of any file system that Spark knows holds a file of this name."""
     context = session.sparkContext
     files = folder.getFileSystem(context._jsc.hadoopConfiguration())
     found = files.globStatus(context._jvm.org.apache.hadoop.fs.Path(folder, pattern))
@@ -792,7 +792,7 @@ def _session(master: str | None, conf: Sequence[str]) -> Any:
 
 
 def _own_folders(named: str) -> list[Path]:
-    """New private folders for the files of a session, in the folders that it would have kept them in."""
+    """New private folders for a session's files, inside the folders it would otherwise use."""
     bases = [Path(base.strip()) for base in (os.environ.get(_FOLDERS) or named).split(",") if base.strip()]
     try:
         return [session_folder(base) for base in bases or [Path(tempfile.gettempdir())]]
@@ -801,7 +801,7 @@ def _own_folders(named: str) -> list[Path]:
 
 
 def _ended(session: Any, folders: Sequence[Path]) -> None:
-    """The process ends: so does its session, and what it kept."""
+    """At process exit: end the session and remove its files."""
     with contextlib.suppress(Exception):
         session.stop()
     for folder in folders:
@@ -809,7 +809,7 @@ def _ended(session: Any, folders: Sequence[Path]) -> None:
 
 
 def _warn(session: Any) -> None:
-    """Say where a session keeps private values that others can read."""
+    """Warn where a session keeps private values that others can read."""
 
     context = session.sparkContext
     if context.getConf().get("spark.io.encryption.enabled", "false") == "true":
@@ -823,7 +823,7 @@ def _warn(session: Any) -> None:
 
 
 def _private(folder: Path) -> bool:
-    """Whether a folder, or one above it, is closed to others."""
+    """Whether a folder, or one above it, is closed to other users."""
     return any(
         above.exists() and not above.stat().st_mode & 0o077
         for above in (folder.absolute(), *folder.absolute().parents)

@@ -1,8 +1,8 @@
-"""Private folders that an engine works in, marked with who works in them, and their removal once nobody does.
+"""Staging folders: private working folders, marked with the process that uses them and removed once it is gone.
 
-A driver that was killed cannot clean up after itself. What it left holds private values: the next release to the same
-folder removes it. A process of this machine is looked up; one of another machine shows by the time of its mark that it
-is alive, and is taken for dead after an hour without a sign.
+A killed driver cannot clean up after itself, and its files hold private values: the next release to the same
+folder removes them. A process on this machine is looked up; a process on another machine keeps its marker up to
+date, and is considered dead after an hour without an update.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from shoal.io import finished, private_folder, private_text, unfinished
 
 WORK = ".work"
 _OWNER = "owner.json"
-# seconds between two signs of life, and without one until a process elsewhere is taken for dead
+# seconds between two updates of a marker, and without one until a remote process is considered dead
 _BEAT = 60.0
 _LEASE = 3600.0
-# bytes that a value of the table takes, at most, in the released files, and between stages before compression
+# maximum bytes per table value in the released files, and between stages before compression
 _RELEASED = 8
 _BETWEEN = 20
 
 _held: set[Path] = set()
-# folders that were made above a claimed one
+# folders that were created above a claimed one
 _above: dict[Path, list[Path]] = {}
 _beating = threading.Lock()
 
 
 def claim(folder: Path) -> None:
-    """Make a private folder for work, marked with this process until it is given up."""
+    """Create a private working folder, marked with this process until it is given up."""
     mark = private_folder(folder) / _OWNER
     owner = {"machine": _machine(), "process": os.getpid(), "started": _started(os.getpid())}
     private_text(mark, json.dumps(owner))
@@ -47,7 +47,7 @@ def claim(folder: Path) -> None:
 
 
 def give_up(folder: Path) -> None:
-    """Remove a folder that was claimed, with all that is in it."""
+    """Remove a claimed folder and its content."""
     _held.discard(folder / _OWNER)
     shutil.rmtree(folder, ignore_errors=True)
     finished(folder)
@@ -66,10 +66,10 @@ def _beat() -> None:
 
 
 def snapshot_folder(out: Path) -> Path:
-    """A new private folder beside `out` for what a release into it reads.
+    """A new private folder beside `out` for the frozen input of a release.
 
     Raises:
-        OutputError: it cannot be made.
+        OutputError: it cannot be created.
     """
     above = out.absolute().parent
     missing = [folder for folder in (above, *above.parents) if not folder.exists()]
@@ -84,7 +84,7 @@ def snapshot_folder(out: Path) -> Path:
 
 
 def remove_abandoned(out: Path) -> list[Path]:
-    """Remove what releases into the same folder left whose process is gone; what was removed."""
+    """Remove what dead processes left of releases into the same folder; return what was removed."""
     above = out.absolute().parent
     found = [(path, path / WORK / _OWNER) for path in above.glob(".*.partial-*")]
     found += [(path, path / _OWNER) for path in above.glob(".*.input-*")]
@@ -92,7 +92,7 @@ def remove_abandoned(out: Path) -> list[Path]:
 
 
 def session_folder(base: Path) -> Path:
-    """A new private folder for the files of a session; those of sessions that were killed are removed."""
+    """A new private folder for the files of a session; remove those of killed sessions."""
     _removed(
         path
         for path in base.glob("shoal-spark-*")
@@ -111,7 +111,7 @@ def _removed(paths: Iterable[Path]) -> list[Path]:
 
 
 def _abandoned(mark: Path) -> bool:
-    """Whether the process that claimed a folder is there no more."""
+    """Whether the process that claimed a folder has ended."""
     try:
         owner = json.loads(mark.read_text("utf-8"))
         if owner["machine"] != _machine():
@@ -123,18 +123,18 @@ def _abandoned(mark: Path) -> bool:
         pass
     except (OSError, ValueError, KeyError):
         return False
-    # the number may be another process's by now
+    # the number may have been reused by another process
     return bool(owner["started"] != _started(owner["process"]))
 
 
 def _now(folder: Path) -> float:
-    """The time on the clock that a file system's marks are set by."""
+    """The time by the clock that stamps files on this file system."""
     with tempfile.TemporaryFile(dir=folder) as file:
         return os.fstat(file.fileno()).st_mtime
 
 
 def _machine() -> str:
-    """This machine since it was started, as far as numbers of processes reach."""
+    """An identifier of this machine and its boot, within which process numbers are meaningful."""
     found = [platform.node()]
     with contextlib.suppress(OSError):
         found.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
@@ -143,7 +143,7 @@ def _machine() -> str:
 
 
 def _started(process: int) -> str:
-    """When a process began, as the system counts; empty where that is not told."""
+    """When a process started, in the system's units; empty where unknown."""
     try:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):
@@ -155,11 +155,11 @@ def check_room(values: int, out: Path, work: Sequence[Path]) -> None:
 
     Args:
         values: rows times columns.
-        out: where the release goes.
-        work: the folders that what lies between stages is spread over.
+        out: the destination of the release.
+        work: the folders that hold intermediate results.
 
     Raises:
-        OutputError: with what is needed, and what is free.
+        OutputError: with the space needed and the space free.
     """
     needed: dict[int, tuple[Path, int]] = {}
     share = -(-_BETWEEN * values // max(len(work), 1))
@@ -174,7 +174,7 @@ def check_room(values: int, out: Path, work: Sequence[Path]) -> None:
 
 
 def check_room_at(address: str, free: int, values: int) -> None:
-    """Refuse a release of so many values that would fill the file system of an address."""
+    """Refuse a release of so many values if the file system of its address would run full."""
     _check_free(address, free, _RELEASED * values)
 
 

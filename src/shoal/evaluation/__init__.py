@@ -1,4 +1,4 @@
-"""Evaluate stage: an original and a released table come in, measures of utility and risk leave."""
+"""Evaluation: measure the utility and the disclosure risk of a released table against its original."""
 
 from shoal._door import door
 

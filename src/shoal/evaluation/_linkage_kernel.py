@@ -1,4 +1,4 @@
-"""Compiled search for the original record nearest to each released row."""
+"""Compiled nearest-record search for record linkage."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from shoal.numbers import Floats, Integers
 
 # records that stay in the cache while all rows are compared with them
 BLOCK = 256
-# nominal attributes after which most records are out of reach; asking after each costs more than it saves
+# nominal attributes after which most records are out of reach; testing after each attribute costs more than it saves
 FEW = 2
 
 
@@ -30,12 +30,12 @@ def scan(
     Args:
         tables: squared distances of nominal values, one table after the other.
         lines: (rows, attributes) where the line of each row's value begins.
-        codes: (records, attributes) place of each distinct record's value in a line.
+        codes: (records, attributes) place of each distinct record's value in a line of distances.
         row_values: (rows, attributes) scaled numbers of the rows.
         values: (records, attributes) scaled numbers of the distinct records.
         weights: how many records each distinct one stands for.
         own: which distinct record each row came from.
-        slack: differences of distances that are rounding.
+        slack: distance differences within rounding.
     """
     count, nominal = codes.shape
     numeric = values.shape[1]

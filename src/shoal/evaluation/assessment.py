@@ -1,8 +1,8 @@
 """The verdict on a release: the statement decides, measured risks advise.
 
-The public part decides (`shoal.privacy.verdict`). The private part is what was measured on the original records. For a
-promise with an ε it is advice only: to withhold or to repeat a release because of it would be a choice that looked at
-the records. The k-anonymity family promises nothing that such a choice could spoil; there it counts as well.
+The public part decides (`shoal.privacy.verdict`). The private part is what was measured on the original records. For
+a claim with an ε it is advice only: withholding or repairing a release because of it would be a data-dependent
+choice. The k-anonymity family makes no claim that such a choice could void; there the measured part decides too.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from shoal.privacy import (
 from shoal.text import Message
 
 ATTEMPTS = 300
-# a few lucky attempts of a sampled attack are not worth a warning
+# a few lucky attempts of a sampled attack do not justify a warning
 MATTERS = 0.01
-# half of what lies outside of a 95% interval
+# half of the probability outside a 95% interval
 _SMALL_CHANCE = 0.025
-# models of the table leave columns as they are, so rows are recognised by them: what else that means
+# models of the table leave columns unchanged, so rows can be recognised by them: the consequences to mention
 BEYOND = {
     "k-anonymity": Message.of("beyond-quasi-identifiers"),
     "probabilistic-k-anonymity": Message.of("beyond-confidential-values"),
     "t-closeness": Message.of("beyond-confidential-values"),
 }
 _ALL_RECORDS = Message.of("knows-records")
-# share of records that may be linked in a table for everybody: what the European Medicines Agency asks of clinical data
+# accepted share of linked records in a public table: the threshold of the European Medicines Agency for clinical data
 MOST_LINKED = 0.09
 RISK_WORDS: Mapping[Level, str] = {"green": "low", "amber": "notable", "red": "high"}
 USE_WORDS: Mapping[Level, str] = {"green": "good", "amber": "fair", "red": "poor"}
@@ -50,20 +50,20 @@ USE_WORDS: Mapping[Level, str] = {"green": "good", "amber": "fair", "red": "poor
 
 @dataclass(frozen=True, slots=True)
 class RiskLine:
-    """One way to attack, how far it gets, and what to compare that with. Rates are shares, 0 to 1.
+    """The success of one attack, with what to compare it with. Rates are shares, 0 to 1.
 
     Attributes:
         name: of the attack.
-        known: what the attacker knows or looks at.
+        known: what the attacker knows or uses.
         success: on the released table, with its 95% interval.
         chance: by guessing; the upper end of its interval where it was sampled.
-        unprotected: on the original table itself, as if it had been published; None where that was not measured.
-        identity: it tells who somebody is, and not only what somebody is like.
-        links_records: it finds the record of a released row.
-        singles_out: it finds a condition that one person alone meets.
-        parted: the attacker held a sample of the released rows, drawn apart from the records: all rows can tell more.
+        unprotected: on the original table, as if it had been published; None where not measured.
+        identity: success reveals who somebody is, not only an attribute of theirs.
+        links_records: success finds the record of a released row.
+        singles_out: success finds a condition that exactly one person meets.
+        parted: the attacker held a sample of the released rows, drawn apart from the records; all rows reveal more.
         attempts: of a sampled attack; 0 where all rows were counted.
-        beyond: why the promise is not about this attack; None where it is.
+        beyond: why the claim does not cover this attack; None where it does.
     """
 
     name: str
@@ -83,19 +83,19 @@ class RiskLine:
 
     @property
     def above_chance(self) -> bool:
-        """The whole interval lies above what guessing reaches; of a sampled attack, by an amount that matters."""
+        """The whole interval lies above the rate of guessing; for a sampled attack, by an amount that matters."""
         limit = self.chance_high + (0.0 if self.links_records else MATTERS)
         return self.interval[0] > limit and not self._luck(limit)
 
     @property
     def few(self) -> bool:
-        """The attacker found less to try than was asked for."""
+        """The attacker found fewer attempts than requested."""
         return 0 < self.attempts < ATTEMPTS
 
     def _luck(self, rate: float) -> bool:
         """Whether attempts that each succeed at this rate do as well in one case of 40, by the binomial distribution.
 
-        The interval is an approximation, which says too much about a handful of attempts.
+        The interval is an approximation, which is too optimistic for a handful of attempts.
         """
         if not self.attempts:
             return False
@@ -113,13 +113,13 @@ def linkage_line(
     known: Message = _ALL_RECORDS,
     beyond: Message | None = None,
 ) -> list[RiskLine]:
-    """Record linkage of an evaluation whose rows are matched; empty where it was not measured."""
+    """The record linkage of an evaluation whose rows are matched; empty where not measured."""
     risk = evaluation["risk"]
     if risk["record_linkage"] is None:
         return []
     unprotected = None
     if original is not None:
-        # every row of an unprotected table has its own record at distance 0, and shares it with its equals
+        # every row of an unprotected table has its own record at distance 0, shared with identical records
         names = [column for column in columns if column in original.names]
         unprotected = actual_k(original, names).groups / original.n
     low, high = risk["record_linkage_interval"]
@@ -147,8 +147,8 @@ class Measured:
     """The private part: facts about the original data.
 
     Attributes:
-        risk: what attacks reached, the worst first; empty where none was measured.
-        usefulness: what the release is still good for; None where that was not measured.
+        risk: success of the attacks, highest first; empty where none was measured.
+        usefulness: the remaining utility; None where not measured.
     """
 
     risk: tuple[Finding, ...] = ()
@@ -160,7 +160,7 @@ class Measured:
 
     @property
     def findings(self) -> tuple[Message, ...]:
-        """The worst risk, and the usefulness."""
+        """The highest risk, and the usefulness."""
         found = [
             Message.of("risk-finding", level=RISK_WORDS[worst.level], finding=worst.message)
             for worst in self.risk[:1]
@@ -178,13 +178,13 @@ class Measured:
 @displayed(display.of_verdict)
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One answer to "may I publish this?".
+    """The answer to "may I publish this?".
 
     Attributes:
-        public: what the bundle says, from the statement alone.
-        measured: what was measured on the original, to be kept inside.
-        counts: what was measured decides as well.
-        rehearsed: it was measured on people whom the release is not about.
+        public: the findings from the statement alone, as the bundle has them.
+        measured: the findings on the original, for internal use.
+        counts: the measured findings affect the decision too.
+        rehearsed: it was measured on stand-in data, not on the records of the release.
     """
 
     public: PublicVerdict
@@ -211,7 +211,7 @@ class Verdict:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """The verdict as every command prints it: the public part, then what was measured."""
+        """The verdict as every command prints it: the public part, then the measured part."""
         public = self.public.lines
         if self.decision != self.public.decision:
             public = (
@@ -226,7 +226,7 @@ class Verdict:
 
     @property
     def about_measures(self) -> str:
-        """What was measured, and what may be done with it."""
+        """What was measured, and how it may be used."""
         advice = "measured-counts" if self.counts else "measured-advice"
         return str(Message.of("measured-rehearsal" if self.rehearsed else advice))
 
@@ -246,13 +246,13 @@ class Verdict:
 def verdict(
     statement: Any, measured: Any = None, risks: Sequence[RiskLine] = (), *, rehearsed: bool = False
 ) -> Verdict:
-    """May this be published? The one function that every command, page and report asks.
+    """Decide whether a release may be published. Every command, page and report uses this function.
 
     Args:
         statement: a release, a bundle, a `PrivacyStatement`, or its plain values.
         measured: what `shoal.evaluate` found, or its plain values; facts about the original data.
-        rehearsed: all of it was measured on people whom the release is not about.
-        risks: what attacks found; without them the record linkage of `measured` counts.
+        rehearsed: all of it was measured on stand-in data, not on the records of the release.
+        risks: results of attacks; without them the record linkage of `measured` counts.
 
     >>> facts = {"model": "none", "obstacles": [{"code": "no-guarantee", "facts": {}}]}
     >>> verdict(facts).decision
@@ -274,7 +274,7 @@ def verdict(
 def _plain(value: Any) -> Mapping[str, Any]:
     found: Mapping[str, Any] = value if isinstance(value, Mapping) else value.to_dict()
     if "model" in found and "obstacles" not in found:
-        # of the first format, which has sentences instead
+        # statements of the first format have sentences instead
         from shoal.privacy import PrivacyStatement
 
         return PrivacyStatement.from_dict(found).to_dict()
@@ -282,7 +282,7 @@ def _plain(value: Any) -> Mapping[str, Any]:
 
 
 def _of_risks(lines: Sequence[RiskLine], most: float) -> Iterable[Finding]:
-    # a guess about a person that comes true may be knowledge about people in general: identity counts
+    # a correct guess of an attribute may reflect the population at large: identity counts
     telling = [line for line in lines if line.identity]
     for line in telling:
         if line.links_records and line.interval[0] > most and line.beyond is None:
@@ -290,7 +290,7 @@ def _of_risks(lines: Sequence[RiskLine], most: float) -> Iterable[Finding]:
         elif line.above_chance:
             code = "above-chance" if line.beyond is None else "above-chance-beyond-promise"
             yield Finding("amber", Message.of(code, attack=_found(line), beyond=line.beyond))
-    # an attacker who held a part of the table says nothing about one who holds it all
+    # an attacker who held part of the table says nothing about one who holds all of it
     harmless = [line for line in telling if not line.above_chance and not line.parted]
     if harmless:
         attacks = tuple(

@@ -1,4 +1,4 @@
-"""Check any table: the k, l and t that it reaches."""
+"""Check any table: measure the k-anonymity, l-diversity and t-closeness that it reaches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from shoal.partition import (
 from shoal.progress import Progress, silent
 from shoal.text import Message
 
-# risks of interest: one row in this many
+# reported risk thresholds, as one row in this many
 _ONE_IN = (2, 5, 10, 20)
 
 
@@ -51,7 +51,7 @@ def check(
     unit: str | None = None,
     progress: Progress | None = None,
 ) -> Check:
-    """`shoal.check` of a table in memory, or one that is read a column at a time; its arguments are described there.
+    """`shoal.check` of a table in memory, or one that is read a column at a time; its arguments are documented there.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [30, 30, 40, 40], "ill": ["a", "b", "b", "b"]})
@@ -93,7 +93,7 @@ def check(
 
 
 def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> None:
-    """Refuse levels that cannot be asked for."""
+    """Refuse levels that are not valid requirements."""
     for name, value in levels.items():
         if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
             raise OptionError("level-too-low", option=name, least=0 if name == "t_emd" else 1, found=value)
@@ -111,9 +111,9 @@ def checked(
     told: tuple[Message, ...] = (),
     persons: Persons | None = None,
 ) -> Check:
-    """What a table reaches, from how many groups have each size, ascending, and what they say about other columns.
+    """Levels of protection from how many equivalence classes have each size, ascending, and their other measures.
 
-    Sizes are numbers of rows, or of persons where those are given: a person then counts in each of their groups.
+    Sizes are numbers of rows, or of persons where units are declared: a person then counts in each of their groups.
     """
     smallest = int(sizes[0])
     wanted = (
@@ -142,7 +142,7 @@ def checked(
 
 
 def unit_of_schema(table: Table, schema: Schema | None) -> str | None:
-    """The unit column that the schema declares, where the table has it."""
+    """The unit column that the schema declares, if the table has it."""
     unit = None if schema is None else schema.unit
     return unit.name if unit is not None and unit.name in table.names else None
 
@@ -194,7 +194,7 @@ def _closeness(
 
 
 def ordered_codes(table: Table, name: str, schema: Schema | None) -> tuple[NDArray[np.int64], str]:
-    """A column as value numbers, 0 for the lowest, and whether their order means anything."""
+    """A column as codes, 0 for the lowest value, and whether their order is meaningful."""
     attribute = schema[name] if schema is not None and name in schema else None
     if attribute is not None and attribute.kind_facts.listed and attribute.ordered:
         from shoal.columns import numbers
@@ -216,13 +216,13 @@ def ordered_codes(table: Table, name: str, schema: Schema | None) -> tuple[NDArr
 
 
 def _codes(table: Table, name: str) -> NDArray[np.int64]:
-    """A number per row that is equal exactly where the values are, for columns of any type."""
+    """A code per row, equal exactly where the values are, for columns of any type."""
     import pyarrow as pa
 
     try:
         return column_codes(table, name)
     except pa.ArrowException:
-        # lists and other nested values have no codes of their own
+        # lists and other nested values cannot be dictionary-encoded
         return _places(np.array([str(value) for value in table.series(name).to_list()]))
 
 
@@ -234,7 +234,7 @@ def _reidentification(sizes: NDArray[np.int64], groups: NDArray[np.int64]) -> di
     """Summary over rows of the chance 1/|group| of picking the right one among equal rows; sizes are ascending."""
     records = sizes * groups
     rows = int(records.sum())
-    # the risk of the row in the middle, from the largest groups up
+    # the median risk over rows, starting from the largest groups
     middle = sizes[::-1][np.searchsorted(np.cumsum(records[::-1]), rows / 2)]
     return {
         "largest": 1 / int(sizes[0]),

@@ -32,7 +32,7 @@ _OPPOSITE = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 Protocol = Literal["k-fold", "first-66%"]
 PROTOCOLS = ("k-fold", "first-66%")
 
-# of the rows, in file order, as the iDP paper splits them
+# share of the rows, in file order, as the iDP paper splits them
 _FIRST_PERCENT = 66
 _HOW = {
     (True, "k-fold"): Message.of("learned-by-folds"),
@@ -45,7 +45,7 @@ _HOW = {
 def wilson(proportion: float, n: int, confidence: float = CONFIDENCE) -> Interval:
     """Wilson score interval of a mean of n values in [0, 1].
 
-    Such values vary at most as much as a yes/no answer of the same mean, p(1-p), so the interval is never
+    Such values vary at most as much as a yes/no variable with the same mean, p(1-p), so the interval is never
     too narrow for fractional credits.
 
     >>> tuple(round(bound, 4) for bound in wilson(0.5, 100))
@@ -68,10 +68,10 @@ class Target:
     """A column as a class attribute; the classes are those of the original table.
 
     Attributes:
-        column: the column the classes come from.
+        column: the column that defines the classes.
         classes: names of the classes, in the order of their codes.
         values: the numbers behind the classes of a numeric column; None for text and for a threshold.
-        bound: the number that parts the two classes of a threshold, with the side that `bound` itself is on.
+        bound: the number that separates the two classes of a threshold, with the side that `bound` itself is on.
     """
 
     text: str
@@ -81,13 +81,13 @@ class Target:
     bound: tuple[str, float] | None = None
 
     def codes(self, table: Table, attribute: Attribute | None = None) -> Integers:
-        """The class of every row of a table; `NO_CLASS` where it has none, or one the original does not know.
+        """The class of every row of a table; `NO_CLASS` where it has none, or one that the original does not have.
 
-        Numbers that are no class of the original, as noise produces them, belong to the nearest one.
+        Numbers that are not classes of the original, such as noisy values, belong to the nearest class.
 
         Args:
             table: the original, or a released table.
-            attribute: kind of the column, for unrounded values: they are places where labels have an order.
+            attribute: kind of the column, for unrounded values: positions where labels have an order.
         """
         in_places = attribute is not None and attribute.kind_facts.listed
         labels = _labels_at(table.numeric(self.column), attribute) if attribute and in_places else None
@@ -113,11 +113,11 @@ class Target:
 
 
 def parse_target(text: str, table: Table) -> Target:
-    """The target that a text names: a column of classes, or a numeric column with a threshold.
+    """Parse a target: a column of classes, or a numeric column with a threshold.
 
     Raises:
         InputError: there is no such column, or it does not hold at least two classes.
-        OptionError: it holds too many different values to be classes.
+        OptionError: it has too many distinct values to be classes.
 
     >>> import pyarrow as pa
     >>> from shoal.io import read
@@ -177,7 +177,7 @@ def _labels(table: Table, name: str) -> list[str | None]:
     """Text of a column; an empty cell is a missing value."""
     series: nw.Series[Any] = table.series(name)
     if series.dtype == nw.Boolean():
-        # frame libraries write truth values differently
+        # frame libraries write Boolean values differently
         return [None if value is None else str(bool(value)).lower() for value in series.to_list()]
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool)
     texts = [str(value) for value in series.to_list()]
@@ -185,7 +185,7 @@ def _labels(table: Table, name: str) -> list[str | None]:
 
 
 def _labels_at(places: NDArray[np.float64], attribute: Attribute) -> list[str | None]:
-    """Labels at places in their order, which noise may have moved between and beyond them."""
+    """Labels at positions in their order, which noise may have moved between and beyond them."""
     last = len(attribute.ordered) - 1
     return [attribute.ordered[int(place)] for place in np.clip(np.rint(places), 0, last)]
 
@@ -220,11 +220,11 @@ class LearningSettings:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Task:
-    """Rows to train with and rows to test: features and classes of both tables.
+    """Training rows and test rows: features and classes of both tables.
 
     Attributes:
         truth: classes of the original rows.
-        taught: classes of the released rows as training sees them; `NO_CLASS` takes no part.
+        taught: classes of the released rows as training sees them; rows with `NO_CLASS` are left out.
     """
 
     features: Features
@@ -237,7 +237,7 @@ class _Task:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scores:
-    """One run: share of right answers, and the F-measure of each class (NaN where it never occurs)."""
+    """One run: accuracy, and the F-measure of each class (NaN where it never occurs)."""
 
     accuracy: float
     f: NDArray[np.float64]
@@ -255,7 +255,7 @@ def learn(
     columns: str | Sequence[str] | None = None,
     bounds: bool = True,
 ) -> dict[str, Any]:
-    """How well a random forest trained on released rows classifies original rows.
+    """Train a random forest on released rows and test it on original rows.
 
     The classes are those of the original column. If the target was released, training sees its released values,
     as a reader of the release would. If it was not, training sees the true classes of the rows, as in the iDP
@@ -264,10 +264,10 @@ def learn(
     Args:
         original: path or table; for a release the table that was protected.
         released: a `Release`, a path or a table; or a list of releases of the same table, one for each run in
-            turn, so that the intervals speak of the noise too.
+            turn, so that the intervals include the noise too.
         target: a column of classes, or a numeric column with a threshold, such as "income>30000".
         settings: protocol, number of runs and of trees.
-        columns: learn from these; by default from all released columns beside the target.
+        columns: features; by default all released columns except the target.
         bounds: also measure the original (the upper bound) and the majority class, which no release changes.
 
     Returns:
@@ -276,7 +276,7 @@ def learn(
 
     Raises:
         InputError: the target is unknown, has one class only, or rows have neither a known order nor a target.
-        OptionError: a setting cannot be used, or the target has too many different values.
+        OptionError: a setting cannot be used, or the target has too many distinct values.
         MissingExtraError: scikit-learn is not installed.
 
     Cost:
@@ -290,7 +290,7 @@ def learn(
 
 
 def check_learner() -> None:
-    """Refuse what needs a learner before any work is done.
+    """Refuse, before any work is done, what needs scikit-learn.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
@@ -300,12 +300,12 @@ def check_learner() -> None:
 
 
 def check_target(target: str, table: Table) -> None:
-    """Refuse a target that cannot be learned before any work is done or any budget is spent.
+    """Refuse a target that cannot be learned, before any work is done or any budget is spent.
 
     Raises:
         MissingExtraError: scikit-learn is not installed.
         InputError: there is no such column, or it does not hold at least two classes.
-        OptionError: it holds too many different values to be classes.
+        OptionError: it has too many distinct values to be classes.
     """
     check_learner()
     parse_target(target, table)
@@ -320,7 +320,7 @@ def learn_pairs(
     bounds: bool = True,
     progress: Progress = silent,
 ) -> dict[str, Any]:
-    """The same for tables that are read already: the original is the same in all pairs."""
+    """The same for tables already read: the original is the same in all pairs."""
     aim = parse_target(target, pairs[0].before)
     tasks = [_task(pair, aim, columns) for pair in pairs]
     truth = tasks[0].truth
@@ -390,10 +390,10 @@ def _check_split(settings: LearningSettings, truth: Integers, aim: Target) -> No
 
 
 def _picked(task: _Task, most: int) -> _Task:
-    """The rows that take part: those with a class, at most so many, in file order."""
+    """The participating rows: those with a class, up to a limit, in file order."""
     features, truth, taught = task.features, task.truth, task.taught
     known = _sample(np.flatnonzero(truth != NO_CLASS), most)
-    # rows in the same order stay so; a row may have a class in one table only, and then trains nothing
+    # rows in the same order stay so; a row may have a class in only one table, and is then not used in training
     used = known if task.matched else _sample(np.flatnonzero(taught != NO_CLASS), most)
     return _Task(
         Features(features.names, features.before[known], features.after[used]),
@@ -411,7 +411,7 @@ def _sample(rows: NDArray[np.int64], most: int) -> NDArray[np.int64]:
 
 
 def _from_released(task: _Task, settings: LearningSettings, run: int, learner: _Learner) -> _Scores:
-    """Scores of a learner that sees released rows in training and original rows in the test."""
+    """Scores of a learner trained on released rows and tested on original rows."""
     features = task.features
     predicted = np.full(task.truth.size, NO_CLASS)
     if task.matched:
@@ -428,7 +428,7 @@ def _from_released(task: _Task, settings: LearningSettings, run: int, learner: _
 
 
 def _from_original(task: _Task, settings: LearningSettings, run: int, learner: _Learner) -> _Scores:
-    """Scores of a learner that sees the original rows and their true classes."""
+    """Scores of a learner trained on the original rows and their true classes."""
     before = task.features.before
     predicted = np.full(task.truth.size, NO_CLASS)
     for train, test in _splits(settings, task.truth, run):
@@ -437,7 +437,7 @@ def _from_original(task: _Task, settings: LearningSettings, run: int, learner: _
 
 
 def _splits(settings: LearningSettings, truth: Integers, run: int) -> Iterator[tuple[Integers, Integers]]:
-    """Rows to train with and rows to test, once for each fold."""
+    """Training rows and test rows for each fold."""
     if settings.protocol == "first-66%":
         yield _first(truth.size)
         return
@@ -509,11 +509,11 @@ def _mean(values: list[float]) -> tuple[float, tuple[float, float] | None]:
 def divide(
     table: Table, share: float, unit: str | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows to protect and rows to hold out, each in the order of the table.
+    """Split the rows into those to protect and those to hold out, each in the order of the table.
 
     Args:
-        share: of the persons (of the rows without a unit) that is held out.
-        unit: column that names a person; all rows of one go the same way.
+        share: of the persons (of the rows where there is no unit) to hold out.
+        unit: column that identifies a person; all rows of one person go to the same side.
 
     Raises:
         InputError: there is no such column, or one of the groups would be empty.

@@ -1,4 +1,4 @@
-"""Record linkage: how many released rows lead back to their original records."""
+"""Record linkage: the share of released rows that an intruder links to their original records."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
 
-# Distances closer than the rounding of the coordinates they come from are one distance.
+# Distances closer than the rounding of their coordinates are treated as equal.
 TIE_ULPS = 8.0
 # The tree works on shifted coordinates; its own rounding stays within a few times the tie width.
 TREE_SLACK = 4.0
-# An exact search from a point far from all records visits most of the tree; a rough neighbour is found at once
-# and already settles nearly every row of a noisy table. So: roughly first, exactly for what remains.
+# An exact search from a point far from all records visits most of the tree; an approximate neighbour is found at once
+# and already decides nearly every row of a noisy table. So: approximate first, exact for what remains.
 APPROXIMATIONS = (20.0, 4.0, 1.0)
 THREADS_FROM = 20_000
 TIES_AT_ONCE = 4096
-# comparisons of a row with a record that fit into a few seconds; beyond them rows are sampled
+# row-record comparisons that take a few seconds; beyond that, rows are sampled
 MOST_COMPARISONS = 400_000_000
 LEAST_ROWS = 1_000
 # entries of the distance tables in memory at a time
 _TABLE_ENTRIES = 4_000_000
-# which rows are looked at is no secret, and the same call should give the same number
+# the choice of rows is not secret, and repeated calls should return the same number
 _SAMPLE_SEED = 20170901
 
 
 @dataclass(frozen=True, slots=True)
 class Linkage:
-    """How many records an intruder who holds the original table links correctly.
+    """Share of records that an intruder who holds the original table links correctly.
 
     Attributes:
         percent: record linkage RL, 0 to 100.
         interval: 95% Wilson interval of `percent`.
-        chance: what guessing a record at random links, 100/n.
+        chance: percentage that random guessing links, 100/n.
         records: number n of records compared.
         rows: number of rows linked: n, or fewer where a sample was taken.
     """
@@ -59,7 +59,7 @@ class Linkage:
 def record_linkage(
     original: NDArray[np.float64], released: NDArray[np.float64], widths: NDArray[np.float64]
 ) -> Linkage:
-    """The intruder holds the original records and links each released row to the nearest of them.
+    """Record linkage by an intruder who holds the original records and links each row to the nearest.
 
     RL = 100/n Σ Pr(x'_i); Pr(x'_i) = 1/|G| when the record x_i that row i came from is in the set G of
     originals nearest to x'_i, and 0 otherwise. Distance: every attribute divided by its public width.
@@ -87,7 +87,7 @@ def linkage_credits(
 ) -> NDArray[np.float64]:
     """1/|G| for each row whose own record is among the nearest originals G, else 0.
 
-    Attributes of width 0 carry no distance and are ignored.
+    Attributes of width 0 contribute no distance and are ignored.
 
     >>> x = np.array([[0.0, 0.0], [0.0, 0.0], [3.0, 4.0]])
     >>> linkage_credits(x, x, np.array([5.0, 5.0])).tolist()
@@ -110,7 +110,7 @@ def linkage_credits(
 
     alive = np.arange(n)
     for approximation in APPROXIMATIONS:
-        # one strictly closer original settles a row, however it was found
+        # one strictly closer original decides a row, however it was found
         first, position = _distinct(query_of[alive])
         closest = search.some_near(Y[alive[first]], approximation)
         alive = alive[own[alive] <= closest[position] + slack[alive]]
@@ -136,7 +136,7 @@ def distances(
 def tie_width(
     original: NDArray[np.float64], released: NDArray[np.float64], widths: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """How far apart two distances from a released row may be by rounding alone."""
+    """How much two distances from a released row may differ by rounding alone."""
     size = np.zeros(released.shape[0])
     for j, width in enumerate(widths):
         size += np.maximum(np.abs(released[:, j]), np.abs(original[:, j]).max()) / width
@@ -144,7 +144,7 @@ def tie_width(
 
 
 def _distinct(labels: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """One position of each distinct label, and for every entry which of them it is."""
+    """One position of each distinct label, and the index of its distinct label for every entry."""
     _, first, position = np.unique(labels, return_index=True, return_inverse=True)
     return first.astype(np.int64), position.astype(np.int64)
 
@@ -156,11 +156,11 @@ def _workers(rows: int) -> int:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Search:
-    """The distinct original records in a tree.
+    """Nearest-neighbour search over the distinct original records.
 
     Attributes:
         records: distinct records; `weights` says how many of each there are.
-        centre: shift of the tree's coordinates, so that a large offset costs no digits.
+        centre: shift of the tree's coordinates, so that a large offset costs no precision.
     """
 
     tree: cKDTree
@@ -176,7 +176,7 @@ class _Search:
         groups = row_groups(original.T)
         records = original[groups.first]
         centre = records.mean(axis=0)
-        # cells split in their middle stay compact where amounts are skewed: half the time of medians for far rows
+        # cells split in their middle stay compact where amounts are skewed: half the time of median splits for far rows
         tree = cKDTree((records - centre) / widths, leafsize=32, balanced_tree=False)
         return cls(tree, records, groups.sizes, centre, widths)
 
@@ -195,7 +195,7 @@ class _Search:
         near, found = self.tree.query(scaled, workers=workers)
         reach = distances(points, self.records[found], self.widths) + slack
         tied = self.weights[found]
-        # counting what lies as near is far cheaper than asking for the second nearest when that one is far
+        # counting what is equally near is far cheaper than asking for the second nearest when that one is far
         wide = near + TREE_SLACK * slack
         around = self.tree.query_ball_point(scaled, wide, workers=workers, return_length=True)
         doubtful = np.flatnonzero(around > 1)
@@ -215,11 +215,11 @@ class _Search:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Records:
-    """The distinct original records, one line each.
+    """The distinct original records, one per line.
 
     Attributes:
         codes: place of each record's value among `values`, per nominal attribute.
-        values: the different original codes of each nominal attribute.
+        values: the distinct original codes of each nominal attribute.
         numbers: numeric attributes divided by their widths.
         weights: how many records each distinct one stands for.
         of_row: the distinct record that each row came from.
@@ -233,18 +233,18 @@ class _Records:
 
 
 def mixed_linkage(columns: Sequence[Column], comparisons: int = MOST_COMPARISONS) -> Linkage | None:
-    """The intruder holds the original records and links released rows to the nearest of them.
+    """Record linkage over mixed attributes by an intruder who holds the original records.
 
     The distance is that of Eq. 6.7: every attribute's difference, numeric or semantic, divided by the width of its
-    domain, and Euclidean then. Rows with a missing number do not take part; a missing name is a value of its own.
+    domain, and then Euclidean. Rows with a missing number are left out; a missing nominal value is a separate value.
     None if no row is left.
 
     Args:
-        columns: of matching rows.
-        comparisons: of rows with distinct records; a random sample of rows is linked if all would take more.
+        columns: with matching rows.
+        comparisons: limit on row-record comparisons; beyond it, a random sample of rows is linked.
 
     Cost:
-        Rows linked times distinct records at most; a row is settled by the first record that is nearer than its own.
+        At most rows linked times distinct records; a row is decided by the first record that is nearer than its own.
 
     Reference:
         The thesis, section 6.4.2 and Eq. 6.7.
@@ -262,7 +262,7 @@ def mixed_linkage(columns: Sequence[Column], comparisons: int = MOST_COMPARISONS
     rows = np.flatnonzero(complete)
     if rows.size == 0:
         return None
-    # attributes with many values tell most records apart: the scan looks at them first
+    # attributes with many values separate most records: the scan tests them first
     nominal.sort(key=lambda column: -np.count_nonzero(np.bincount(column.before + 1)))
     if not nominal and not ordered:
         credits = np.full(rows.size, 1.0 / rows.size)
@@ -279,7 +279,7 @@ def _records(nominal: Sequence[Nominal], ordered: Sequence[Ordered], rows: Integ
     coded = [np.unique(column.before[rows], return_inverse=True) for column in nominal]
     numbers = [column.before[rows] for column in ordered]
     groups = row_groups([*(codes.astype(np.int64) for _, codes in coded), *numbers])
-    # neighbours in the file are often alike: a random order finds a nearer record sooner
+    # adjacent records in the file are often alike: a random order finds a nearer record sooner
     order = np.random.default_rng(_SAMPLE_SEED).permutation(groups.first.size)
     first = groups.first[order]
     place = np.empty(order.size, dtype=np.int64)
@@ -297,7 +297,7 @@ def _records(nominal: Sequence[Nominal], ordered: Sequence[Ordered], rows: Integ
 
 
 def _sample(rows: int, records: int, comparisons: int) -> Integers:
-    """All rows, or as many of them, chosen at random, as the comparisons allow."""
+    """All rows, or a random sample as large as the limit on comparisons allows."""
     most = max(LEAST_ROWS, comparisons // records)
     if rows <= most:
         return np.arange(rows)
@@ -347,5 +347,5 @@ def _credits(
 
 
 def _side_by_side(columns: Sequence[NDArray[Any]], rows: int) -> NDArray[Any]:
-    """One line per row, contiguous; also without any column."""
+    """One line per row, contiguous; also for no columns."""
     return np.column_stack(columns) if columns else np.empty((rows, 0))

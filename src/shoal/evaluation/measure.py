@@ -56,7 +56,7 @@ def evaluate(
     strata: str | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """`shoal.evaluate` of tables in memory, or that are read one column at a time; its arguments are described there.
+    """`shoal.evaluate` of tables in memory, or read one column at a time; its arguments are documented there.
 
     >>> import pyarrow as pa
     >>> before = pa.table({"age": [20, 30, 40, 50]})
@@ -98,12 +98,12 @@ def evaluate(
 
 
 def is_synthetic(released: Any) -> bool:
-    """Whether the rows of a release were drawn from noisy statistics of the whole table, and so are nobody's."""
+    """Whether a release consists of synthetic records, drawn from noisy statistics of the whole table."""
     return getattr(getattr(released, "method", None), "stability", None) == "private"
 
 
 def chosen_columns(pair: TablePair, columns: Sequence[str] | None) -> tuple[str, ...]:
-    """The columns to compare: those asked for, or all that can be compared."""
+    """The columns to compare: those requested, or all that can be compared."""
     if columns is None:
         common = tuple(name for name in pair.released if name in pair.before.names and kind_of(pair, name))
         if not common:
@@ -178,14 +178,14 @@ def summed_up(
     errors: tuple[float | None, float | None],
     more: Mapping[str, float | None],
 ) -> dict[str, Any]:
-    """Measures of loss of a whole table from those of its columns and pairs.
+    """The table's utility measures, from those of its columns and pairs of columns.
 
     Args:
         attributes: the measures of each column.
         correlation: of the columns of quantities, in their order.
         ranks: how many rank correlations are kept, and how many there are.
         errors: mean SSE, corrected and as printed; None where rows are not matched.
-        more: measures that bring a function of their own.
+        more: measures with a function of their own.
     """
     numeric = [name for name, line in attributes.items() if KIND_FACTS[line["kind"]].measured]
     lines = [attributes[name] for name in numeric]
@@ -224,7 +224,7 @@ def summed_up(
 
 
 def _side_by_side(columns: Iterable[Column]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The columns with an order, of both tables."""
+    """The ordered columns of both tables."""
     ordered = [column for column in columns if isinstance(column, Ordered)]
     if not ordered:
         return np.empty((0, 0)), np.empty((0, 0))
@@ -246,7 +246,7 @@ def _attribute(column: Column, matched: bool) -> dict[str, Any]:
 
 
 def measures_of(kind: Kind, total: float) -> dict[str, Any]:
-    """The measures of a column by name, all of them but its kind and its total variation still None."""
+    """The measures of a column by name; all except its kind and its total variation start as None."""
     line: dict[str, Any] = dict.fromkeys(
         (
             *("sse", "sae", "normalised_sse", "mean_variation", "variance_variation", "wasserstein"),
@@ -257,9 +257,9 @@ def measures_of(kind: Kind, total: float) -> dict[str, Any]:
 
 
 def moved(kind: Kind, before: utility.Moments, after: utility.Moments, distance: float) -> dict[str, Any]:
-    """What the moments of a column with an order say; `distance` is that of Wasserstein."""
+    """Measures from the moments of an ordered column; `distance` is the Wasserstein distance."""
     return {
-        # days and places in an order have no zero of their own
+        # days and places in an order have no natural zero
         "mean_variation": utility.mean_variation(before, after) if KIND_FACTS[kind].measured else None,
         "mean_shift": utility.mean_shift(before, after),
         "variance_variation": utility.variance_variation(before, after),
@@ -291,7 +291,7 @@ def _risk(
 
 
 def _linkage(measured: Sequence[Column]) -> Linkage | None:
-    """Exactly by a tree where every attribute has an order, otherwise by comparing rows with records."""
+    """Exact search by a tree where every attribute is ordered, otherwise by comparing rows with records."""
     ordered = [column for column in measured if isinstance(column, Ordered)]
     if len(ordered) < len(measured):
         from shoal.evaluation.linkage import mixed_linkage
@@ -307,7 +307,7 @@ def _linkage(measured: Sequence[Column]) -> Linkage | None:
 
 
 def _found(lines: Iterable[Mapping[str, Any]], key: str) -> list[float]:
-    """The measure of the attributes that have it."""
+    """The measure, for the attributes that have it."""
     return [line[key] for line in lines if line[key] is not None and math.isfinite(line[key])]
 
 

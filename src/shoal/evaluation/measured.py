@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 @internal()
 @dataclass(frozen=True, slots=True)
 class Closeness:
-    """What the groups say about one confidential attribute.
+    """Diversity and closeness of one sensitive attribute over the equivalence classes.
 
     Attributes:
-        values: how many different values the whole table has.
-        distinct_l: fewest different values in a group, a missing one taken for the commonest.
-        entropy_l: exponential of the least entropy of a group, likewise.
+        values: number of distinct values in the whole table.
+        distinct_l: fewest distinct values in a group, a missing one counted as the commonest.
+        entropy_l: exponential of the least entropy of a group, computed likewise.
         emd: largest earth mover's distance of a group to the table.
-        ground: how far apart two values are in it: `ordered` or `equal`.
+        ground: the ground distance of two values: `ordered` or `equal`.
         ratio: largest ratio, either way, between a value's share in a group and in the table; infinite where
             a group lacks a value.
     """
@@ -48,13 +48,13 @@ class Closeness:
 @internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class Persons:
-    """Whose rows a table has, where persons are counted instead of rows.
+    """The persons behind a table's rows, where persons are counted instead of rows.
 
     Attributes:
-        unit: the column that says whose row it is.
-        number: how many persons there are.
-        alone: how many of them have a row in a group with nobody else.
-        rows: how many rows they have together.
+        unit: the column that identifies the person.
+        number: number of persons.
+        alone: number of persons who have a row in a group with nobody else.
+        rows: number of their rows.
     """
 
     unit: str
@@ -72,7 +72,7 @@ class Persons:
 @internal(".words")
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A level that was asked for, what was found, and whether that is enough."""
+    """A requested level, the level found, and whether it is reached."""
 
     name: str
     wanted: float
@@ -89,23 +89,23 @@ class Requirement:
 @internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The levels of protection that a table reaches, measured on nothing but the table.
+    """The levels of protection that a table reaches, measured from the table alone.
 
     Attributes:
         rows: number of rows.
-        quasi_identifiers: the columns that groups agree in.
-        groups: number of different combinations of those.
+        quasi_identifiers: the columns that define the groups.
+        groups: number of equivalence classes.
         k: size of the smallest group.
-        unique: number of rows that no other row equals.
+        unique: number of rows with no equal row.
         reidentification: probability 1/|group| of picking the right row of a group, over all rows: the largest, the
             mean, the median, and the share of rows above 1/2, 1/5, 1/10 and 1/20.
-        sensitive: what the groups say about each sensitive attribute.
-        disclosure: individual and global risk, special uniques and so on, with missing as a value of its own; None
+        sensitive: diversity and closeness of each sensitive attribute.
+        disclosure: individual and global risk, special uniques and so on, with missing as a separate value; None
             where it was not measured.
-        requirements: the levels that were asked for.
-        told: what was not measured because the table was never in memory; `remarks` has it in words.
+        requirements: the requested levels.
+        told: what was not measured because the table was read in parts; `remarks` has it as text.
         persons: where persons are counted: sizes of groups, risks and shares of values are then those of persons, who
-            count once in each of their groups, and `unique` is how many persons are alone in one of them.
+            count once in each of their groups, and `unique` is the number of persons alone in one of them.
     """
 
     rows: int
@@ -126,12 +126,12 @@ class Check:
 
     @property
     def met(self) -> bool:
-        """Every level that was asked for is reached."""
+        """Every requested level is reached."""
         return all(requirement.met for requirement in self.requirements)
 
     @property
     def distinct_l(self) -> int | None:
-        """The l of the attribute with the least; None without a confidential attribute."""
+        """The smallest distinct l of all sensitive attributes; None without one."""
         return min((entry.distinct_l for entry in self.sensitive.values()), default=None)
 
     @property
@@ -140,7 +140,7 @@ class Check:
 
     @property
     def emd(self) -> float | None:
-        """The earth mover's distance of the attribute with the largest."""
+        """The largest earth mover's distance of all sensitive attributes."""
         return max((entry.emd for entry in self.sensitive.values()), default=None)
 
     @property
@@ -149,7 +149,7 @@ class Check:
 
     @property
     def unique_share(self) -> float:
-        """Share of the rows that no other row equals, or of the persons who are alone in a group."""
+        """Share of rows with no equal row, or of persons who are alone in a group."""
         return self.unique / (self.rows if self.persons is None else self.persons.number)
 
     def to_dict(self) -> dict[str, Any]:

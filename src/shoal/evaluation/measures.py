@@ -1,7 +1,7 @@
-"""Measures by name, with those that statistical offices take of masked numbers.
+"""Measures by name, including those that statistical offices compute for masked numbers.
 
-A new measure is one entry with a function that computes it (`register_measure` adds one from outside the package):
-`shoal.evaluate`, its tables, the internal report, `shoal tune` and its list of measures to rank by have it then.
+A new measure is one entry with a function that computes it (`register_measure` adds a third-party one). It then
+appears in `shoal.evaluate`, its tables, the internal report, `shoal tune` and the measures settings are ranked by.
 
 x is the original, y the masked table, both (rows, columns) with NaN for a missing value; standard deviations divide by
 n - 1. A measure that does not exist, because a column is constant or two are collinear, is None.
@@ -24,11 +24,11 @@ from shoal.errors import OptionError
 from shoal.evaluation.pair import Column, Nominal, Ordered
 from shoal.numbers import Floats
 
-# half the width of the interval of dRisk, in standard deviations
+# half the width of the dRisk interval, in standard deviations
 INTERVAL = 0.05
-# eigenvalues of a correlation matrix below this are those of collinear columns
+# eigenvalues of a correlation matrix below this belong to collinear columns
 _COLLINEAR = 1e-10
-# the columns that are compared, and whether their rows are in the same order: a number, or None where there is none
+# takes the compared columns and whether their rows are in the same order; returns a number, or None where undefined
 Compute = Callable[[Sequence["Column"], bool], "float | None"]
 Metric = Literal["corrected", "paper"]
 # power of the standard deviation that divides an error before it is squared
@@ -38,7 +38,7 @@ _POWERS = {"corrected": 1, "paper": 2}
 def interval_disclosure(x: Floats, y: Floats, width: float = INTERVAL) -> float | None:
     """dRisk: share of the records that lie within `width` standard deviations of y around their masked values.
 
-    A record counts if it does so in all columns; a comparison with a missing value counts as inside.
+    A record counts if this holds in all columns; a comparison with a missing value counts as inside.
 
     Reference:
         Mateo-Sanz, Sebé and Domingo-Ferrer (2004).
@@ -49,7 +49,7 @@ def interval_disclosure(x: Floats, y: Floats, width: float = INTERVAL) -> float 
     if x.size == 0:
         return None
     spread = _deviations(y)
-    # a column of nothing but gaps has no deviation, and no comparison outside
+    # a column without values has no deviation, and no comparison outside
     outside = np.abs(x - y) > width * np.where(np.isnan(spread), np.inf, spread)
     return float(1.0 - outside.any(axis=1).mean())
 
@@ -87,7 +87,7 @@ def eigenvalues_moved(before: Floats | None, after: Floats | None) -> float | No
     if before is None or after is None:
         return None
     e, changed = (np.linalg.eigvalsh(matrix)[::-1] for matrix in (before, after))
-    # a change of an eigenvalue of 0 has no size
+    # a relative change of an eigenvalue of 0 is undefined
     return float((np.abs(e - changed) / e).sum()) if e[-1] > _COLLINEAR else None
 
 
@@ -137,10 +137,10 @@ def _correlations(values: Floats) -> Floats | None:
 
 
 def cell_loss(column: Column) -> NDArray[np.float64]:
-    """What IL_variables says about each cell of a column, 0 to 1.
+    """The IL_variables loss of each cell of a column, 0 to 1.
 
-    Names: 0 if equal, else 1. Places in an order: their distance as a share of the whole order. Numbers and days:
-    (2/π) atan|x - y|, which depends on the unit. One missing value of two is as bad as it can be, two are no loss.
+    Nominal: 0 if equal, else 1. Ordinal: the distance as a share of the whole order. Numbers and dates:
+    (2/π) atan|x - y|, which depends on the unit. One missing value of two is the largest loss, two are no loss.
     """
     if isinstance(column, Nominal):
         return np.asarray(column.before != column.after, dtype=np.float64)
@@ -178,17 +178,17 @@ def numbers(columns: Sequence[Column]) -> tuple[Floats, Floats]:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One number about what was lost, or about the risk that is left.
+    """A measure of utility loss or of the remaining risk.
 
     Attributes:
         title: its name in a table.
-        good: which direction is good; empty for what only explains another measure.
-        meaning: in a few words.
-        ranked: what a comparison of settings calls it; empty where settings are not ranked by it.
-        of_rows: it needs rows that belong to somebody.
-        kept: a comparison of settings keeps it; those that settings are ranked by are kept anyway.
+        good: which direction is good; empty for a measure that only explains another one.
+        meaning: a short explanation.
+        ranked: its name in a comparison of settings; empty where settings cannot be ranked by it.
+        of_rows: it needs rows that correspond to records.
+        kept: a comparison of settings keeps it; measures that settings are ranked by are always kept.
         most: its largest value.
-        compute: of the whole table; None for those that `shoal.evaluation.measure` computes together.
+        compute: its function of the whole table; None for those that `shoal.evaluation.measure` computes together.
     """
 
     name: str
@@ -353,36 +353,36 @@ _MEASURES: dict[str, Measure] = {
     )
 }
 MEASURES: Mapping[str, Measure] = _MEASURES
-# what is learned from a release is measured apart, and only where there is a target
+# predictive utility is measured separately, and only where there is a target
 LEARNING = "learning"
 _LEARNING_WORDS = "1 - F-measure of a random forest"
 
 
 def ranked_by() -> dict[str, str]:
-    """What settings can be ranked by, in words."""
+    """The measures that settings can be ranked by, as text."""
     found = {name: measure.ranked for name, measure in MEASURES.items() if measure.ranked}
     return {**found, LEARNING: _LEARNING_WORDS}
 
 
 def kept() -> tuple[Measure, ...]:
-    """What a comparison of settings keeps of an evaluation."""
+    """The measures that a comparison of settings keeps of an evaluation."""
     return tuple(measure for measure in MEASURES.values() if measure.ranked or measure.kept)
 
 
 def needs_rows(name: str) -> bool:
-    """Whether a measure needs rows that belong to somebody."""
+    """Whether a measure needs rows that correspond to records."""
     return name in MEASURES and MEASURES[name].of_rows
 
 
 def most(name: str) -> float:
-    """The largest value that a measure can have."""
+    """The largest possible value of a measure."""
     return 1.0 if name == LEARNING else MEASURES[name].most
 
 
 def computed(
     part: Literal["utility", "risk"], columns: Sequence[Column], matched: bool
 ) -> dict[str, float | None]:
-    """The measures that bring a function of their own."""
+    """The measures with a function of their own."""
     return {
         name: measure.compute(columns, matched) if matched or not measure.of_rows else None
         for name, measure in MEASURES.items()
@@ -391,7 +391,7 @@ def computed(
 
 
 def register_measure(measure: Measure) -> None:
-    """Add a measure from outside the package.
+    """Register a third-party measure.
 
     Raises:
         OptionError: its name is taken, or it has no function that computes it.
@@ -409,8 +409,8 @@ def mean_sse(
     """Mean over the records of the squared distance (1/m²) Σ_j (d_j / σ_j)².
 
     m is the number of attributes and σ_j² the sample variance of the original. `metric="paper"` divides by the
-    variance inside the square, (d_j / σ_j²)², as equation (5) prints it: an error of units, which lets the
-    attributes with the smallest numbers decide. Attributes that are constant in the original do not count.
+    variance inside the square, (d_j / σ_j²)², as equation (5) prints it: an error of units, which gives the
+    attributes with the smallest numbers the most weight. Attributes that are constant in the original do not count.
 
     Reference:
         The iDP paper, equations (4) and (5).

@@ -1,4 +1,4 @@
-"""Two tables side by side: shared columns, codes, and excerpts of large tables."""
+"""Table pairs: an original and a released table side by side, with shared columns, codes and excerpts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 MISSING = -1
-# the distance (Eq. 6.6) of two values that have only the root in common
+# the distance (Eq. 6.6) of two values that share only the root
 FLAT_DISTANCE = math.log2(1 + 2 / 3)
 _DAY_MILLISECONDS = 86_400_000.0
 _MOST_LABELS = 50
@@ -54,13 +54,13 @@ class TablePair:
     Attributes:
         before: the original rows.
         after: the values to measure: unrounded and in the order of `before` when `matched`.
-        published: the released table as others see it.
+        published: the released table as published.
         matched: whether row i of `after` came from row i of `before`.
         released: names of the columns that were released.
         domains: public domain of a column, where one is known.
         attributes: kind of a column, where it is known: in `after`, a matched column is in numbers of its kind.
         taxonomies: tree of concepts of a nominal column, where one is known.
-        matching: how drawn rows were given to records, where rows were drawn.
+        matching: how synthetic records were assigned to records, where rows were drawn.
     """
 
     before: Table
@@ -80,7 +80,7 @@ class TablePair:
 
 
 def make_pair(original: Any, released: Any, same_order: bool = False) -> TablePair:
-    """The tables to compare; rows that a release dropped are left out of the original.
+    """Pair the tables to compare; rows that a release dropped are left out of the original.
 
     Args:
         original: the table that was protected.
@@ -92,7 +92,7 @@ def make_pair(original: Any, released: Any, same_order: bool = False) -> TablePa
     """
     schema = getattr(released, "schema", None) if hasattr(released, "aligned") else None
     before = read(original) if schema is None else read_declared(original, schema)
-    # asked first: a dataframe may have columns that are called like the attributes of a release
+    # checked first: a dataframe may have columns named like the attributes of a release
     if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
         published = read(released)
         if same_order and published.n != before.n:
@@ -121,12 +121,12 @@ def unmatched(before: Table, published: Table, released: Any = None) -> TablePai
     """Two tables whose rows have no common order.
 
     Args:
-        released: a release, or the bundle of one: what is public about the columns is taken from it.
+        released: a release or a bundle, from which the public facts about the columns are taken.
     """
     if released is None:
         return TablePair(before, published, published, False, published.names, {})
     schema = getattr(released, "schema", None)
-    # what a release puts into a linked table belongs to no row
+    # the synthetic rows of a linked table correspond to no record
     names = tuple(name for name in released.columns if name in published.names)
     attributes = {name: schema[name] for name in names} if schema is not None else {}
     taxonomies = {name: a.tree for name, a in attributes.items() if a.tree is not None}
@@ -138,12 +138,12 @@ def unmatched(before: Table, published: Table, released: Any = None) -> TablePai
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ordered:
-    """A column of numbers, places in an order, or days; missing values are NaN.
+    """A column of numbers, positions in an order, or days; missing values are NaN.
 
     Attributes:
-        before: of the original rows.
-        after: of the rows to compare them with, unrounded and in the same order if rows are matched.
-        published: of the released table.
+        before: values of the original rows.
+        after: values of the rows to compare them with, unrounded and in the same order if rows are matched.
+        published: values of the released table.
         domain: lowest and highest value; the range of the original where no domain was declared.
     """
 
@@ -162,14 +162,14 @@ class Ordered:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Nominal:
-    """A column of names as codes; a missing value is a value of its own.
+    """A nominal column as codes; a missing value is a separate value.
 
     Attributes:
-        before: of the original rows.
-        after: of the rows to compare them with, in the same order if rows are matched.
-        published: of the released table.
+        before: codes of the original rows.
+        after: codes of the rows to compare them with, in the same order if rows are matched.
+        published: codes of the released table.
         size: number of codes.
-        taxonomy: whose codes they are; None where any two values are equally far apart.
+        taxonomy: of the codes; None where any two values are equally far apart.
         gone: the code of a missing value: -1, or that of its concept where missing is a category.
     """
 
@@ -184,13 +184,13 @@ class Nominal:
 
     @property
     def width(self) -> float:
-        """Distance of the ends of the domain, which Eq. 6.7 divides by."""
+        """Distance between the ends of the domain, the divisor in Eq. 6.7."""
         if self.taxonomy is not None:
             return self.taxonomy.width
         return FLAT_DISTANCE if self.size > 1 else 0.0
 
     def distances(self, a: Integers, b: Integers) -> Floats:
-        """Semantic distances of codes, broadcast; a missing value without a concept is a width from any other."""
+        """Semantic distances of codes, broadcast; a missing value without a concept is a full width from any other."""
         if self.taxonomy is None:
             return np.where(a == b, 0.0, FLAT_DISTANCE)
         known = self.taxonomy.distances(np.maximum(a, 0), np.maximum(b, 0))
@@ -202,7 +202,7 @@ Column = Ordered | Nominal
 
 
 def missing_count(values: Floats | Integers, column: Column) -> int:
-    """Number of missing values among those of a column."""
+    """Number of missing values in a column."""
     return int((values == column.gone if isinstance(column, Nominal) else np.isnan(values)).sum())
 
 
@@ -217,12 +217,12 @@ def kind_of(pair: TablePair, name: str) -> Kind | None:
 
 
 def _incomparable(dtype: Any) -> bool:
-    """Times of a day and lengths of time are neither dates nor names."""
+    """Whether a type is neither date nor nominal: times of day and durations."""
     return bool(dtype.is_temporal()) and not KIND_FACTS[stored_kind(dtype)].days
 
 
 def columns_of(pair: TablePair, names: Sequence[str]) -> list[Column]:
-    """The columns in the order of their names; each must have a kind."""
+    """The requested columns in order; each must have a kind."""
     return [
         _ordered(pair, name) if KIND_FACTS[kind_of(pair, name) or "nominal"].ordered else _nominal(pair, name)
         for name in names
@@ -236,7 +236,7 @@ def _ordered(pair: TablePair, name: str) -> Ordered:
     published = numbers_of(pair.published, name, attribute)
     after = published
     if pair.matched:
-        # rows of a release are in numbers of their kind already
+        # rows of a release are already in numbers of their kind
         after = numbers_of(pair.after, name, None)
     present = before[np.isfinite(before)]
     ends = (float(present.min()), float(present.max())) if present.size else (0.0, 0.0)
@@ -245,7 +245,7 @@ def _ordered(pair: TablePair, name: str) -> Ordered:
 
 
 def numbers_of(table: Table, name: str, attribute: Attribute | None) -> Floats:
-    """A column with an order as numbers; missing and infinite values are NaN."""
+    """An ordered column as numbers; missing and infinite values are NaN."""
     if attribute is not None:
         return _finite(numbers(table, attribute))
     if table.is_numeric(name):
@@ -301,7 +301,7 @@ def texts_of(table: Table, name: str) -> Any:
 
 
 def _common_codes(texts: dict[str, Any]) -> tuple[dict[str, Integers], int]:
-    """Codes of the texts of several tables, equal where the texts are."""
+    """Codes of the texts of several tables, equal where the texts are equal."""
     import pyarrow as pa
 
     encoded = pa.concat_arrays(list(texts.values())).dictionary_encode()
@@ -317,8 +317,8 @@ class Features:
 
     Attributes:
         names: the columns that are used; a column of text has one 0/1 column for each label of the original.
-        before: of the original rows.
-        after: of the released rows, in the order of `before` if the pair is matched.
+        before: values of the original rows.
+        after: values of the released rows, in the order of `before` if the pair is matched.
     """
 
     names: tuple[str, ...]
@@ -327,7 +327,7 @@ class Features:
 
 
 def make_features(pair: TablePair, target: str, columns: Sequence[str] | None) -> Features:
-    """The released columns beside the target, as numbers.
+    """The released columns except the target, as numbers.
 
     Raises:
         InputError: no released column can be used.
@@ -360,7 +360,7 @@ def _both(pair: TablePair, name: str) -> tuple[Columns, Columns] | None:
 
 
 def _indicators(pair: TablePair, name: str) -> tuple[Columns, Columns] | None:
-    """One 0/1 column for each label of the original; None for a column with too many, such as a name."""
+    """One 0/1 column per label of the original; None for a column with too many labels, such as a name."""
     before, after = (table.series(name).to_list() for table in (pair.before, pair.after))
     labels = sorted({str(value) for value in before if value is not None})
     if not 1 < len(labels) <= _MOST_LABELS:
@@ -383,12 +383,12 @@ def _moments(table: Table, name: str) -> NDArray[np.float64]:
     return np.asarray(series.cast(nw.Float64()).to_numpy(), dtype=np.float64)
 
 
-# which rows are looked at is no secret, and the same tables should give the same page
+# the choice of rows is not secret, and the same tables should give the same page
 _SEED = 1
 
 
 def some_rows(n: int | Integers, most: int) -> Integers:
-    """At most so many row numbers, all of them if they are no more, in order.
+    """At most the given number of row numbers, in order; all if there are no more.
 
     >>> some_rows(3, 5).tolist(), len(some_rows(100, 5))
     ([0, 1, 2], 5)
@@ -408,13 +408,13 @@ def excerpt(table: Table, rows: Integers, columns: Sequence[str]) -> Table:
     parts = {}
     for name in columns:
         parts[name] = table.series(name).to_arrow().take(pa.array(rows))
-        # Arrow keeps freed memory for itself; the next column of a large file needs it
+        # Arrow keeps freed memory in its pool; the next column of a large file needs it
         pa.default_memory_pool().release_unused()
     return Table(nw.from_native(pa.table(parts), eager_only=True), table.format)
 
 
 def released_rows(release: Release, rows: Integers) -> Table:
-    """The released rows of these records, which a published table does not tell, as it stores them."""
+    """The released rows of the given records, as stored; a published table does not reveal which these are."""
     published = read(release.data)
     aligned = read(release.aligned).rows(rows)
     found: dict[str, NDArray[Any]] = {}
@@ -433,7 +433,7 @@ def released_rows(release: Release, rows: Integers) -> Table:
 def _stored(
     release: Release, published: Table, attribute: Attribute, values: NDArray[np.float64]
 ) -> NDArray[Any]:
-    """Unrounded numbers as the published column has them; gaps stay gaps."""
+    """Unrounded numbers converted to the type of the published column; gaps stay gaps."""
     low, high = release.domains[attribute.name]
     gaps = np.isnan(values)
     ends = Fraction(low), Fraction(high)
@@ -455,6 +455,6 @@ def _stored(
     return with_gaps(found, gaps) if gaps.any() else found
 
 
-# attacks compare attempts with rows: of larger tables a sample is attacked
+# attacks compare attempts with rows: for larger tables a sample is attacked
 MOST_ROWS = 50_000
 SAMPLE = 20_000

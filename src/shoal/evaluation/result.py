@@ -1,4 +1,4 @@
-"""The result of `evaluate`: all measures as a table or JSON, five headline measures, and a level of usefulness."""
+"""The result of `evaluate`: all measures as a table or JSON, five headline measures, and a usefulness rating."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-# for each figure: up to where it is good, and from where on poor
+# for each figure: the upper limit of good, and the lower limit of poor
 SHIFT = (0.1, 0.3)
 MOVED = (0.15, 0.35)
 KEPT = (0.8, 0.5)
@@ -39,7 +39,7 @@ _NOMINAL = (("semantic_sse", "semantic SSE"), ("scaled_sse", "scaled SSE"), ("to
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was measured on the original records, and how it is to be taken; never published."""
+    """A measurement on the original records, with its rating; never published."""
 
     level: Level
     message: Message
@@ -50,11 +50,11 @@ class Finding:
 
 
 def usefulness(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None = None) -> Finding | None:
-    """How useful a release is, by its worst figure; None where nothing could be compared.
+    """Rate the usefulness of a release by its worst figure; None where nothing could be compared.
 
     Args:
         utility: the measures of loss of `shoal.evaluate`.
-        estimates: survey estimates before and after, where there is a weight: averages are then weighted.
+        estimates: survey estimates before and after, where there is a weight; averages are then weighted.
 
     >>> print(usefulness({"mean_shift_max": 0.03, "rank_correlations": 45, "rank_correlations_kept": 41}).text)
     Averages shift by at most 3% of a standard deviation; 41 of 45 rank correlations keep their sign and size.
@@ -81,10 +81,10 @@ def usefulness(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None =
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The largest figure of all columns, and what to say of it and its column.
+    """The largest figure over all columns, with its message and its column.
 
     Attributes:
-        weighted: it is one of the population, by the weights of a survey.
+        weighted: the figure is a weighted survey estimate.
     """
 
     value: float
@@ -93,7 +93,7 @@ class Worst:
 
 
 def largest_shift(utility: Mapping[str, Any], estimates: Mapping[str, Any] | None = None) -> Worst | None:
-    """The average that moves most; of a survey with weights, that of the population.
+    """The average that moves most; with survey weights, the weighted average.
 
     >>> str(largest_shift({"mean_shift_max": 0.03, "attributes": {"age": {"mean_shift": 0.03}}}).message)
     'shift by at most 3% of a standard deviation (age)'
@@ -129,7 +129,7 @@ def most_moved(utility: Mapping[str, Any]) -> Worst | None:
 
 
 def _of_column(utility: Mapping[str, Any], figure: str) -> str | None:
-    """The column that a largest figure is of; None where no column has one."""
+    """The column that attains the largest figure; None where no column has one."""
     found = {
         name: line[figure]
         for name, line in utility.get("attributes", {}).items()
@@ -139,7 +139,7 @@ def _of_column(utility: Mapping[str, Any], figure: str) -> str | None:
 
 
 def relations(kept: int, pairs: int) -> Message:
-    """How many relations of columns are left.
+    """Number of rank correlations that are preserved.
 
     >>> str(relations(41, 45)), str(relations(1, 1))
     ('41 of 45 rank correlations keep their sign and size', '1 of 1 rank correlation keeps its sign and size')
@@ -148,20 +148,20 @@ def relations(kept: int, pairs: int) -> Message:
 
 
 def upwards(value: float, limits: tuple[float, float]) -> Level:
-    """The level of a figure that should be small."""
+    """The rating of a figure that should be small."""
     good, poor = limits
     return "green" if value <= good else "amber" if value <= poor else "red"
 
 
 def downwards(value: float, limits: tuple[float, float]) -> Level:
-    """The level of a figure that should be large."""
+    """The rating of a figure that should be large."""
     good, poor = limits
     return "green" if value >= good else "amber" if value >= poor else "red"
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One measure for everybody; the judgement is empty where none can be given."""
+    """One headline measure; the rating is empty where none applies."""
 
     title: str
     message: Message
@@ -227,7 +227,7 @@ def _crowd(measured: Mapping[str, Any]) -> Line:
     if k is None:
         return Line("smallest equivalence class", Message.of("crowd-not-counted"))
     if measured.get("synthetic"):
-        # being unlike any other row says nothing about a person where no row is anybody's
+        # for synthetic records, a unique row says nothing about a person
         return Line("smallest equivalence class", Message.of("crowd-of-synthetic-rows"))
     return Line("smallest equivalence class", Message.of("row-alone" if k == 1 else "crowd-of-rows", rows=k))
 
@@ -235,22 +235,22 @@ def _crowd(measured: Mapping[str, Any]) -> Line:
 @displayed(display.of_evaluation)
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluation:
-    """Utility lost and risk left. Facts about the original data: for the internal report, not for publication.
+    """Utility loss and remaining risk. Facts about the original data: for the internal report, not for publication.
 
     Attributes:
         utility: measures of loss by name; `attributes` holds those of each column.
         risk: record linkage with its interval, and the k actually reached.
         columns: the columns measured.
         rows_matched: whether rows could be compared one by one; if not, row measures are None.
-        matching: how rows that were drawn were given to records of their cluster: none, rank or assignment; None
+        matching: how synthetic records were assigned to the records of their cluster: none, rank or assignment; None
             where rows were not drawn.
         rows: number of rows of the original (those that were protected) and of the released table.
         missing: number of missing values of each measured column in both tables.
-        unmeasured: columns that were not measured, and why; `skipped` has it in words.
-        learning: how well a classifier learns from the release; None without a target.
+        unmeasured: columns that were not measured, and why; `skipped` has it as text.
+        learning: predictive utility of the release; None without a target.
         estimates: survey estimates with their errors, before and after; None without a weight.
-        synthetic: the released rows were drawn and are nobody's.
-        told: what was not measured, or not exactly, because the tables were never in memory; `remarks` has it in words.
+        synthetic: the released rows are synthetic records.
+        told: what is missing or approximate because the tables were read in parts; `remarks` has it as text.
     """
 
     utility: dict[str, Any]
@@ -275,7 +275,7 @@ class Evaluation:
         return tuple(map(str, self.told))
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values that JSON can hold; what does not exist is None."""
+        """Everything as plain Python values for JSON; undefined values are None."""
         return {
             "columns": list(self.columns),
             "rows_matched": self.rows_matched,
@@ -292,7 +292,7 @@ class Evaluation:
         }
 
     def summary(self, about: str = "internal: facts about the original data") -> Table:
-        """Five measures that need no explanation, each with a word of judgement."""
+        """Five self-explanatory measures, each with a rating."""
         out = _empty_table(f"What changed ({about})")
         for title in ("", "", "judgement"):
             out.add_column(title)
@@ -319,7 +319,7 @@ class Evaluation:
         return out
 
     def attribute_table(self) -> Table | None:
-        """The measures of each column with an order; None without one."""
+        """The measures of each ordered column; None without one."""
         return self._by_attribute("By attribute", _ATTRIBUTE, nominal=False)
 
     def nominal_table(self) -> Table | None:

@@ -1,6 +1,6 @@
 """Survey estimates with standard errors, before and after protection.
 
-They are facts about the table that they are made from: of an original, they belong into internal files.
+They are facts about the table they are computed from: those of an original belong in internal files.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from shoal.text import Message
 # the normal quantile of a 95% interval
 _Z = 1.959963984540054
 QUANTILES = (0.25, 0.5, 0.75)
-# a column with more different texts is a name or a free text, not a table
+# a column with more distinct texts holds names or free text, not categories
 _MOST_GROUPS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One estimate and its standard error; NaN where the design does not tell one.
+    """An estimate and its standard error; NaN where the design does not determine one.
 
     Attributes:
-        records: how many records it rests on.
+        records: number of records it is based on.
     """
 
     value: float
@@ -46,12 +46,12 @@ class Estimate:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """How records stand for a population: with weights, drawn independently within strata.
+    """The sampling design: weights, with records drawn independently within strata.
 
     Attributes:
         weights: how many people each record stands for.
         strata: number of each record's stratum, all 0 in a simple design.
-        finite: variances are smaller by the share of the population that was sampled, in each stratum.
+        finite: reduce variances by the sampled share of the population, in each stratum.
     """
 
     weights: Floats
@@ -70,7 +70,7 @@ class Design:
         """The standard error of a sum of independent scores, one for each record.
 
         The variance is the sum over strata of n/(n-1) times the squared deviations of the scores from their mean, times
-        1 - n/N with a finite population. A stratum with one record tells no variance: NaN.
+        1 - n/N with a finite population. A stratum with one record has no variance estimate: NaN.
 
         Reference:
             Cochran (1977), Sampling Techniques, 5.12 and 11.10; Särndal, Swensson, Wretman (1992), 5.5.
@@ -91,7 +91,7 @@ class Design:
 
 
 def total(design: Design, values: Floats) -> Estimate:
-    """The sum over the population; missing values count as nothing.
+    """The population total; missing values count as 0.
 
     >>> design = Design(np.array([10.0, 10, 10, 10]), np.zeros(4, dtype=np.int64))
     >>> found = total(design, np.array([1.0, 2, 3, 6]))
@@ -104,12 +104,12 @@ def total(design: Design, values: Floats) -> Estimate:
 
 
 def mean(design: Design, values: Floats) -> Estimate:
-    """The mean of those that have a value: a ratio of two totals, whose error is linearised."""
+    """The mean over records with a value: a ratio of two totals, with a linearised standard error."""
     return _ratio(design, values, np.isfinite(values))
 
 
 def share(design: Design, chosen: NDArray[np.bool_], among: NDArray[np.bool_]) -> Estimate:
-    """Which part of some people has a property."""
+    """The share of given records that have a property."""
     return _ratio(design, chosen.astype(np.float64), among)
 
 
@@ -143,7 +143,7 @@ def quantile(design: Design, values: Floats, p: float) -> Estimate:
     below = below / below[-1]
 
     def at(level: float) -> float:
-        # a share that is reached up to rounding is reached
+        # a share reached up to rounding counts as reached
         place = int(np.searchsorted(below, level - 1e-12, side="left"))
         return float(ascending[min(max(place, 0), records - 1)])
 
@@ -157,12 +157,12 @@ def quantile(design: Design, values: Floats, p: float) -> Estimate:
 @displayed(display.of_estimates)
 @dataclass(frozen=True, slots=True, eq=False)
 class Estimates:
-    """What a survey says about its population.
+    """Survey estimates for the population.
 
     Attributes:
         population: the sum of the weights.
-        numbers: by column of numbers: `total`, `mean` and one quantile for each of `QUANTILES`.
-        tables: by column of names, and by value: `total` and `share`.
+        numbers: by numeric column: `total`, `mean` and one quantile for each of `QUANTILES`.
+        tables: by nominal column and value: `total` and `share`.
     """
 
     rows: int
@@ -193,13 +193,13 @@ def estimates(
 
     Args:
         data: a path, or a pandas, polars or pyarrow table.
-        weight: the column of the weights, or the weights; without it every record stands for one.
+        weight: the column of the weights, or the weights; by default every record has weight 1.
         strata: the column of the strata of the design, or a stratum for each record; simple by default.
-        columns: which columns; all others than weight and strata by default.
-        by: a column of names: tables are made of it crossed with each of the other columns of names, whose values then
+        columns: the columns to estimate; by default all except weight and strata.
+        by: a nominal column: tables cross it with each of the other nominal columns, whose values then
             read "a × b", and means of numbers are made for each of its values, as columns "income | a".
-        quantiles: which, between 0 and 1.
-        finite: the sample is a notable part of the population: errors are smaller by the share that was sampled.
+        quantiles: the quantile probabilities, between 0 and 1.
+        finite: the sample is a notable part of the population: reduce errors by the share that was sampled.
 
     Records are taken as drawn independently, with replacement within strata unless `finite`; clusters and calibration
     of the weights are not taken into account. Records without a value take no part in the estimate of that column.
@@ -281,7 +281,7 @@ def _count(design: Design, inside: NDArray[np.bool_]) -> Estimate:
 
 
 def _groups(table: Table, name: str) -> dict[str, NDArray[np.bool_]]:
-    """Which records have each value of a column of names; missing ones have none."""
+    """The records with each value of a nominal column; missing values belong to none."""
     found, which = texts(table, name)
     if len(found) > _MOST_GROUPS:
         return dict.fromkeys(found, np.zeros(0, dtype=bool))
@@ -322,7 +322,7 @@ def _strata(table: Table, strata: str | Sequence[Any] | None) -> NDArray[np.int6
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One estimate before and after."""
+    """One estimate before and after protection."""
 
     column: str
     what: str
@@ -359,10 +359,10 @@ def compared(before: Estimates, after: Estimates) -> list[Compared]:
 def survey_estimates(
     pair: TablePair, released: Any, columns: Sequence[str], weight: str | None, strata: str | None
 ) -> dict[str, Any] | None:
-    """What both tables say about the population; None without a weight.
+    """The survey estimates of both tables; None without a weight.
 
-    A weight that only the schema names and that cannot be used leaves one line about it instead of an error: the
-    measures are taken when the release is made already.
+    If a weight named only by the schema cannot be used, report that in one line instead of raising an error: the
+    release has already been made when measures are computed.
     """
     named = weight or _declared_weight(released)
     if named is None:
@@ -382,7 +382,7 @@ def survey_estimates(
 
 
 def _measured(pair: TablePair, columns: Sequence[str]) -> list[str]:
-    """The columns of numbers."""
+    """The numeric columns."""
     return [
         name
         for name in columns
@@ -391,7 +391,7 @@ def _measured(pair: TablePair, columns: Sequence[str]) -> list[str]:
 
 
 def _shift(pair: TablePair, name: str, weight: str, weights: Any) -> float:
-    """How far the weighted average of a column moves, in standard deviations of the weighted original."""
+    """The shift of a column's weighted average, in standard deviations of the weighted original."""
     before, by = pair.before.numeric(name), pair.before.numeric(weight)
     after = pair.published.numeric(name)
     then = pair.published.numeric(weights) if isinstance(weights, str) else np.asarray(weights, dtype=float)
@@ -411,7 +411,7 @@ def _declared_weight(released: Any) -> str | None:
 
 
 def _strata_of(table: Table, names: Sequence[str]) -> str | list[str] | None:
-    """The stratum of each record: that of one column, or of several together; None where a table lacks one."""
+    """The stratum of each record, from one column or several together; None where a table lacks one."""
     if not names or any(name not in table.names for name in names):
         return None
     if len(names) == 1:
@@ -431,7 +431,7 @@ def _side_by_side(
     has_weight = weight in after_table.names
     weights: Any = weight
     if not has_weight:
-        # the rows of a release without weights stand for the same people, all alike
+        # without weights, all rows of a release represent equally many people
         weights = np.full(after_table.n, before.population / after_table.n)
     after = estimates(after_table, weights, strata=_strata_of(after_table, strata), columns=chosen)
     rows = [

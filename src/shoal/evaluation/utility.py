@@ -17,9 +17,9 @@ from shoal.display import internal
 from shoal.evaluation.pair import Column, Nominal
 from shoal.numbers import Floats, Integers
 
-# Of standardised columns: less spread than this within a pair's common rows is rounding, not information.
+# For standardised columns: less spread than this within a pair's common rows is rounding, not information.
 NO_SPREAD = 1e-12
-# a correlation, or a change of one, that readers of a table would remark
+# a correlation, or a change of one, that readers of a table would notice
 NOTABLE = 0.1
 # equal parts of a numeric attribute's public domain
 BINS = 20
@@ -88,7 +88,7 @@ class Moments:
 
     @classmethod
     def of(cls, values: NDArray[np.float64]) -> Moments:
-        """Of the values that are there.
+        """The moments of the values present.
 
         >>> found = Moments.of(np.array([1.0, 3.0, np.nan]))
         >>> found.n, found.mean, found.variance
@@ -130,7 +130,7 @@ def variance_variation(before: Moments, after: Moments) -> float:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Distribution:
-    """The different values of a column in ascending order, and how often each occurs."""
+    """The distinct values of a column in ascending order, and how often each occurs."""
 
     values: NDArray[np.float64]
     counts: NDArray[np.int64]
@@ -145,7 +145,7 @@ class Distribution:
         return int(self.counts.sum())
 
     def ranks(self) -> NDArray[np.float64]:
-        """The rank of each value, equal ones the mean of theirs.
+        """The rank of each value; equal values share their mean rank.
 
         >>> Distribution(np.array([5.0, 7.0]), np.array([1, 2])).ranks().tolist()
         [1.0, 2.5]
@@ -169,7 +169,7 @@ def wasserstein(original: NDArray[np.float64], released: NDArray[np.float64]) ->
 
 
 def wasserstein_of(before: Distribution, after: Distribution, variance: float) -> float:
-    """The same from how often each value occurs.
+    """The same from the counts of each value.
 
     >>> before, after = Distribution.of(np.array([0.0, 2.0])), Distribution.of(np.array([1.0, 1.0, 3.0, 3.0]))
     >>> wasserstein_of(before, after, 1.0)
@@ -213,7 +213,7 @@ def correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Products:
-    """What correlations are made from: sums over the rows that both columns of a pair have, of standardised values.
+    """Sufficient statistics of correlations: sums of standardised values over the common rows of each pair of columns.
 
     Attributes:
         count: number of common rows.
@@ -262,8 +262,8 @@ def correlation_difference(before: NDArray[np.float64], after: NDArray[np.float6
 def correlations_kept(before: NDArray[np.float64], after: NDArray[np.float64]) -> tuple[int, int]:
     """How many rank correlations keep sign and size, to within a tenth, and how many there are.
 
-    One that was below a tenth has no sign to keep. Ranks, because correlations of amounts hang on a few extreme
-    records, which no release may tell of.
+    A correlation below a tenth has no sign to keep. Ranks, because correlations of amounts depend on a few extreme
+    records, which no release may reveal.
 
     >>> x = np.array([[0.0, 0.0], [1.0, 1.0], [9.0, 2.0]])
     >>> kept = [correlations_kept(rank_correlations(x), rank_correlations(y)) for y in (x**3, -x, x * [1, -1])]
@@ -279,7 +279,7 @@ def correlations_kept(before: NDArray[np.float64], after: NDArray[np.float64]) -
 
 
 def rank_correlations(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Correlations of the ranks of each column, equal values the mean of theirs; missing ones stay missing."""
+    """Correlations of the ranks of each column; equal values share their mean rank, missing ones stay missing."""
     out = np.full(values.shape, np.nan)
     for j in range(values.shape[1]):
         there = np.isfinite(values[:, j])
@@ -312,7 +312,7 @@ def semantic_sse(column: Nominal) -> float:
     >>> round(semantic_sse(flat), 4)
     0.5431
     """
-    # a table has few different pairs of values, and distances cost more than counting
+    # a table has few distinct pairs of values, and distances cost more than counting
     span = column.size + 1
     pairs, counts = np.unique((column.before + 1) * span + column.after + 1, return_counts=True)
     gaps = column.distances(pairs // span - 1, pairs % span - 1)
@@ -335,8 +335,8 @@ def scaled_sse(column: Column) -> float:
 def categories(column: Column) -> tuple[Integers, Integers, int]:
     """Category of each original and of each published row, and their number; missing values have their own.
 
-    Names are categories by themselves, numbers and dates fall into equal parts of the public domain, places in
-    an order do so only if there are more places than parts.
+    Nominal values are categories themselves; numbers and dates are cut into equal parts of the public domain;
+    positions in an order are cut only if there are more positions than parts.
     """
     if isinstance(column, Nominal):
         return column.before + 1, column.published + 1, column.size + 1
@@ -356,7 +356,7 @@ class DomainParts:
     def of(cls, kind: Kind, domain: tuple[float, float]) -> DomainParts:
         lo, hi = domain
         if KIND_FACTS[kind].listed and hi - lo < BINS:
-            # one part around each place
+            # one part around each position
             return cls(lo - 0.5, hi + 0.5, round(hi - lo) + 1)
         return cls(lo, hi, BINS)
 
@@ -365,7 +365,7 @@ class DomainParts:
         return self.parts + 1
 
     def __call__(self, values: Floats) -> Integers:
-        """The part of each value; those outside of the domain are in the first or the last one."""
+        """The part of each value; values outside the domain go to the first or the last part."""
         missing = np.isnan(values)
         width = (self.hi - self.lo) / self.parts
         place = np.zeros(values.shape)
@@ -375,7 +375,7 @@ class DomainParts:
 
 
 def total_variation(before: Integers, after: Integers, size: int) -> float:
-    """Half the sum of |p' - p| over the categories: the share of rows that would have to change theirs.
+    """Half the sum of |p' - p| over the categories: the share of rows that would have to change category.
 
     >>> total_variation(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1]), 2)
     0.25
@@ -430,10 +430,10 @@ def contingency(columns: Sequence[Column]) -> Contingency:
 
 
 def contingency_of(found: Mapping[tuple[str, str], float]) -> Contingency:
-    """The total variations of pairs of columns together."""
+    """The total variation distances of all pairs of columns."""
     if not found:
         return Contingency(math.nan, math.nan, None, 0)
-    # the first of equal ones, however they were added up
+    # the first of equal ones, in whatever order they were summed
     worst = max(found, key=lambda names: round(found[names], 12))
     return Contingency(math.fsum(found.values()) / len(found), found[worst], worst, len(found))
 
@@ -442,7 +442,7 @@ Counted = tuple[Integers, Integers]
 
 
 def counted_variation(before: Counted, after: Counted) -> float:
-    """Total variation from the different categories of each table and how many rows have each.
+    """Total variation from the distinct categories of each table and their counts.
 
     >>> counted_variation((np.array([0, 1]), np.array([2, 2])), (np.array([0, 1]), np.array([1, 3])))
     0.25

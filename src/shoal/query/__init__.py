@@ -1,4 +1,4 @@
-"""Questions to a table that stays inside: queries as data, their exact prices, one noisy answer each."""
+"""Queries: differentially private answers about a table, with queries as data and their exact prices."""
 
 from shoal._door import door
 

@@ -1,9 +1,7 @@
-"""Answers to queries: noise, sums, histograms and cells of a table.
+"""Answers to queries: offers with price and noise for counts, sums, means and histograms of a table.
 
-An offer settles price, noise and error before any record is looked at. Its `run` is the only place where records and
+An offer fixes price, noise and error before any record is read. Its `run` is the only place where records and
 noise meet, and spends what the offer reserves. Proofs of all sensitivities: docs/proofs/queries.md#refinement.
-
-Proofs of the sensitivities: docs/proofs/queries.md#refinement.
 """
 
 from __future__ import annotations
@@ -41,13 +39,13 @@ _CELL = Message.of("part-cell")
 
 @dataclass(frozen=True, slots=True)
 class AnswerNoise:
-    """Noise for whole numbers that one record moves by at most `sensitivity` together (L1), in units of `unit`.
+    """Noise for integers that one record changes by at most `sensitivity` in total (L1), in units of `unit`.
 
     Attributes:
         sensitivity: in whole units; 0 means that the numbers are public and get no noise.
-        epsilon: what the noise costs one row; 0 if there is none.
+        epsilon: its cost for one row; 0 if there is none.
         scale: of Laplace noise, in units; None for staircase noise.
-        unit: what one unit is worth.
+        unit: the value of one unit.
 
     >>> str(AnswerNoise.laplace(1, Fraction(1), epsilon=Fraction(1, 2)).noise)
     'discrete Laplace noise of scale 2'
@@ -67,11 +65,11 @@ class AnswerNoise:
         epsilon: Fraction | None = None,
         scale: Fraction | None = None,
     ) -> AnswerNoise:
-        """Laplace noise for a budget, or of a scale in the unit of the answer, which settles what it costs.
+        """Laplace noise for a budget, or of a scale in the unit of the answer, which determines its cost.
 
         Guarantee:
-            For whole numbers with this L1 sensitivity between neighbours, the noisy numbers together are `epsilon`-DP.
-            The scale drawn from is rounded up, never down: docs/proofs/noise.md#laplace, section 3.
+            For integers with this L1 sensitivity between neighbouring data sets, the noisy numbers together are
+            `epsilon`-DP. The scale drawn from is rounded up, never down: docs/proofs/noise.md#laplace, section 3.
         """
         if sensitivity == 0:
             return cls(0, Fraction(0), Fraction(0), unit)
@@ -83,7 +81,7 @@ class AnswerNoise:
 
     @classmethod
     def single(cls, noise: str, sensitivity: int, unit: Fraction, epsilon: Fraction) -> AnswerNoise:
-        """Noise of either kind for ONE whole number.
+        """Noise of either kind for a single integer.
 
         Guarantee:
             `epsilon`-DP for one number with this sensitivity. Staircase noise costs all of ε for a shift of a single
@@ -110,13 +108,13 @@ class AnswerNoise:
         """Independent draws, in units, charged together.
 
         Args:
-            size: how many numbers get noise; together one record moves them by at most `sensitivity`.
-            account: what pays.
+            size: how many numbers get noise; one record changes them by at most `sensitivity` in total.
+            account: charged for the noise.
             purpose: the reservation that is spent.
-            over: what the numbers are of, where there are several.
+            over: what the numbers describe, where there are several.
 
         Raises:
-            OverspendError: less is left than the noise costs.
+            OverspendError: the account has less left than the noise costs.
         """
         if self.sensitivity == 0:
             return [0] * size
@@ -168,11 +166,11 @@ class AnswerNoise:
 
 @dataclass(frozen=True, slots=True)
 class HistogramCells:
-    """Cells of a histogram that have no record in common.
+    """Disjoint cells of a histogram.
 
     Attributes:
-        names: what the cells are called in the answer.
-        bounds: for a column on a lattice, the positions from .. to of each cell, both included.
+        names: of the cells in the answer.
+        bounds: for a column on a lattice, the first and last position of each cell, both included.
         labels: for other columns, the label of each cell.
     """
 
@@ -182,11 +180,11 @@ class HistogramCells:
     labels: tuple[str, ...] = ()
 
     def counts(self, table: QueryTable, where: Where | None) -> list[int]:
-        """The exact counts: private. The same work however many records are counted."""
+        """The exact counts: private. The work does not depend on how many records are counted."""
         chosen = matching(where, table)
         if self.labels:
             codes = [table.code(self.column, label) for label in self.labels]
-            # no row has a code beyond the largest, where a label goes that nobody has
+            # no row has a code beyond the largest, which is used for a label that does not occur
             unknown = len(table.labels[self.column])
             edges = np.array([[code if code >= 0 else unknown] * 2 for code in codes], dtype=np.int64)
         else:
@@ -196,7 +194,7 @@ class HistogramCells:
 
 
 def cells_of(facts: DatasetFacts, options: dict[str, Any]) -> HistogramCells:
-    """The cells that a query names: edges of bins, single values, or nothing for all values of an order."""
+    """The cells that a query names: edges of bins, single values, or by default all values of an ordered column."""
     attribute = facts.attribute(options["column"])
     if attribute.role in ("identifier", "unit"):
         raise OptionError("column-identifies-persons", column=attribute.name)
@@ -243,14 +241,14 @@ def _bins(facts: DatasetFacts, attribute: Attribute, raw: Any) -> HistogramCells
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A sum over records of whole numbers between `low` and `high`: what a record adds, and what is done to the sum.
+    """A sum over records of integers between `low` and `high`: what a record adds, and how the sum is converted.
 
     Attributes:
-        unit: what one of these whole numbers is worth.
+        unit: the value of one of these units.
         base: added to the sum afterwards, in the unit of the answer.
-        column: whose positions are added up; None for a count.
+        column: whose positions are summed; None for a count.
         offset, factor: a record at position p adds factor·p + offset.
-        complete: whether every record takes part, a missing value with 0; otherwise only those that meet `where`.
+        complete: whether every record takes part, a missing value as 0; otherwise only those that meet `where`.
     """
 
     unit: Fraction
@@ -264,10 +262,10 @@ class Linear:
     complete: bool = False
 
     def sensitivity(self, facts: DatasetFacts) -> int:
-        """How far one record moves the sum, in units.
+        """How much one record can change the sum, in units.
 
-        A record adds a number between low and high, or nothing (0). Replaced, it moves the sum by at most the
-        distance of two such numbers; added or removed, by at most the largest of them in size.
+        A record adds a number between low and high, or nothing (0). If replaced, it changes the sum by at most the
+        difference of two such numbers; if added or removed, by at most the largest of them in absolute value.
         """
         if facts.replace_one:
             return 0 if self.fixed else max(self.high, 0) - min(self.low, 0)
@@ -275,17 +273,17 @@ class Linear:
 
     @property
     def fixed(self) -> bool:
-        """Every record adds the same, so that the sum is known from the number of records."""
+        """Whether every record adds the same, so that the sum is known from the number of records."""
         return self.column is None and self.where is None
 
     def total(self, table: QueryTable) -> int:
-        """The exact sum, in units: private. The same work however many records take part."""
+        """The exact sum, in units: private. The work does not depend on how many records take part."""
         chosen = matching(self.where, table)
         if self.column is None:
             return int(np.count_nonzero(chosen))
         positions = table.positions[self.column]
         chosen = chosen & (positions != MISSING)
-        # those that do not take part are counted as 0, not left out, which would show in the time
+        # records that do not take part are counted as 0, not left out, which would show in the time
         return self.factor * add_up(np.multiply(positions, chosen)) + self.offset * int(
             np.count_nonzero(chosen)
         )
@@ -305,10 +303,10 @@ def counting(facts: DatasetFacts, where: Where | None = None) -> Linear:
 
 
 def summing(facts: DatasetFacts, column: str, where: Where | None = None) -> Linear:
-    """The sum of a column, as whole numbers of the finest unit that its values have in common.
+    """The sum of a column, as integers in the largest unit common to its values.
 
     Under replace-one without conditions every record takes part, so the sum of the distances from the middle of the
-    domain is enough: it moves by the width of the domain, wherever the domain lies.
+    domain is enough: it changes by the width of the domain, wherever the domain lies.
     """
     lattice = numeric_lattice(facts, column)
     if facts.replace_one and where is None:
@@ -334,7 +332,7 @@ def centred(facts: DatasetFacts, column: str, where: Where | None) -> tuple[Line
 
 
 def numeric_lattice(facts: DatasetFacts, column: str) -> Lattice:
-    """The lattice of a column whose values can be added up."""
+    """The lattice of a column whose values can be summed."""
     if not facts.attribute(column).kind_facts.measured:
         raise OptionError("column-not-numeric", column=column, found=facts.attribute(column).kind)
     return facts.lattice(column)
@@ -348,7 +346,7 @@ def count(
     where: Where | None = None,
     noise: str = "laplace",
 ) -> Offer:
-    """How many records meet the conditions.
+    """The number of records that meet the conditions.
 
     Guarantee:
         One record changes a count by at most 1 under either relation. Without conditions it is the public number of
@@ -369,7 +367,7 @@ def total(
     """The sum of a column over the records that meet the conditions.
 
     Guarantee:
-        With a domain lo .. hi of width W: replaced, a record moves the sum by at most W; with conditions (it may stop
+        With a domain lo .. hi of width W: replaced, a record changes the sum by at most W; with conditions (it may stop
         meeting them) by max(hi, 0) - min(lo, 0); added or removed, by max(\\|lo\\|, \\|hi\\|).
     """
     linear = summing(facts, column, where)
@@ -464,7 +462,7 @@ def mean(
 
     part, middle = centred(facts, column, where)
     sums = noise_of_answer(facts, part, epsilon / 2, None, noise)
-    # only records with a value count, so that this is private even where the number of records is not
+    # only records with a value count, so this is private even where the number of records is not
     counts = AnswerNoise.single(noise, 1, Fraction(1), epsilon / 2)
 
     def ratio(table: QueryTable, account: Accountant) -> float:
@@ -485,7 +483,7 @@ def mean(
 
 
 def present_values(table: QueryTable, column: str, where: Where | None) -> NDArray[np.bool_]:
-    """Which records meet the conditions and have a value: private."""
+    """The records that meet the conditions and have a value: private."""
     present: NDArray[np.bool_] = matching(where, table) & (table.positions[column] != MISSING)
     return present
 
@@ -498,10 +496,10 @@ def histogram(
     scale: Fraction | None = None,
     where: Where | None = None,
 ) -> Offer:
-    """How many records are in each of several cells that have none in common.
+    """The number of records in each of several disjoint cells.
 
     Guarantee:
-        A replaced record leaves one cell and enters another: the counts together move by 2; added or removed, by 1.
+        A replaced record leaves one cell and enters another: the counts change by 2 in total; added or removed, by 1.
         Only Laplace noise may share an ε over all cells.
     """
     answer_noise = AnswerNoise.laplace(

@@ -1,6 +1,6 @@
-"""Client of the query server.
+"""Client of the query server: ask questions and read budgets from Python.
 
-Needs httpx, which the extra `server` brings.
+Needs httpx, which comes with the extra `server`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _RETRIED = (429, 502, 503, 504)
 
 
 class RefusedError(ShoalError):
-    """The server said no.
+    """A refusal by the server.
 
     Attributes:
         code: the server's short name for the reason, such as "overdrawn".
-        detail: everything it said.
+        detail: the complete explanation.
     """
 
     def __init__(self, status: int, detail: Mapping[str, Any]) -> None:
@@ -44,7 +44,7 @@ class RefusedError(ShoalError):
         super().__init__(str(detail.get("error", status)), words=" ".join(words))
 
     def rendered(self, flag: Flag | None = None) -> str:
-        """What the server said: its words, not those of this version."""
+        """The server's message, in its own words rather than those of this version."""
         return str(self.facts["words"])
 
     @property
@@ -54,15 +54,15 @@ class RefusedError(ShoalError):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer as it was received.
+    """An answer as received.
 
     Attributes:
         value: the noisy answer.
-        cost: what it added to the total of the data set.
-        statement: what is promised about it.
-        error: how far off it can be expected to be.
-        receipt: number of the charge and head of the ledger; keep the head to tell later whether entries were lost.
-        question: what was asked, as the server understood it.
+        cost: the amount it added to the total of the data set.
+        statement: the guarantee of the answer.
+        error: its expected error.
+        receipt: number of the charge and head of the ledger; keep the head to verify later that no entries were lost.
+        question: the question as the server understood it.
     """
 
     value: Any
@@ -86,13 +86,13 @@ class Reply:
 
 
 class Client:
-    """Asks a query server.
+    """A connection to a query server.
 
     Args:
-        url: where the server listens, such as "http://127.0.0.1:8200".
-        token: made by `shoal token new`.
+        url: address of the server, such as "http://127.0.0.1:8200".
+        token: created by `shoal token new`.
         retries: how often a question is sent again when the connection breaks or the server is busy. It keeps its
-            idempotency key, so it is paid once and gets one answer.
+            idempotency key, so it is charged once and gets one answer.
         timeout: seconds to wait for an answer.
         transport: replaces the network, for tests.
     """
@@ -116,14 +116,14 @@ class Client:
                 headers=headers,
                 timeout=timeout,
                 transport=transport,
-                # reading the certificates takes longer than a question; without https they are not looked at
+                # reading the certificates takes longer than a question; without https they are not used
                 verify=url.lower().startswith("https"),
             )
         except (httpx.InvalidURL, UnicodeEncodeError):
             raise OptionError("not-address-server-token-not", url=url) from None
 
     def datasets(self) -> list[str]:
-        """The data sets that the token opens."""
+        """The data sets that the token gives access to."""
         return list(self._get("datasets")["datasets"])
 
     def describe(self, dataset: str) -> dict[str, Any]:
@@ -131,19 +131,19 @@ class Client:
         return self._get(f"datasets/{dataset}")
 
     def preview(self, dataset: str, question: Mapping[str, Any]) -> dict[str, Any]:
-        """What a question would cost and how good the answer would be; free."""
+        """Preview the cost of a question and the accuracy of its answer; free."""
         return self._send("POST", f"datasets/{dataset}/preview", json=question)
 
     def ask(self, dataset: str, question: Mapping[str, Any], *, key: str | None = None) -> Reply:
-        """Ask, and pay.
+        """Ask a question; its cost is charged.
 
         Args:
             dataset: name of the data set.
             question: for example `{"kind": "mean", "column": "income", "epsilon": "0.5"}`.
-            key: stands for this question; give the same one to get the same answer again without paying.
+            key: identifies this question; repeat it to get the same answer again without a charge.
 
         Raises:
-            RefusedError: the budget does not allow it, or it cannot be asked.
+            RefusedError: the budget does not allow it, or the question is not valid.
         """
         headers = {"Idempotency-Key": key or uuid.uuid4().hex}
         return Reply.of(self._send("POST", f"datasets/{dataset}/answers", json=question, headers=headers))
@@ -151,12 +151,12 @@ class Client:
     def ask_many(
         self, dataset: str, questions: Sequence[Mapping[str, Any]], *, key: str | None = None
     ) -> list[Reply | RefusedError]:
-        """Ask up to 100 questions in one request; each is paid and answered, or refused, by itself.
+        """Ask up to 100 questions in one request; each is charged and answered, or refused, separately.
 
         Args:
             dataset: name of the data set.
             questions: in the order in which they are charged.
-            key: stands for this list of questions.
+            key: identifies this list of questions.
         """
         body = self._send(
             "POST",
@@ -170,7 +170,7 @@ class Client:
         ]
 
     def answers(self, dataset: str, *, at_once: int = 100) -> Iterator[dict[str, Any]]:
-        """Earlier questions of this name with their answers, oldest first; fetched `at_once` at a time."""
+        """Earlier questions asked under this name with their answers, oldest first; fetched `at_once` at a time."""
         after: int | None = 0
         while after is not None:
             page = self._get(f"datasets/{dataset}/answers", params={"after": after, "limit": at_once})
@@ -178,11 +178,11 @@ class Client:
             after = page["next"]
 
     def budget(self, dataset: str) -> dict[str, Any]:
-        """What is spent and what is left."""
+        """The budget used and remaining."""
         return self._get(f"datasets/{dataset}/budget")
 
     def ledger(self, dataset: str) -> dict[str, Any]:
-        """For holders: what everybody spent, and the head of the ledger."""
+        """For custodians: the budget used by everyone, and the head of the ledger."""
         return self._get(f"datasets/{dataset}/ledger")
 
     def close(self) -> None:
@@ -200,7 +200,7 @@ class Client:
         return self._send("GET", path, **more)
 
     def _send(self, method: str, path: str, **more: Any) -> dict[str, Any]:
-        """Send a request; all of them can be sent again without harm, questions because of their key."""
+        """Send a request; every request can safely be repeated, questions because of their key."""
         import httpx
 
         for left in range(self._retries, -1, -1):
@@ -221,7 +221,7 @@ class Client:
 
 
 def _pause_of(response: httpx.Response, otherwise: float) -> float:
-    """How long the server asks to wait, within reason."""
+    """How long the server asks to wait, up to a limit."""
     text = response.headers.get("retry-after", "")
     return min(float(text), 30.0) if text.isdigit() else otherwise
 

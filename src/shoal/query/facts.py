@@ -1,9 +1,9 @@
-"""Facts about a prepared table that answers need, computed before any query.
+"""Facts that answers need about a prepared table, computed before any query.
 
-Everything that can go wrong because of the records goes wrong here, in front of the holder. Once a table is prepared, a
-query is refused for public reasons only.
+Every error that depends on the records is raised here, to the custodian. Once a table is prepared, a query is
+refused for public reasons only.
 
-Everything has one entry for each row, whatever the rows hold: repeated and missing values make nothing shorter.
+Every array has one entry per row, whatever the rows hold: repeated and missing values make nothing shorter.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ from shoal.numbers import Integers, decimal_text
 from shoal.privacy import Adjacency
 
 Neighbours = Literal["replace-one", "add-remove"]
-# the place of a missing value among positions and codes
+# the code of a missing value among positions and labels
 MISSING = -1
-# the place of a label that no record has
+# the code of a label that no record has
 NOBODY = -2
-# so many points can be kept for each column where the number of rows is private
+# maximum number of points kept for each column where the number of rows is private
 _FEW_POINTS = 1 << 16
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class RowOrder:
-    """Which rows have which position, smallest first; rows without a value, at -1, come before all others.
+    """The rows in order of their positions, smallest first; rows without a value, at -1, come before all others.
 
     Attributes:
-        rows: numbers of all rows.
+        rows: row numbers.
         values: their positions.
-        ranks: how many rows lie below each position there is, and in all; only where these are few.
+        ranks: number of rows below each position, and in total; only where there are few positions.
 
     >>> order = RowOrder.of(np.array([5, -1, 2, 5]), 7)
     >>> order.rows.tolist(), order.values.tolist(), order.ranks.tolist()
@@ -66,12 +66,12 @@ class RowOrder:
 
     @classmethod
     def of(cls, positions: Integers, points: int = 0, mixed: NDArray[np.intp] | None = None) -> RowOrder:
-        """The order of these positions.
+        """The order of the given positions.
 
         Args:
             positions: of all rows.
-            points: the number of positions there are, to keep the rank of each; 0 not to.
-            mixed: the rows in the order in which those of one position come.
+            points: the number of possible positions, to keep the rank of each; 0 not to.
+            mixed: the order of rows with equal positions.
         """
         mixed = np.arange(positions.size) if mixed is None else mixed
         rows = mixed[np.argsort(positions[mixed], kind="stable")]
@@ -80,17 +80,17 @@ class RowOrder:
         return cls(rows, values, ranks)
 
     def upto(self, chosen: NDArray[np.bool_]) -> Integers:
-        """How many of the chosen rows with a value are among the first rows, for every number of rows: private."""
+        """The number of chosen rows with a value among the first rows, for every number of rows: private."""
         counted = np.cumsum(chosen[self.rows] & (self.values >= 0), dtype=np.int64)
         return np.concatenate((np.zeros(1, dtype=np.int64), counted))
 
     def rank(self, points: Integers) -> Integers:
-        """How many rows have a position below each of these public points: private.
+        """The number of rows with a position below each of these public points: private.
 
-        Looked up, or a search of as many steps as the number of rows has bits, the same for every point.
+        Looked up, or a binary search with as many steps as the number of rows has bits, the same for every point.
         """
         if self.ranks is not None:
-            # an empty interval may begin behind the last point
+            # an empty interval may begin after the last point
             found: Integers = self.ranks[np.minimum(points, self.ranks.size - 1)]
             return found
         found = np.zeros(points.size, dtype=np.int64)
@@ -101,15 +101,15 @@ class RowOrder:
         return found
 
     def between(self, chosen: NDArray[np.bool_], lows: Integers, highs: Integers) -> Integers:
-        """How many of the chosen rows lie in each interval, both ends included: private."""
+        """The number of chosen rows in each interval, both ends included: private."""
         upto = self.upto(chosen)
         found: Integers = upto[self.rank(highs + 1)] - upto[self.rank(lows)]
         return found
 
     def inside(self, lows: Integers, highs: Integers) -> NDArray[np.bool_]:
-        """Which rows lie in any of some intervals that have no position in common: private.
+        """The rows in any of several disjoint intervals: private.
 
-        However many intervals there are, every row is passed over once.
+        However many intervals there are, one pass over all rows.
         """
         changes = np.zeros(self.values.size + 1, dtype=np.int32)
         np.add.at(changes, self.rank(lows), 1)
@@ -122,15 +122,15 @@ class RowOrder:
 @renamed_attributes(neighbours="adjacency")
 @dataclass(frozen=True, slots=True)
 class DatasetFacts:
-    """What everybody may know about a data set: a query is checked and priced from this alone.
+    """The public facts about a data set: a query is checked and priced from these alone.
 
     Attributes:
         schema: the described columns.
-        adjacency: the relation that all promises about this data set are about.
+        adjacency: the relation for all claims about this data set.
         rows: the number of records, public under replace-one; None under add-remove.
-        integer_columns: columns stored as whole numbers, for which a step of 1 is the default.
-        refused: columns of which something is known from the records only, such as the type of a file's cells: nothing
-            may be said about them.
+        integer_columns: columns stored as integers, for which a step of 1 is the default.
+        refused: columns with facts known only from the records, such as the type of a file's cells: nothing
+            may be disclosed about them.
     """
 
     schema: Schema
@@ -158,12 +158,12 @@ class DatasetFacts:
 
     @property
     def relation(self) -> str:
-        """The adjacency in words."""
+        """The adjacency as text."""
         return Adjacency(self.adjacency).words
 
     @property
     def rows_per_unit(self) -> int:
-        """The most rows a person can have: what a query costs a person is this many times what it costs a row."""
+        """The most rows a person can have: a query costs a person this many times its cost for a row."""
         unit = self.schema.unit
         return unit.max_rows or 1 if unit is not None else 1
 
@@ -181,34 +181,34 @@ class DatasetFacts:
         return self.schema[name]
 
     def has_lattice(self, attribute: Attribute) -> bool:
-        """Whether the values of a column are places on a public lattice; otherwise they are only labels."""
+        """Whether the values of a column are positions on a public lattice; otherwise they are only labels."""
         if attribute.role in ("identifier", "unit") or not attribute.kind_facts.ordered:
             return False
         return len(attribute.ordered) > 1 if attribute.kind_facts.listed else attribute.lo is not None
 
     def labels(self, attribute: Attribute) -> tuple[str, ...]:
-        """The public labels of a column, in their order if they have one; none if the schema does not list them."""
+        """The public labels of a column, in their order if they have one; empty if the schema does not list them."""
         if attribute.kind_facts.listed:
             return attribute.ordered
         return () if attribute.tree is None else attribute.tree.values
 
     def lattice(self, name: object) -> Lattice:
-        """The public lattice of a column, or an error that says that it has none."""
+        """The public lattice of a column; raises an error if it has none."""
         attribute = self.attribute(name)
         if not self.has_lattice(attribute):
             raise OptionError("column-no-public-domain", column=attribute.name)
         return attribute.lattice(integer=attribute.name in self.integer_columns)
 
     def ranked(self, name: str) -> int:
-        """The number of points of a column's lattice if they are few against the rows, as far as that is public, or 0.
+        """The number of lattice points of a column if they are few compared with the rows, as far as public, or 0.
 
-        What is computed by rank goes through these points then, otherwise through the rows.
+        Computations by rank then go through these points, otherwise through the rows.
         """
         points = self.lattice(name).steps + 1
         return points if points <= (_FEW_POINTS if self.rows is None else 2 * self.rows) else 0
 
     def describe(self) -> dict[str, Any]:
-        """The public facts for those who ask: columns with their kinds and domains, and the relation of neighbours."""
+        """The public facts for analysts: columns with their kinds and domains, and the adjacency."""
         columns = []
         for attribute in self.schema.attributes:
             found: dict[str, Any] = {
@@ -231,7 +231,7 @@ class DatasetFacts:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, from which `from_dict` makes the same facts."""
+        """Plain values for JSON, from which `from_dict` restores the facts."""
         return {
             "neighbours": self.adjacency,
             "rows": self.rows,
@@ -254,14 +254,14 @@ class DatasetFacts:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryTable:
-    """The records, ready to be asked. They never leave this object but through a mechanism.
+    """The records, ready for queries. They leave this object only through a mechanism.
 
     Attributes:
-        positions: places on the lattice of each column that has one, clipped to the domain; -1 for a missing value.
-        codes: numbers of the labels of the other columns; -1 for a missing value.
-        labels: the number of each label, by column.
-        names: the labels in the order of their numbers, by column.
-        orders: the rows of each column but those that name persons, smallest position or code first.
+        positions: lattice positions of each column that has them, clipped to the domain; -1 for a missing value.
+        codes: codes of the labels of the other columns; -1 for a missing value.
+        labels: the code of each label, by column.
+        names: the labels in the order of their codes, by column.
+        orders: the row order of each column except those that identify persons, smallest position or code first.
     """
 
     facts: DatasetFacts
@@ -273,19 +273,19 @@ class QueryTable:
     orders: Mapping[str, RowOrder]
 
     def code(self, column: str, label: str) -> int:
-        """The number of a label; one that no row has if there is no such label."""
+        """The code of a label; one that no row has if there is no such label."""
         return self.labels[column].get(label, NOBODY)
 
     def only_row(self, column: str, label: str) -> tuple[int, bool]:
-        """The one row with this label, and whether there is exactly one: the same work if there is none."""
+        """The one row with this label, and whether it is unique: the work is the same if there is none."""
         same = self.codes[column] == self.code(column, label)
         place = int(np.multiply(same, np.arange(self.n)).sum())
         return min(place, max(self.n - 1, 0)), int(np.count_nonzero(same)) == 1
 
     def shuffled(self) -> QueryTable:
-        """The same records in an order that tells nothing about them.
+        """The same records in an order that reveals nothing about them.
 
-        Which parts of the memory a question reads one after the other follows from the order of the rows, and with it
+        The order of the rows determines which parts of the memory a question reads in sequence, and so
         how long it takes. Here the rows are in random order, and so are rows of equal value in the order of a column.
         """
         entropy = np.random.default_rng()
@@ -298,12 +298,12 @@ class QueryTable:
 
 @renamed_arguments(neighbours="adjacency")
 def prepare(data: Any, schema: Schema, adjacency: Neighbours = "replace-one") -> QueryTable:
-    """Read every described column once, put it on its lattice, and settle the public facts.
+    """Read every described column once, map it to its lattice, and fix the public facts.
 
     Values outside a domain count as its nearer end, missing values are marked.
 
     Raises:
-        InputError: a column does not hold what the schema says; meant for the holder of the data.
+        InputError: a column does not hold what the schema says; meant for the custodian.
         ClaimError: a person has several rows and no maximum is declared.
 
     >>> import pyarrow as pa
@@ -358,7 +358,7 @@ def _orders(
     codes: Mapping[str, NDArray[np.int64]],
     mixed: NDArray[np.intp] | None = None,
 ) -> dict[str, RowOrder]:
-    """The orders of all columns but those that name persons, which nobody can count by."""
+    """The row orders of all columns except those that identify persons, which cannot be counted by."""
     asked = [name for name in codes if facts.attribute(name).role not in ("identifier", "unit")]
     return {name: RowOrder.of(found, facts.ranked(name), mixed) for name, found in positions.items()} | {
         name: RowOrder.of(codes[name], 0, mixed) for name in asked
@@ -366,11 +366,11 @@ def _orders(
 
 
 def _is_refused(table: Table, attribute: Attribute) -> bool:
-    """Whether an answer about a column, or its description, would rest on a fact that only the records tell."""
+    """Whether an answer about a column, or its description, would depend on a fact known only from the records."""
     if attribute.role in ("identifier", "unit"):
         return False
     if attribute.kind_facts.measured and attribute.lo is not None and not table.is_numeric(attribute.name):
-        # texts where numbers are declared are complained about with their row
+        # texts where numbers are declared are reported with their row
         return False
     return attribute.name in table.inferred | table.guessed or bool(attribute.from_records)
 

@@ -1,12 +1,12 @@
-"""Prices of queries: composition, joint cost of several queries, and the work they take.
+"""Prices of queries: composition, joint cost of several queries, and their computing time.
 
-All rules hold for queries that are chosen one after the other, each after seeing the answers before it.
+All rules hold for queries chosen adaptively, each after seeing the answers before it.
 
-One record cannot be in every filter at once and at both ends of every column, so answers to several queries often
-cost less together than one by one. The worst records are found among finitely many: inside a box in which no condition
-changes, what a record adds is linear in its values, so that a corner of the box is worst.
+One record cannot meet every filter at once and lie at both ends of every column, so answers to several queries often
+cost less jointly than separately. The worst records are found among finitely many: inside a box in which no condition
+changes, a record's contribution is linear in its values, so that a corner of the box is worst.
 
-Nothing here looks at a record, so nothing that is computed from it can tell anything about one.
+Nothing here reads a record, so nothing computed here depends on one.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _SAFE = 1 << 61
 _FINEST = 10**15
 
 Record = dict[str, Any]
-# for every condition, by value of its column, whether it holds
+# for every condition, whether it holds for each value of its column
 Truths = dict[Condition, dict[Any, bool]]
-# CPU seconds of one core, above the worst that was measured over tables and truths made for it, with up to a million
+# CPU seconds of one core, above the worst measured over tables and answers built for that purpose, with up to a million
 # records. A question of any kind is also read, charged, stored and sent.
 _QUESTION = 1.2e-3
 _VALUE = 1.5e-5
@@ -70,7 +70,7 @@ class AnswerPart:
     cell: int = 0
 
     def added(self, record: Record, truths: Truths) -> int:
-        """What one record adds, in units."""
+        """A record's contribution, in units."""
         where, cells = self.linear.where, self.cells
         if where is not None and not meets(where, lambda one: truths[one][record[one.column]]):
             return 0
@@ -87,13 +87,13 @@ class AnswerPart:
 
 
 def countable(parts: Sequence[AnswerPart], facts: DatasetFacts) -> bool:
-    """Whether the records to be tried are few enough."""
+    """Whether the candidate records are few enough to enumerate."""
     points = _points(parts, facts)
     return math.prod(len(found) for found in points.values()) * len(parts) <= _MOST_TRIALS
 
 
 def joint_cost(parts: Sequence[AnswerPart], facts: DatasetFacts) -> Fraction:
-    """The largest Σ |change of a number| / scale that one record can cause; `countable` says if it can be asked for.
+    """The largest Σ |change of a number| / scale that one record can cause; check `countable` first.
 
     Guarantee:
         Laplace noise of these scales on all numbers together costs one row at most this, also if each query was chosen
@@ -110,7 +110,7 @@ def joint_cost(parts: Sequence[AnswerPart], facts: DatasetFacts) -> Fraction:
         for condition in conditions(part.linear.where)
     }
     rates = [part.linear.unit / part.scale for part in parts]
-    # rates with a common denominator that is too long are rounded up: the price only grows, by next to nothing
+    # rates whose common denominator is too long are rounded up: the price only grows, and very little
     common = min(math.lcm(*(rate.denominator for rate in rates)), _FINEST)
     whole = [math.ceil(rate * common) for rate in rates]
     rows = {
@@ -121,7 +121,7 @@ def joint_cost(parts: Sequence[AnswerPart], facts: DatasetFacts) -> Fraction:
     if not facts.replace_one:
         return Fraction(largest, common)
     if len(rows) > _MOST_PAIRS:
-        # no two records are farther apart than both are from nothing
+        # no two records are farther apart than the sum of their distances from zero
         return Fraction(2 * largest, common)
     table: NDArray[Any] = np.array(list(rows), dtype=np.int64 if largest < _SAFE else object)
     widest = max(int(np.abs(table - row).sum(axis=1).max()) for row in table)
@@ -168,7 +168,7 @@ class AnswerCost:
     """What one answer costs a person.
 
     Attributes:
-        person: for a query about one person, the column and the value that name the person.
+        person: for a query about one person, the column and the value that identify the person.
     """
 
     epsilon: Fraction
@@ -198,13 +198,13 @@ def charge(query: Query, facts: DatasetFacts) -> AnswerCost:
 def total(charges: Sequence[AnswerCost]) -> Fraction:
     """The ε of all charges together.
 
-    Charges add up, except that of queries about single persons only the dearest person counts: a record is about one
-    person, so it moves the answers about one person only. Persons named by different columns may be the same ones,
-    so those of different columns add up again.
+    Charges add up, except that of queries about single persons only the most expensive person counts: a record is about
+    one person, so it affects the answers about one person only. Persons named by different columns may be the same
+    ones, so the charges of different columns add up again.
 
     Guarantee:
         The answers together are `total`-DP if each is what its charge says. Under replace-one a record may change from
-        one person to another and moves the answers about both by half of their charges each: no more than the dearer.
+        one person to another and affects the answers about both by half of their charges each: at most the larger.
 
     Reference:
         Thesis, Proposition 4 and Tables 5.3, 5.4; docs/proofs/queries.md#refinement, section 5.
@@ -243,7 +243,7 @@ def extra(one: AnswerCost, person_spent: Fraction, column_largest: Fraction) -> 
 def protocol_1_total(queries: Sequence[Query], facts: DatasetFacts) -> Fraction:
     """The ε of several queries of kind protocol-1 together: by joint sensitivity, never above the sum.
 
-    Where there are too many conditions to try all combinations, queries are taken together in blocks, in their order.
+    Where there are too many conditions to try all combinations, queries are combined in blocks, in their order.
 
     Guarantee:
         Valid for queries chosen one after the other; see `joint_cost`.
@@ -270,7 +270,7 @@ def protocol_1_total(queries: Sequence[Query], facts: DatasetFacts) -> Fraction:
 
 
 def _parts(query: Query, facts: DatasetFacts) -> list[AnswerPart]:
-    """The numbers that a query of kind protocol-1 adds noise to."""
+    """The numbers to which a query of kind protocol-1 adds noise."""
     if query.kind != "protocol-1":
         raise OptionError("joint-sensitivity-queries-kind-protocol-1", found=query.kind)
     inner, scale = query.options["query"], as_scale(query.options["scale"])
@@ -288,11 +288,11 @@ def _parts(query: Query, facts: DatasetFacts) -> list[AnswerPart]:
 
 
 def computing_cost(query: Query, rows: int) -> float:
-    """The CPU seconds that a question takes at most on a table of this size, whatever its records hold.
+    """Upper bound on the CPU seconds for a question on a table of this size, whatever its records hold.
 
     Args:
         query: the question.
-        rows: the number of records where it is public, otherwise a public bound of it.
+        rows: the number of records where it is public, otherwise a public upper bound.
 
     >>> from shoal.query.facts import DatasetFacts
     >>> from shoal.query.spec import parse
@@ -310,7 +310,7 @@ def computing_cost(query: Query, rows: int) -> float:
 
 
 def _written(given: Any) -> tuple[int, int]:
-    """How many values a question is made of, and how many characters: what it takes to read, store and send it."""
+    """The number of values and characters of a question: the work to read, store and send it."""
     if isinstance(given, Mapping):
         parts = [_written(part) for part in given.values()]
         named = sum(map(len, given))
@@ -352,7 +352,7 @@ def _by_refinement(options: Mapping[str, Any], query: Query, rows: int) -> float
 
 
 def _chosen_by_rank(options: Mapping[str, Any], query: Query, rows: int) -> float:
-    """Runs of equal penalty, and powers of the factor by which a penalty lowers a chance."""
+    """Runs of equal penalty, and powers of the factor by which a penalty lowers a probability."""
     share = as_number("q", options["q"]).denominator
     runs = query.facts.ranked(options["column"]) or 2 * rows + 2
     # penalties further than 89 / rate are never looked up: shoal.noise.choice
@@ -361,13 +361,13 @@ def _chosen_by_rank(options: Mapping[str, Any], query: Query, rows: int) -> floa
 
 
 def _distances(facts: DatasetFacts, part: Mapping[str, Any]) -> float:
-    """What it takes to compute the distances between all labels of a taxonomy."""
+    """The work of computing the distances between all labels of a taxonomy."""
     tree = facts.attribute(part["column"]).tree if "column" in part else None
     return 0.0 if tree is None else min(len(tree.values), 1000) ** 2 * _PAIR
 
 
 def _conditions(where: Any, rows: int) -> float:
-    """What conditions take."""
+    """The work of evaluating conditions."""
     if not isinstance(where, Mapping):
         return 0.0
     for how in ("and", "or"):

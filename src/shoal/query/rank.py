@@ -1,4 +1,4 @@
-"""Quantiles, ranks and ranges."""
+"""Rank queries: quantiles, means of rank groups, and the ranges of their answers."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ from shoal.query.where import (
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 
-# a lattice that nobody asked for in so many words is made no finer than this
+# a default lattice is made no finer than this
 _DEFAULT_STEPS = 1 << 12
 _MOST_ANSWERS = 1 << 16
 _MOST_LABELS = 1000
 _MOST_DISTANCES = 200
 _MOST_PARTS = 6
-# what a query is made of
+# the parts of a query
 _DISTANCE = Message.of("part-distance")
 _MASS = Message.of("part-mass")
 _MASS_OF_PRIOR = Message.of("part-mass-of-prior")
@@ -70,18 +70,18 @@ _RANGE_VALUE = Message.of("part-range-value")
 _ROW = Message.of("part-row")
 _VALUE = Message.of("part-value")
 _WEIGHT = Message.of("part-weight")
-# what a part of a query may say about its answers
+# options for the answers of a query part
 PART_OPTIONS = ("range", "values", "prior", "distance")
 
 Read = Callable[[str], Fraction]
-# penalties are whole numbers of parts of a record, and a table of weights has an entry for each
+# penalties are integers in fractions of a record, and a table of weights has an entry for each
 _FINEST_SHARE = 100
 
 
 @internal()
 @dataclass(frozen=True, slots=True)
 class ExpectedAnswers:
-    """One part of an answer: the answers there are, what is expected of them, and which of them are near each other."""
+    """One part of an answer: the possible answers, their prior, and the distance between them."""
 
     prior: Prior
     distance: Distance
@@ -108,7 +108,7 @@ def of_column(facts: DatasetFacts, attribute: Attribute, options: dict[str, Any]
 def of_lattice(
     lattice: Lattice | None, options: dict[str, Any], attribute: Attribute | None
 ) -> ExpectedAnswers:
-    """Answers that are numbers or dates: a range of the query's own, or the lattice, coarser if it is very fine."""
+    """Answers that are numbers or dates: a range given by the query, or the lattice, coarsened if it is very fine."""
     date = attribute is not None and attribute.kind_facts.days
 
     def read(text: str) -> Fraction:
@@ -187,7 +187,7 @@ def _of_labels(facts: DatasetFacts, attribute: Attribute, options: dict[str, Any
 
 @lru_cache(maxsize=64)
 def _between(taxonomy: Taxonomy, labels: tuple[str, ...]) -> NDArray[np.float64]:
-    """The distances between all labels, of which the truth then picks a row."""
+    """The distances between all labels, from which the truth then selects a row."""
     codes = np.array([taxonomy.code(label) for label in labels])
     return taxonomy.distances(codes[:, np.newaxis], codes)
 
@@ -216,7 +216,7 @@ def _distance(given: Any, size: int) -> Distance:
 
 
 def together(parts: list[ExpectedAnswers], options: dict[str, Any]) -> ExpectedAnswers:
-    """A vector of answers: independent parts, or a joint prior of its own; distances added up or the largest."""
+    """A vector of answers: independent parts, or a joint prior; distances are summed or their maximum is taken."""
     if len(parts) > _MOST_PARTS:
         raise OptionError("query-can-ask-values-once-most", most_parts=_MOST_PARTS, found=len(parts))
     size = math.prod(part.support.size for part in parts)
@@ -273,7 +273,7 @@ def _unknown_prior(
 def quantile(
     facts: DatasetFacts, *, column: str, q: Fraction, epsilon: Fraction, where: Where | None = None
 ) -> Offer:
-    """A value of the public domain that has about the share q of the records at or below it.
+    """A value of the public domain with approximately the share q of the records at or below it.
 
     Guarantee:
         The exponential mechanism over all points of the domain. The penalty of a point is how far q·m lies outside the
@@ -281,13 +281,13 @@ def quantile(
         changes it by at most 1, one added or removed by max(q, 1 - q).
 
     Cost:
-        Linear in the number of records, whoever meets the conditions.
+        Linear in the number of records, whatever the conditions select.
     """
     lattice, attribute = facts.lattice(column), facts.attribute(column)
     if not 0 <= q <= 1 or q.denominator > _FINEST_SHARE:
         raise OptionError("q-between-0-1-most-two", option="q", found=decimal_text(q))
     above, whole = q.numerator, q.denominator
-    # penalties are counted in parts of 1/whole of a record, so that they are whole numbers
+    # penalties are counted in units of 1/whole of a record, so that they are integers
     steps = whole if facts.replace_one else max(above, whole - above)
 
     def rate(spent: Fraction) -> Fraction:
@@ -297,7 +297,7 @@ def quantile(
         order, chosen = table.orders[column], matching(where, table)
         lengths, starts, penalties = ranked(order, chosen, lattice.steps, above, whole)
         spent, source = account.spend("quantile", epsilon).take()
-        # the bound does not follow from who was chosen, and neither does the work
+        # the bound does not depend on which records were selected, and neither does the work
         number = exponential_choice(lengths, penalties, rate(spent), source, largest=whole * table.n)
         position = int(starts[number]) + fraction_of(int(lengths[number]), source)
         return written(attribute, lattice, position)
@@ -321,10 +321,10 @@ def ranked(
     """All points 0 .. steps in runs of equal penalty: how long each run is, where it starts, and its penalty.
 
     Where there are few points each is a run, otherwise there are two for each row: its own point, which only the last
-    of several equal rows has, and the points up to the next. So there are as many runs whatever the rows hold.
+    of several equal rows has, and the points up to the next. The number of runs is the same whatever the rows hold.
 
     The penalty of a point with b records below it and a at or below it, of m, is the distance of q·m from b .. a in
-    parts of 1/whole, where q = above/whole.
+    units of 1/whole, where q = above/whole.
 
     >>> order = RowOrder.of(np.array([2, 2, 5]), 7)
     >>> [part.tolist() for part in ranked(order, np.ones(3, dtype=bool), 6, 1, 2)]
@@ -361,7 +361,7 @@ def ranking_means(facts: DatasetFacts, *, column: str, k: int, epsilon: Fraction
     """The means of k consecutive values in sorted order: single-attribute ranking, then its centroids.
 
     Guarantee:
-        Groups fixed by rank: replacing one record moves all group sums together by at most the width of the domain
+        Groups are fixed by rank: replacing one record changes all group sums in total by at most the domain's width
         (docs/proofs/clusters.md#sums, section 3). Laplace noise of that scale on every sum costs ε for all of them.
 
     Reference:
@@ -381,7 +381,7 @@ def ranking_means(facts: DatasetFacts, *, column: str, k: int, epsilon: Fraction
         sums, sizes = group_sums(_filled(table.orders[column].values, middle), k)
         drawn = answer_noise.draw(len(sums), account, "sums", "rank groups")
         noisy = [one + other for one, other in zip(sums, drawn, strict=True)]
-        # whole numbers divide with correct rounding, and without a common divisor to be found
+        # integers divide with correct rounding, and without computing a common divisor
         return [
             min(max(lowest * size + step * one, lowest * size), highest * size) / (common * size)
             for one, size in zip(noisy, sizes, strict=True)
@@ -414,7 +414,7 @@ def _filled(ordered: NDArray[np.int64], middle: int) -> NDArray[np.int64]:
 
 
 def group_sums(ordered: NDArray[np.int64], k: int) -> tuple[list[int], list[int]]:
-    """Sums and sizes of k consecutive sorted positions each; the last group takes the remainder.
+    """Sums and sizes of groups of k consecutive sorted positions; the last group takes the remainder.
 
     >>> group_sums(np.array([1, 2, 3, 4, 5]), 2)
     ([3, 12], [2, 3])
@@ -427,7 +427,7 @@ def group_sums(ordered: NDArray[np.int64], k: int) -> tuple[list[int], list[int]
 
 
 def written(attribute: Attribute, lattice: Lattice, position: int) -> Any:
-    """The value at a position as the column has it: a number, a date or a label."""
+    """The value at a position in the column's form: a number, a date or a label."""
     value = min(lattice.lo + position * lattice.step, lattice.hi)
     if attribute.kind_facts.listed:
         return attribute.ordered[int(value)]

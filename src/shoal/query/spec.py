@@ -1,6 +1,6 @@
 """Queries as data: check, price and answer them.
 
-A query is checked and priced from public facts alone, before any record is looked at; an error says nothing about them.
+A query is checked and priced from public facts alone, before any record is read; errors reveal nothing about records.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ from shoal.query.where import (
 )
 from shoal.text import Message
 
-# the number of the true answer, and whether there is one: where there is not, the number of any other, so that the same
-# is done with it
+# the number of the true answer, and whether there is one: if not, any other number stands in, so that the same
+# work is done with it
 Truth = Callable[[QueryTable], tuple[int, bool]]
 # what an ε allows: the factors of the prior, and the probability that may be moved for a δ
 Allowed = Callable[[Fraction], tuple[Factors, Fraction]]
@@ -70,10 +70,10 @@ _PURPOSE = "refined answer"
 
 
 def individual(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) -> Offer:
-    """One or more values of one person: a sample of what is expected of them, refined towards the truth.
+    """One or more values of one person: a draw from the analyst's prior, refined towards the truth.
 
     Guarantee:
-        A person of whom there is not exactly one record is answered from the prior. So ε for one record added or
+        A person without exactly one record is answered from the prior. So ε for one record added or
         removed, 2ε for one replaced. With `delta`, (ε, δ) or (2ε, δ).
 
     Reference:
@@ -114,7 +114,7 @@ def individual(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) 
         allowed,
         truths,
         epsilon=epsilon,
-        # a record that is replaced is removed, and another one added
+        # replacing a record removes it and adds another one
         touched=Adjacency(facts.adjacency).factor,
         delta=delta,
         conditions=(Message.of("answered-from-prior"),),
@@ -123,10 +123,10 @@ def individual(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) 
 
 
 def statistical(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction) -> Offer:
-    """One or more statistics of many records, refined likewise.
+    """One or more statistics of many records, refined in the same way.
 
     Guarantee:
-        ε between any two data sets whatever, so under both relations; (ε, δ) with `delta`.
+        ε between any two data sets, so under both relations; (ε, δ) with `delta`.
 
     Reference:
         Thesis, Proposition 2; docs/proofs/queries.md#refinement.
@@ -158,7 +158,7 @@ def statistical(facts: DatasetFacts, options: dict[str, Any], epsilon: Fraction)
 
 
 def _one_or_more(what: str, options: dict[str, Any]) -> list[Any]:
-    """The parts of a query; what is said about one part at the top of the query belongs to that part."""
+    """The parts of a query; options at the top level of the query apply to its single part."""
     several = what + "s"
     if (what in options) == (several in options):
         raise OptionError("query-needs-either", what=what, several=several)
@@ -242,7 +242,7 @@ def _value(
     def by_label(table: QueryTable, row: int) -> tuple[int, bool]:
         code = int(table.codes[name][row]) if table.n else MISSING
         codes = np.array([table.code(name, label) for label in support.labels], dtype=np.int64)
-        # compared with all possible labels: looked up by its name, one would be found sooner than another
+        # compared with all possible labels: a lookup by name would take a different time for each label
         same = codes == code
         return int(np.multiply(same, np.arange(support.size)).sum()), bool(same.any())
 
@@ -252,14 +252,14 @@ def _value(
 def _nearest(expected: ExpectedAnswers, facts: DatasetFacts, attribute: Attribute) -> Callable[[int], int]:
     """The number of the possible answer that is nearest to a position of a column."""
     if not isinstance(expected.support, Points):
-        # the labels of an order, all of them and in their order
+        # all labels of an order, in their order
         return lambda position: position
     lattice = facts.lattice(attribute.name)
     return partial(_rounded(expected.support, lattice.lo, lattice.step), 1)
 
 
 def _rounded(points: Points, base: Fraction, unit: Fraction) -> Callable[[int, int], int]:
-    """The number of the point nearest to base + unit·total/number, in whole numbers with public coefficients."""
+    """The number of the point nearest to base + unit·total/number, in integers with public coefficients."""
     ratios = ((base - points.lattice.lo) / points.lattice.step, unit / points.lattice.step)
     common = math.lcm(*(ratio.denominator for ratio in ratios))
     first, second = (2 * int(ratio * common) for ratio in ratios)
@@ -311,10 +311,10 @@ def _counted(expected: ExpectedAnswers, where: Where | None) -> Truth:
 def _added(
     expected: ExpectedAnswers, column: str, lattice: Lattice, where: Where | None, *, mean: bool
 ) -> Truth:
-    """The exact sum or mean of the records that have a value; there is no mean of nothing."""
+    """The exact sum or mean of the records that have a value; there is no mean of no values."""
     assert isinstance(expected.support, Points)
     base = lattice.lo / lattice.step
-    # a record at position p adds step·p + lo, which is a whole number of these
+    # a record at position p adds step·p + lo, which is an integer multiple of these
     unit = lattice.step / base.denominator
     rounded = _rounded(expected.support, Fraction(0), unit)
 
@@ -342,7 +342,7 @@ def _ranked(column: str, nearest: Callable[[int], int], q: Fraction, where: Wher
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a query may spend: an ε, or Laplace noise of a given scale, whose ε follows from the sensitivity."""
+    """The budget of a query: an ε, or Laplace noise of a given scale, whose ε follows from the sensitivity."""
 
     epsilon: Fraction | None = None
     scale: Fraction | None = None
@@ -360,7 +360,7 @@ class QueryKind:
     Attributes:
         required: options besides kind and epsilon.
         build: makes the offer from public facts, options and the budget.
-        protocol: which of the thesis' protocols can carry it, if any.
+        protocol: the protocol of the thesis that can carry it, if any.
     """
 
     build: Callable[[DatasetFacts, dict[str, Any], Budget], Offer]
@@ -371,7 +371,7 @@ class QueryKind:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A checked query: its options as plain data with numbers as text, and the offer that follows from them."""
+    """A checked query: its options as plain data with numbers as text, and the resulting offer."""
 
     kind: str
     options: dict[str, Any]
@@ -385,7 +385,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One noisy answer with its price and what is promised about it."""
+    """A noisy answer with its price and its statement."""
 
     query: Query
     value: Any
@@ -409,7 +409,7 @@ def parse(raw: Mapping[str, Any], facts: DatasetFacts) -> Query:
     """Check a query against the public facts of a data set.
 
     Raises:
-        OptionError: something is missing, unknown or out of range.
+        OptionError: an option is missing, unknown or out of range.
 
     >>> from shoal.columns.attribute import Attribute
     >>> from shoal.columns.schema import Schema
@@ -454,7 +454,7 @@ def _offer(query: Query, facts: DatasetFacts) -> Offer:
 
 
 def preview(query: Query, facts: DatasetFacts) -> dict[str, Any]:
-    """What the answer would cost and how good it would be, without looking at a record."""
+    """The cost and accuracy of the answer, without reading a record."""
     return {
         "query": query.to_dict(),
         "cost": str(cost(query, facts)),
@@ -465,7 +465,7 @@ def preview(query: Query, facts: DatasetFacts) -> dict[str, Any]:
 
 
 def statement(query: Query, facts: DatasetFacts, *, publishable: bool = True) -> dict[str, Any]:
-    """What is promised about the answer: only public facts."""
+    """The statement about the answer: public facts only."""
     offer, rows = _offer(query, facts), facts.rows_per_unit
     conditions = [
         Message.of("holder-declares"),
@@ -501,16 +501,16 @@ def statement(query: Query, facts: DatasetFacts, *, publishable: bool = True) ->
 
 
 def answer(query: Query, table: QueryTable, source: Source | None = None) -> Answer:
-    """Draw the answer. The caller has charged `cost` and `delta` before.
+    """Draw the answer. The caller must have charged `cost` and `delta` before.
 
-    What it costs one row is reserved, and every draw is paid from that.
+    The cost for one row is reserved, and every draw is charged to that.
 
     Guarantee:
-        Together with nothing else it is (`cost`, `delta`)-DP of the original records under the relation of the data
+        On its own it is (`cost`, `delta`)-DP of the original records under the relation of the data
         set, per person.
 
     Raises:
-        OverspendError: the answer would cost more than its price, which is noticed before anything is drawn.
+        OverspendError: the answer would cost more than its price, which is detected before anything is drawn.
 
     >>> import pyarrow as pa
     >>> from shoal.query.facts import prepare

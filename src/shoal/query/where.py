@@ -1,4 +1,4 @@
-"""Conditions of queries: parse them, and count the records that meet them."""
+"""Conditions of queries: parse them, and find the records that meet them."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _LONGEST_LIST = 1000
 _LONGEST_TEXT = 200
 _MOST_COMPARED = 200
 
-# positions from .. to, both included
+# first and last position, both included
 Interval = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One column compared with constants; the constants are kept as they were written.
+    """One column compared with constants; the constants are kept as written.
 
     Attributes:
-        spans: for a column on a lattice, the positions that meet the condition, lowest first, apart from each other.
-            They are computed here, from public facts, and not again for every answer.
+        spans: for a column on a lattice, the positions that meet the condition, in ascending disjoint intervals.
+            They are computed here once, from public facts, and not for every answer.
     """
 
     column: str
@@ -69,7 +69,7 @@ Where = Condition | Compound
 
 
 def parse_where(raw: object, facts: DatasetFacts) -> Where:
-    """Conditions from plain data, checked against the schema only.
+    """Parse conditions from plain data, checked against the schema only.
 
     >>> from shoal.columns.schema import Schema
     >>> schema = Schema((Attribute("age", lo=Fraction(0), hi=Fraction(120), step=Fraction(1)),))
@@ -131,12 +131,12 @@ def _condition(raw: Mapping[Any, Any], facts: DatasetFacts) -> Condition:
 
 @lru_cache(maxsize=256)
 def label_numbers(labels: tuple[str, ...]) -> Mapping[str, int]:
-    """The place of each label, to be looked up without going through all of them."""
+    """The code of each label, for lookups without scanning all labels."""
     return {label: place for place, label in enumerate(labels)}
 
 
 def no_such_label(attribute: Attribute, label: str, known: Mapping[str, int]) -> OptionError:
-    """Why a label cannot be asked about; a similar one is looked for among the first only, which bounds the work."""
+    """Why a label is not valid; a similar one is suggested from the first few only, which bounds the work."""
     hint = closest(label, list(known)[:_MOST_COMPARED])
     return OptionError("where-column-no-value", column=attribute.name, label=shown(label), hint=hint)
 
@@ -151,7 +151,7 @@ def _text(value: object) -> str:
 
 
 def constant(attribute: Attribute, text: str) -> Fraction:
-    """A constant of a query on the scale of the column: a number, a day, or a place in the order."""
+    """A constant of a query on the scale of the column: a number, a date, or a position in the order."""
     what = Message.of("part-value-for-column", column=attribute.name)
     if attribute.kind_facts.listed:
         known = label_numbers(attribute.ordered)
@@ -162,9 +162,9 @@ def constant(attribute: Attribute, text: str) -> Fraction:
 
 
 def place(attribute: Attribute, lattice: Lattice, text: str) -> Fraction:
-    """Where a constant lies among the positions: between two of them, or outside all, if it is none itself.
+    """The place of a constant among the positions: at one, between two, or outside all of them.
 
-    The last position stands for the upper end of the domain, also where that is not on the lattice.
+    The last position stands for the upper end of the domain, even where that is not on the lattice.
     """
     value = constant(attribute, text)
     if value >= lattice.hi:
@@ -198,7 +198,7 @@ def _spans(attribute: Attribute, lattice: Lattice, op: str, values: tuple[str, .
 
 
 def meets(where: Where, holds: Callable[[Condition], Any]) -> Any:
-    """Conditions put together, once it is known which of them hold: truth values or masks of them."""
+    """Combine conditions, given which of them hold: truth values or masks."""
     if isinstance(where, Condition):
         return holds(where)
     combined = meets(where.parts[0], holds)
@@ -218,9 +218,9 @@ def conditions(where: Where | None) -> list[Condition]:
 
 
 def matching(where: Where | None, table: QueryTable) -> NDArray[np.bool_]:
-    """Which records meet the conditions; all of them where there are none.
+    """The records that meet the conditions; all records if there are none.
 
-    The same work on every record, however many meet the conditions, and whether or not a label occurs.
+    The work on every record is the same, however many meet the conditions, and whether or not a label occurs.
     """
 
     def holds(condition: Condition) -> NDArray[np.bool_]:
@@ -244,7 +244,7 @@ def matching(where: Where | None, table: QueryTable) -> NDArray[np.bool_]:
 
 _LARGEST = 50_000
 _DEEPEST_QUERY = 12
-# exact numbers are multiplied with each other: long ones would grow without end
+# exact numbers are multiplied with each other: long ones would grow without limit
 _MOST_DIGITS = 30
 
 EDGE = Message.of("part-edge")
@@ -252,7 +252,7 @@ Run = Callable[[QueryTable, Accountant], Any]
 
 
 def plain(raw: object) -> Any:
-    """A copy in which every number is its decimal text; anything that is not plain data is refused.
+    """A copy in which every number is its decimal text; anything other than plain data is refused.
 
     >>> plain({"epsilon": 0.5, "edges": [0, 1.5]})
     {'epsilon': '0.5', 'edges': ['0', '1.5']}
@@ -286,7 +286,7 @@ def _words_of(text: str) -> str:
 def check_keys(
     what: What, found: Mapping[str, Any], required: Sequence[str], optional: Sequence[str] = ()
 ) -> None:
-    """Exactly the keys that belong there, or an error that names the first one that does not."""
+    """Check that exactly the expected keys are present; the error names the first unexpected one."""
     known = [*required, *optional]
     for key in found:
         if key not in known:
@@ -350,16 +350,16 @@ def as_delta(value: Any) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What would be answered and what it costs; everything but `run` is public.
+    """A possible answer and its cost; everything except `run` is public.
 
     Attributes:
-        epsilon: what the answer costs one row, under the relation of the data set.
-        reserved: what of it is for which measurement; nothing where the answer is public.
-        delta: the chance that this fails, under the same relation.
+        epsilon: the cost of the answer for one row, under the relation of the data set.
+        reserved: the part of it for each measurement; empty where the answer is public.
+        delta: the probability that this fails, under the same relation.
         sensitivity: in the unit of the answer; None where the mechanism does not use one.
-        error: what is known of the error beforehand.
+        error: the error known beforehand.
         run: draws the answer, and spends what is reserved.
-        person: for a query about one person, the column and the value that name the person.
+        person: for a query about one person, the column and the value that identify the person.
     """
 
     epsilon: Fraction

@@ -1,4 +1,4 @@
-"""From a prepared table to files that may be published."""
+"""Releases: protect a prepared table, estimate and rehearse the result, and write the publishable files."""
 
 from shoal._door import door
 

@@ -1,4 +1,4 @@
-"""Bundles: the publishable files of a release in one folder, written together or not at all, and loaded again."""
+"""Bundles: write the publishable files of a release to one folder, all or none, and load them again."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def save_bundle(
 ) -> Path:
     """Write data, statement, recipe, log and public report to `folder`; the internal report to its own path.
 
-    With `statistics` the masked statistics of the clusters go beside the data.
+    With `statistics` the masked statistics of the clusters are written beside the data.
     """
     kind = known_format(format)
     check_writable(release.columns, kind)
@@ -69,14 +69,14 @@ def save_bundle(
         for name, frame in {"data": release.data, **release.linked}.items():
             write(frame, aside / f"{name}{kind.ending}", public_codebook(release, frame), manner, dates)
         if statistics:
-            # Stata and SPSS have no room for names such as "covariance of income and tax"
+            # Stata and SPSS do not allow names such as "covariance of income and tax"
             ending = kind.ending if kind.typed else ".csv"
             write(release.statistics, aside / f"statistics{ending}", None, manner)
         if release.verify is not None:
             tell("reading the tables back", 0, 1)
-            # what counts is what others will read
+            # check the data as readers will read them
             types = release.schema.types
-            # a linked table may hold words for groups of values, which have no declared type
+            # a linked table may hold labels for groups of values, which have no declared type
             further = {
                 name: read(
                     aside / f"{name}{kind.ending}", conventions=manner.of_release(), dates=dates, strict=False
@@ -101,7 +101,7 @@ def no_separator(release: Release) -> Conventions:
 
 
 def public_codebook(release: Release, frame: Any) -> Codebook | None:
-    """Codes and labels that may go with a released table: none that neither it nor the schema holds."""
+    """Codes and labels that may be released with a table: only those in the table or its schema."""
     if release.codebook is None:
         return None
     declared = {a.name: _listed(a, release.method.output.generalise) for a in release.schema.attributes}
@@ -109,7 +109,7 @@ def public_codebook(release: Release, frame: Any) -> Codebook | None:
 
 
 def _listed(attribute: Attribute, generalise: bool) -> list[str]:
-    """The names that a column may hold when it is released."""
+    """The values that a nominal column may hold when it is released."""
     if attribute.tree is None:
         return list(attribute.ordered)
     names = attribute.tree.labels if generalise else attribute.tree.values
@@ -128,7 +128,7 @@ def write_documents(
 ) -> None:
     """Statement, recipe, log and public report beside the data; the internal report last, at its own path.
 
-    `undo` outlives the bundle's own folder: if that cannot be put in place, the internal report goes too.
+    `undo` outlives the bundle's own folder: if that cannot be put in place, the internal report is removed too.
     """
     from shoal.report import internal_report, public_report
 
@@ -153,13 +153,13 @@ class Bundle:
     """A release on disk, with everything public about it.
 
     Attributes:
-        folder: where it lies.
+        folder: its location.
         data: the released table, a pyarrow table.
-        statement: what is promised.
+        statement: the privacy statement, with the claim.
         method: the configured method.
         schema: the public facts about the released columns.
         recipe: arguments of `shoal.protect` and `shoal.publish` that repeat the release on another table.
-        report: the page for readers.
+        report: the public report.
         linked: further released tables by name.
         statistics: masked statistics of the clusters, None where none were published.
     """
@@ -179,7 +179,7 @@ class Bundle:
         """Read the folder that `shoal.publish`, `Release.save` or `shoal protect` wrote.
 
         Raises:
-            InputError: it is no bundle, a file is missing or damaged, or the files do not belong together.
+            InputError: it is not a bundle, a file is missing or damaged, or the files do not belong together.
             OptionError: its recipe cannot be used.
         """
         folder = Path(folder)
@@ -210,10 +210,10 @@ class Bundle:
         return cls(folder, data, statement, method, subject.schema, recipe, report, tables, statistics)
 
 
-# mechanisms whose rows belong to nobody
+# mechanisms that draw synthetic records
 _SYNTHETIC = ("pairs", "tree")
 _VARIANTS = {"dp": "Pure DP", "approximate-dp": "Approximate DP"}
-# what the registry cannot do without, by key of [publication]
+# what the registry requires, by key of [publication]
 _REQUIRED = ("name", "curators", "description", "purpose", "region", "date", "authors")
 _WANTED = (
     "sector",
@@ -236,7 +236,7 @@ class RegistryRecord:
     Attributes:
         record: as plain values.
         required: keys of [publication] that the registry requires and the schema does not give.
-        missing: further ones that it asks for.
+        missing: further keys that the registry asks for.
     """
 
     record: dict[str, Any]
@@ -255,7 +255,7 @@ def registry_record(bundle: Bundle | str | Path) -> RegistryRecord:
         bundle: a release on disk, or its folder.
 
     Raises:
-        InputError: it is no bundle.
+        InputError: it is not a bundle.
         ClaimError: its claim is not differential privacy, or its verdict is "do not publish".
     """
     statement = (bundle if isinstance(bundle, Bundle) else Bundle.load(bundle)).statement
@@ -384,7 +384,7 @@ def _releases(told: str | None) -> str | None:
 
 
 def _told(told: Mapping[str, Any], *keys: str) -> str:
-    """What the publisher says, in its own words and under its keys."""
+    """The publisher's own texts under their keys."""
     found = [f"{key.capitalize()}: {str(told[key]).removesuffix('.')}." for key in keys if told.get(key)]
     return " ".join(found)
 
@@ -395,13 +395,13 @@ def _slug(told: Mapping[str, Any]) -> str:
 
 
 def _without_gaps(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Without keys that nothing is known for."""
+    """Drop keys without a value."""
     found = {key: _without_gaps(item) if isinstance(item, Mapping) else item for key, item in value.items()}
     return {key: item for key, item in found.items() if item not in (None, "", [], {})}
 
 
 def _yaml(value: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
-    """A mapping as lines of YAML: texts in double quotes, which mean the same in every version of it."""
+    """A mapping as lines of YAML: double-quoted texts, which mean the same in every YAML version."""
     space = "  " * depth
     for key, item in value.items():
         if isinstance(item, Mapping):

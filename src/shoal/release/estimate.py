@@ -1,7 +1,7 @@
-"""How long a release will take and how much memory it needs, from runs of the method on small made-up tables.
+"""Resource estimates: the time and memory of a release, from trial runs on small synthetic tables.
 
-Rows are made up from the public schema, and nothing is drawn from the release's own randomness. Of the records only
-their number is known, and that of each stratum.
+Rows are generated from the public schema, and nothing is drawn from the release's own randomness. Of the records
+only their number is used, and that of each stratum.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
 
 # rows of the first trial and of the largest
 _FIRST, _LARGEST = 500, 256_000
-# rows of the first trial where frequencies matter, and of all trials where every cluster is looked for in all of them
+# rows of the first trial where frequencies matter, and of all trials where all rows are searched for every cluster
 _FREQUENT, _SCANNED = 20_000, 40_000
-# clusters of the first of these
+# clusters in the first trial of the latter kind
 _CLUSTERS = 8
-# processor seconds that all trials may take, or as many times the first of them, or their part of the estimated ones,
-# which is twice that up to so many seconds
+# budget of all trials in processor seconds, or as a multiple of the first trial, or as a share of the estimated time,
+# which is doubled up to this many seconds
 _ENOUGH, _TIMES, _PART, _TWICE = 1.0, 6, 0.05, 2.5
-# a trial that is shorter than the first of these is repeated, and the shortest counts; a first trial of many rows is
+# a trial shorter than the first of these is repeated, and the shortest time counts; a first trial with many rows is
 # made smaller until it is shorter than the second
 _SHORT, _LONG = 0.25, 1.0
-# how exactly a trial is repeatable, as a share of its time and in seconds; the growth is seen in the largest trials
+# repeatability of a trial, as a share of its time and in seconds; the growth is fitted to the largest trials
 _NOISE, _COARSE, _LAST = 0.07, 0.005, 5
-# by how many squares of the noise a law that grows faster must fit better
+# by how many squares of the noise a faster-growing law must fit better
 _CLEARLY = 0.1
 # squares of the noise beyond which no law fits
 _MISFIT = 4.0
-# how many times the rows of a trial the next one has, at most the first of these
+# factor between the rows of successive trials, at most the first of these
 _STEPS = (8, 4, 2)
 _WORD = 8
 # words that an engine holds whatever the table, and rows of a range of ranks
@@ -74,14 +74,14 @@ _TERMS: Mapping[str, Term] = {
 _LINEAR = (("1", "n"),)
 # sorts and passes over the records
 _SORTS = (*_LINEAR, ("1", "n log n"))
-# searches for neighbours lie between sorting and n², or begin as one and end as the other
+# nearest-neighbour searches lie between sorting and n², or begin as one and end as the other
 _SEARCHES = (("1", "n log n"), ("1", "n^1.5"), ("1", "n", "n²"), ("1", "n²"))
 _LAWS = (*_LINEAR, *_SEARCHES)
 
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """How processor time grows with the number of rows: a sum of terms, none of them negative.
+    """A law of growth of processor time with the number of rows: a sum of non-negative terms.
 
     >>> Law({"1": 2.0, "n": 0.5})(100)
     52.0
@@ -94,17 +94,17 @@ class Law:
 
     @property
     def once(self) -> float:
-        """What does not grow."""
+        """The constant term."""
         return self.terms.get("1", 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What trials have shown.
+    """The results of trials.
 
     Attributes:
         seconds: of processor time by number of rows.
-        preparing: seconds that the very first trial took in addition: code is loaded, or compiled.
+        preparing: additional seconds of the very first trial, for loading or compiling code.
     """
 
     seconds: Mapping[int, float]
@@ -116,17 +116,17 @@ class Probe:
         return max(self.seconds)
 
     def expected(self, n: int) -> float:
-        """The seconds that n rows take: as tried, or as the law says."""
+        """The expected seconds for n rows, as measured or by the law."""
         return self.seconds.get(n) or self.law(n)
 
 
 @dataclass(frozen=True, slots=True)
 class ResourceEstimate:
-    """Seconds of processor time, which are those of the clock on a machine with nothing else to do, and memory.
+    """Estimated memory and processor seconds; the latter equal elapsed time on an otherwise idle machine.
 
     Attributes:
         seconds: None where they cannot be estimated here, as for a cluster.
-        basis: what they are estimated from, or why they are not, in words as `probe`.
+        basis: the basis of the estimate, or why there is none; `probe` has it as text.
     """
 
     seconds: float | None
@@ -138,7 +138,7 @@ class ResourceEstimate:
         return listed(self.basis)
 
     def longer(self, seconds: float, what: Message) -> ResourceEstimate:
-        """With further work counted.
+        """The estimate with further work added.
 
         >>> str(ResourceEstimate(1.0, 10, (Message.of("probed", rows=5),)).longer(2.0, INTERNAL_REPORT))
         'about 3 seconds and 1 MB of memory (from a probe of 5 synthetic rows, including the internal report)'
@@ -153,11 +153,11 @@ class ResourceEstimate:
 
 
 def estimate(prepared: Preparation) -> ResourceEstimate:
-    """The time of making a release in memory and writing its bundle.
+    """Estimate the time of making a release in memory and writing its bundle.
 
     Cost:
-        Trials take about a second of processor time, or a tenth of the estimated time if that is more, from
-        25 seconds on less of it, down to a twentieth; more only if the method takes that long for a few hundred rows.
+        Trials take about a second of processor time, or a tenth of the estimated time if that is more, falling from
+        25 seconds on to a twentieth; more only if the method takes that long for a few hundred rows.
     """
     n, method = max(prepared.described.n, 1), prepared.method
     sizes = (
@@ -194,7 +194,7 @@ def _said(found: Probe, tried: int) -> tuple[Message, ...]:
 def estimate_in_parts(
     prepared: Preparation, runner: Runner, *, evaluate: bool = False, internal: bool = False
 ) -> ResourceEstimate:
-    """The same for an engine, whose own way made-up rows go, with the measures and the internal report if asked for.
+    """The same for an engine, with trial rows processed by it, and the measures and internal report if requested.
 
     The time of a cluster is not estimated: what it needs to start a stage and how many machines it will have are
     unknown here.
@@ -210,7 +210,7 @@ def estimate_in_parts(
 
 
 def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bool) -> float:
-    """Processor time of a release of so many made-up rows by the local engine; that of reading them is not counted."""
+    """Processor time of a trial release by the local engine, without the time for reading the rows."""
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -235,9 +235,9 @@ def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bo
 
 
 def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float, int]:
-    """Where every cluster is looked for in all records, in time n²/k: a few clusters of many records are tried.
+    """Estimate by trials with a few large clusters where all records are searched for every cluster, in time n²/k.
 
-    A trial has all rows, up to a bound, and as many clusters as its number of rows would have: time is linear in them.
+    A trial has all rows, up to a limit, and as many clusters as its number of rows would have: time is linear in them.
     """
     n, k = sum(sizes), prepared.method.size
     rows = min(n, _SCANNED)
@@ -254,7 +254,7 @@ def _scanned(prepared: Preparation, sizes: Sequence[int]) -> tuple[Probe, float,
 
 
 def internal_seconds(prepared: Preparation) -> float:
-    """The time of `internal_report` with its original; of more than 50,000 rows a sample is measured."""
+    """The time of `internal_report` with its original; above 50,000 rows a sample is measured."""
     from shoal.report import internal_report
 
     n = min(max(prepared.described.n, 1), MOST_ROWS)
@@ -263,7 +263,7 @@ def internal_seconds(prepared: Preparation) -> float:
 
 
 def evaluation_seconds(prepared: Preparation, target: str | None = None) -> float:
-    """The time of measuring what a release loses and risks."""
+    """The time of measuring loss and risk."""
     from shoal.evaluation import evaluate
 
     n = max(prepared.described.n, 1)
@@ -272,7 +272,7 @@ def evaluation_seconds(prepared: Preparation, target: str | None = None) -> floa
 
 
 def affordable(run: Callable[[int], float], first: int) -> int:
-    """The rows of a first trial: as many as given, or a part of them that does not take too long."""
+    """The rows of a first trial: the given number, or fewer if that would take too long."""
     small = max(first // 16, 1)
     run(small)
     taken = run(small)
@@ -288,13 +288,13 @@ def probed(
     laws: Laws = _LAWS,
     clock: Callable[[], float] = time.process_time,
 ) -> Probe:
-    """Try growing numbers of rows, until trials have taken long enough or have the size of the table itself.
+    """Try growing numbers of rows, until the trials have taken long enough or reach the size of the table.
 
     Args:
-        run: the seconds that so many rows take; may know more than it does.
+        run: returns the seconds for a number of rows; it may cache earlier runs.
         first: rows of the first trial.
-        laws: one of which time follows.
-        clock: what the trials themselves take.
+        laws: candidate laws of the time.
+        clock: measures the time of the trials.
     """
     began = clock()
     run(first)
@@ -307,12 +307,12 @@ def probed(
         taken = run(rows)
         if rows == first:
             one = clock() - started
-        # what is loaded or compiled for larger tables only is not to be extrapolated
+        # loading or compiling for larger tables only must not be extrapolated
         surprising = rows > first and taken > 1.25 * seconds[max(seconds)] * (rows / max(seconds)) ** 2
         spent[rows] = clock() - started
         if spent[rows] < _SHORT or surprising:
             taken = min(taken, run(rows))
-            # what is repeated for the sake of noise leaves no less for larger trials
+            # repetitions against noise must not use up the time for larger trials
             began += clock() - started - spent[rows]
         seconds[rows] = max(taken, 1e-6)
         law = fitted(seconds, laws)
@@ -324,7 +324,7 @@ def probed(
         rows = larger or min(2 * rows, n)
         if rows in seconds:
             break
-    # a trial is disturbed by whatever else the machine does, and the largest decides
+    # a trial is slowed down by whatever else the machine does, and the largest decides
     if rows < n and spent[rows] < max(left, part):
         seconds[rows] = min(seconds[rows], max(run(rows), 1e-6))
         law = fitted(seconds, laws)
@@ -332,22 +332,22 @@ def probed(
 
 
 def _larger(rows: int, most: int, spent: Mapping[int, float], law: Term, left: float) -> int | None:
-    """The rows of the next trial: the most that there is time for, since growth shows over noise in large steps."""
+    """The rows of the next trial: the most that time allows, since growth shows over noise in large steps."""
     sizes = {min(times * rows, most) for times in _STEPS} - {rows}
     cost = {size: spent[rows] * law(size) / law(rows) for size in sizes if size > rows}
     return max((size for size in cost if cost[size] <= left), default=None)
 
 
 def _steepest(laws: Laws) -> Term:
-    """As fast as time may grow."""
+    """The fastest growth of time considered."""
     return lambda rows: max(_TERMS[law[-1]](rows) for law in laws)
 
 
 def fitted(seconds: Mapping[int, float], laws: Laws = _LAWS) -> Law:
-    """The law that the largest trials follow best; of two that fit alike the one that grows more slowly.
+    """The law that fits the largest trials best; of two equally good ones the one that grows more slowly.
 
-    Differences count by how noisy a time is, and a law that grows faster, or has one more term, must be better by more
-    than noise explains. Where none fits, small trials lack parts that larger ones have in full, and are left out.
+    Residuals are weighted by the noise of a time, and a law that grows faster, or has one more term, must be better by
+    more than noise explains. Where none fits, small trials lack parts that larger ones have in full, and are left out.
 
     >>> round(fitted({500: 1.5, 1000: 2.0, 2000: 3.0, 4000: 5.0})(100_000), 3)
     101.0
@@ -363,7 +363,7 @@ def fitted(seconds: Mapping[int, float], laws: Laws = _LAWS) -> Law:
     for law in laws:
         if len(law) > len(sizes):
             continue
-        # terms are 1 for the largest trial, so that all factors are of one size
+        # terms are 1 for the largest trial, so that all factors have a similar magnitude
         scale = {term: _TERMS[term](sizes[-1]) for term in law}
         design = np.array([[_TERMS[term](size) / scale[term] for term in law] for size in sizes])
         factors, residual = nnls(design / noise[:, None], taken / noise)
@@ -383,7 +383,7 @@ def _timed(
     *,
     alone: bool = False,
 ) -> Callable[[int], float]:
-    """Processor time of a release of so many made-up rows and of what is done with it, or of the latter alone."""
+    """Processor time of a trial release and of the further work on it, or of the latter alone."""
     draw = draw or _drawing(prepared)
 
     def seconds(rows: int) -> float:
@@ -404,7 +404,7 @@ def _write(release: Release, table: Table) -> None:
 
 
 def _released(small: Preparation, n: int) -> tuple[Release, float]:
-    """A release of a few rows by the way that n rows take, and the processor seconds of what was left out."""
+    """A release of a few rows by the code path for n rows, and the processor seconds left out."""
     from shoal.release.protection import finished
 
     account = small.account()
@@ -414,7 +414,7 @@ def _released(small: Preparation, n: int) -> tuple[Release, float]:
 
 
 def _drawing(prepared: Preparation) -> Callable[[int], Preparation]:
-    """The same release of fewer rows that are made up from the public schema."""
+    """The same release with fewer rows, generated from the public schema."""
     described = prepared.described
     attributes, bare = _bare(described)
 
@@ -426,7 +426,7 @@ def _drawing(prepared: Preparation) -> Callable[[int], Preparation]:
 
 
 def _bare(described: Described) -> tuple[tuple[Attribute, ...], Described]:
-    """What is declared, without what is known of the records; dates are made up as ISO dates."""
+    """The declarations, without facts about the records; dates are generated as ISO dates."""
     attributes = tuple(replace(attribute, format=None) for attribute in described.attributes)
     return attributes, replace(described, attributes=attributes, kept=None, gaps={}, gapped=frozenset())
 
@@ -438,7 +438,7 @@ def _drawn(described: Described, attributes: Sequence[Attribute], rows: int) -> 
 
 
 def _of(prepared: Preparation, described: Described) -> Preparation:
-    """A release of other rows, with what depends on their number in proportion."""
+    """A release of other rows, with everything that depends on their number scaled."""
     method, share = prepared.method, described.n / max(prepared.described.n, 1)
     if method.rows is not None:
         method = _changed(method, rows=max(round(method.rows * share), 1))
@@ -454,7 +454,7 @@ def _of(prepared: Preparation, described: Described) -> Preparation:
 
 
 def _changed(method: Method, **parameters: Any) -> Method:
-    """The method with other parameters, also with those that nobody may ask for: trials have few rows."""
+    """The method with other parameters, including values that users may not choose: trials have few rows."""
     found = copy(method)
     for name, value in parameters.items():
         object.__setattr__(found, name, value)
@@ -462,7 +462,7 @@ def _changed(method: Method, **parameters: Any) -> Method:
 
 
 def _epsilon_for(method: Method, share: float) -> Fraction:
-    """The ε with which a share of the rows has as little noise in proportion; about so where there is a δ."""
+    """The ε at which a share of the rows has the same relative noise; approximately so where there is a δ."""
     rho = method.rho
     if rho is None:
         return method.budget / Fraction(share)

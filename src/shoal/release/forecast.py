@@ -1,4 +1,4 @@
-"""Expected noise of a release and advice about it, from public facts only."""
+"""Forecasts: the expected noise of a release and advice about it, from public facts only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from shoal.partition import check_k
 from shoal.privacy import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE, Plan
 from shoal.text import Message
 
-# the share of the range that noise should be brought to
+# the noise that advice aims at, as a share of the range
 CALM = 0.1
 
 
@@ -34,16 +34,16 @@ class ExpectedNoise:
 
     Attributes:
         column: its name.
-        standard_deviation: of the noise, in the column's units, before values are cut at the ends of their domain, for
-            a cluster of the least size; larger clusters have less. None where public facts do not tell.
+        standard_deviation: of the noise, in the column's units, before values are clipped to their domain, for
+            a cluster of the minimum size; larger clusters have less. None where public facts do not determine it.
         share_of_range: the same, as a share of the width of the domain.
-        records: how many records share the value that the noise is on, at least.
-        reason: why it cannot be told, in words as `why`; None where it can.
-        share_of_rows: where rows are drawn anew from noisy counts: standard deviation of the share of rows below a
-            threshold, on average over thresholds, or with one name; None elsewhere.
-        pairs: likewise, with the names of other columns: of the share of rows in like halves of both, or with one name
+        records: minimum number of records that share the noisy value.
+        reason: why it is unknown; `why` has it as text. None where it is known.
+        share_of_rows: for synthetic records drawn from noisy counts: standard deviation of the share of rows below a
+            threshold, on average over thresholds, or with one nominal value; None otherwise.
+        pairs: the same by other column: of the share of rows in given halves of both columns, or with one nominal value
             in place of a half. Pairs that are not measured are left out: the release has these columns independent.
-        code: why it cannot be told, as a word that stays the same when sentences change.
+        code: why it is unknown, as a code that stays the same when sentences change.
     """
 
     column: str
@@ -85,15 +85,15 @@ def expected_noise(
     types: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> tuple[ExpectedNoise, ...]:
-    """How much noise a release will have, column by column, from public quantities only.
+    """Expected noise of a release, column by column, from public quantities only.
 
     Args:
         schema: the columns with their public domains; `domains` can stand for it or add to it.
         method: a preset.
         epsilon: the privacy budget.
-        k: least cluster size.
-        n: number of records, a public fact under the claims that need it; where it is private, what is said here
-            stays with the custodian.
+        k: minimum cluster size.
+        n: number of records, a public fact under the claims that need it; where it is private, the result must
+            stay with the custodian.
         columns: only these, or a single one; ε is shared among them.
         domains: public domain by column, as for `shoal.protect`.
         types: type by column, as for `shoal.protect`.
@@ -121,7 +121,7 @@ def expected_noise(
 
 
 def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[ExpectedNoise, ...]:
-    """The noise of a settled method; no record is looked at."""
+    """The noise of a prepared method; no record is read."""
     expected = settled.expected(described, plan)
     if expected.shares is not None:
         return _of_shares(described, expected.shares)
@@ -140,10 +140,10 @@ def noise_of(settled: Method, described: Described, plan: Plan | None) -> tuple[
 def expected_error(
     settled: Method, described: Described, plan: Plan, rows: int | None = None, *, inside: bool = False
 ) -> dict[str, Any]:
-    """The error to expect as a statement holds it, from public quantities alone.
+    """The expected error as a statement holds it, from public quantities alone.
 
     Args:
-        settled: the method.
+        settled: the prepared method.
         described: the table; its number of rows is used where the adjacency makes it public.
         plan: of the budget.
         rows: the number of rows that were released, where they are drawn from a noisy count; None before.
@@ -179,14 +179,14 @@ def expected_error(
 
 
 def _private(described: Described) -> bool:
-    """Whether a domain or a step was taken from the records, and noise with it."""
+    """Whether a domain or a step was taken from the records, which makes the noise data-dependent."""
     provenance = described.provenance
     taken = any(TAKEN_FROM_DATA in (facts["step"], facts["type"]) for facts in provenance.domains.values())
     return taken or bool(provenance.private_domains)
 
 
 def _relations(noise: Sequence[ExpectedNoise]) -> dict[str, Any]:
-    """How many pairs of columns are measured, of how many, and the standard errors of their joint shares of rows."""
+    """How many of the pairs of columns are measured, and the standard errors of their joint shares of rows."""
     telling = sum(1 for found in noise if found.share_of_rows)
     errors = [error for found in noise for _, error in found.pairs]
     return {
@@ -198,19 +198,19 @@ def _relations(noise: Sequence[ExpectedNoise]) -> dict[str, Any]:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Four digits: more would say nothing."""
+    """Round to four digits: more are not significant."""
     return None if value is None else float(f"{value:.4g}")
 
 
 def _counted_rows(n: int) -> NDArray[np.int64]:
-    """Rows that are counted and never read."""
+    """Rows that are only counted, never read."""
     return np.broadcast_to(np.int64(0), (n,))
 
 
 def _of_shares(described: Described, noise: ShareNoise) -> tuple[ExpectedNoise, ...]:
     others: dict[str, list[tuple[str, float]]] = {name: [] for name in described.columns}
     for (first, second), found in noise.pairs.items():
-        # what is measured beside the columns themselves is not announced
+        # measurements besides those of single columns are not included
         if first in others and second in others:
             others[first].append((second, found))
             others[second].append((first, found))
@@ -221,7 +221,7 @@ def _of_shares(described: Described, noise: ShareNoise) -> tuple[ExpectedNoise, 
 
 
 def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> Message | None:
-    """One warning where noise drowns the data, with the setting that would help; None where it does not.
+    """A warning where noise dominates the data, with the setting that would help; None where it does not.
 
     >>> found = expected_noise(method="ranking-dp", epsilon=1, k=5, n=5000, domains={"age": (0, 100)})
     >>> str(drowned(found, configured("ranking-dp", epsilon=1, k=5), 5000))
@@ -244,7 +244,7 @@ def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> Message |
 
 
 def _drowned_shares(noise: Sequence[ExpectedNoise]) -> Message | None:
-    """The same where rows are drawn anew: single columns first, then that none goes with another."""
+    """The same for synthetic records: single columns first, then the case that no pair is measured."""
     worst = [found for found in noise if (found.share_of_rows or 0.0) >= MOST_SHARE_ERROR]
     if worst:
         share = max(found.share_of_rows or 0.0 for found in worst)
@@ -256,7 +256,7 @@ def _drowned_shares(noise: Sequence[ExpectedNoise]) -> Message | None:
     return None
 
 
-# the sentences of these codes, which statements have too, about one method
+# messages with these codes, which statements have too, concern one method
 _UNKNOWN: Mapping[str, str] = {
     NO_NOISE: "method-adds-no-noise",
     "drawn-anew": "method-draws-anew",
@@ -275,11 +275,11 @@ def public_description(
     n: int,
     types: Mapping[str, str] | None = None,
 ) -> Described:
-    """What is declared about the columns, and a number of rows: all that a plan looks at."""
+    """The declared columns and a number of rows: all that a plan uses."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 1:
         raise OptionError("n-whole-number-least-1", option="n", found=n)
     given, typed = domains or {}, types or {}
-    # the form of a domain, a range or a list of names, settles the kind
+    # the form of a domain, a range or a list of values, determines the kind
     declared = schema or Schema(
         tuple(Attribute.of_domain(name, domain, typed.get(name)) for name, domain in given.items())
     )
@@ -306,16 +306,16 @@ def public_description(
 
 
 _FEW_ROWS = 10
-# expected number of people for whom the promise fails, above which the custodian is warned
+# expected number of people for whom the guarantee fails, above which the custodian is warned
 _MOST_FAILURES = Fraction(1, 10)
 # a factor of e^20 is about five hundred million
 _MUCH_EPSILON = 20
-# columns that share ε, and the share from which on noise drowns what a column of most tables says
+# number of columns that share ε, and the share above which noise dominates what most columns show
 _MANY_COLUMNS, _LITTLE_EPSILON = 20, 0.05
 
 
 def advice(method: Method, described: Described, plan: Plan) -> tuple[Message, ...]:
-    """Warnings about tables and budgets that leave little protection or little to read."""
+    """Warnings about tables and budgets that leave little protection or little utility."""
     return tuple(
         said
         for said in (
@@ -331,7 +331,7 @@ def advice(method: Method, described: Described, plan: Plan) -> tuple[Message, .
 
 
 def _starved(method: Method, plan: Plan) -> Message | None:
-    """A warning for attributes that an uneven split leaves almost nothing of the budget."""
+    """A warning for attributes that receive almost nothing of the budget in an uneven split."""
     if method.epsilon is None or not method.pure or not plan.shares:
         return None
     fair = method.epsilon / len(plan.shares)
@@ -345,7 +345,7 @@ def _starved(method: Method, plan: Plan) -> Message | None:
 
 
 def _risky(method: Method, described: Described) -> Message | None:
-    """A warning for a δ with which somebody's record may well be told: not a figure about the records."""
+    """A warning for a δ that is likely to expose somebody's record; not a fact about the records."""
     if method.delta * described.n <= _MOST_FAILURES:
         return None
     return Message.of("delta-too-large", delta=decimal_text(method.delta), most=decimal_text(_MOST_FAILURES))

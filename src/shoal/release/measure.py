@@ -1,4 +1,4 @@
-"""`evaluate`, `check`, `risk` and `attack`: choose the engine, measure, and note it in the journal."""
+"""Entry points of `evaluate`, `check`, `risk` and `attack`: choose the engine, measure, and note it in the journal."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LARGE = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where the work is done, as a caller says it.
+    """Where the work is done, as the caller specifies it.
 
     Attributes:
         engine: None chooses by the size of the tables.
@@ -59,7 +59,7 @@ class Where:
     conf: tuple[str, ...] = ()
 
     def check(self) -> None:
-        """Refuse what cannot be."""
+        """Refuse invalid combinations."""
         if self.engine is not None and self.engine not in ENGINES:
             raise OptionError("unknown-engine", option="engine", engine=self.engine, allowed=tuple(ENGINES))
         for name in ("master", "conf"):
@@ -70,11 +70,11 @@ class Where:
         """A runner for each table; None where they are measured in memory.
 
         Args:
-            tables: paths; anything else is in memory already.
-            obstacle: why the tables have to be in memory; None if they need not be.
+            tables: paths; anything else is already in memory.
+            obstacle: why the tables must be in memory; None if they need not be.
 
         Raises:
-            OptionError: an engine was asked for, and a table is no Parquet file, or has to be in memory.
+            OptionError: an engine was requested, and a table is not a Parquet file or must be in memory.
         """
         self.check()
         paths = [Path(table) if isinstance(table, (str, Path)) else None for table in tables]
@@ -107,7 +107,7 @@ class Where:
 
 
 def large(files: Frozen) -> bool:
-    """Whether files are not loaded as a whole unless that is asked for."""
+    """Whether files are too large to be loaded as a whole by default."""
     return files.rows * len(files.schema) >= LARGE
 
 
@@ -138,37 +138,37 @@ def evaluate(
     conf: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure what a release lost and what risk it leaves.
+    """Measure the utility that a release lost and the disclosure risk that remains.
 
     With a `Release` whose rows have an original, all measures exist and are taken on its unrounded values
     in input order. With any other table (or a release without such rows) only the measures that need no row
     order exist, unless the caller says that the rows are in the same order; the others are None. The k actually
     reached is always that of the published table.
 
-    Numeric columns have all measures. Columns with an order (ordinal and date, where a release says so or the type is
-    a date) have those that need no zero; text and truth values are nominal and have their own: errors in the semantic
-    distance of their taxonomy, or of none, where any two values are equally far apart.
+    Numeric columns have all measures. Ordered columns (ordinal and date, where a release says so or the type is
+    a date) have those that need no zero; text and Boolean values are nominal and have their own: errors in the semantic
+    distance of their taxonomy; without one, any two values are equally far apart.
 
     Args:
         original: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
         released: a `Release`, or a path or table; the folder of a release, or of Parquet files, too.
         columns: measure only these, or a single one; by default the released columns, or the columns both tables have.
         same_order: row i of the released table came from row i of the original, where `released` is a plain table.
-        target: also measure how well a random forest that learns from the release predicts this column: one of
+        target: also measure how well a random forest trained on the release predicts this column: one of
             classes, or a numeric one with a threshold, such as "income>30000"; see `shoal.evaluation.learn`.
         protocol: of learning: `k-fold`, or `first-66%`, the split of the iDP paper.
         folds: number of folds of `k-fold`.
         runs: number of runs of learning, with different seeds; the intervals are over these.
         trees: number of trees of a forest.
-        weight: the survey weight of the original: also compare what both tables say about the population, as
+        weight: the survey weight of the original: also compare the survey estimates of both tables, as
             `shoal.estimates` does; by default the weight of a release's schema.
         strata: with a weight, the column of the strata of the sample.
-        dataset: the name of the original data set, by which the journal of use notes that it was measured; by default
+        dataset: the name of the original data set, under which the journal of use records the measurement; by default
             that of the `Release`.
         engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
-            size. The measures are the same; `remarks` of the result says what cannot be had in parts.
+            size. The measures are the same; `remarks` of the result lists what cannot be computed in parts.
         master, conf: with engine `spark`, as for `shoal.publish`.
-        progress: called with (what, done, total); what it raises ends the work.
+        progress: called with (what, done, total); an exception that it raises stops the work.
 
     Returns:
         Facts about the original data: they belong in the internal report, not in a publication.
@@ -242,10 +242,10 @@ def check(
     conf: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Check:
-    """Measure the protection a table reaches, whichever tool made it.
+    """Measure the protection that a table from any tool reaches.
 
-    Rows that agree in all quasi-identifiers are a group. Missing values agree with each other and are a value of
-    their own. A missing confidential value tells nothing: for l it is taken for the commonest one of its group.
+    Rows that agree in all quasi-identifiers are a group. Missing values agree with each other and are a separate
+    value. A missing sensitive value could be any: for l it counts as the commonest one of its group.
 
     Args:
         table: path, or pandas, polars or pyarrow table; a folder of Parquet files too.
@@ -253,31 +253,31 @@ def check(
             the schema.
         sensitive: the sensitive columns, or a single one; by default those with the role `confidential`, none without
             a schema.
-        schema: roles, the order of ordinal columns, and steps that are run before anything is measured.
-        k: level asked for: rows, or persons, in the smallest group.
-        l: level asked for: different confidential values in every group.
-        t_emd: level asked for: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
+        schema: roles, the order of ordinal columns, and preprocessing steps that are run before anything is measured.
+        k: required level: rows, or persons, in the smallest group.
+        l: required level: distinct sensitive values in every group.
+        t_emd: required level: largest earth mover's distance of a group to the table. Numbers, dates, enumerations and
             ordinal columns are ordered, each value one step from the next; any two other values are equally far apart.
-        t_ratio: level asked for: largest ratio, either way, between a value's share in a group and in the table.
+        t_ratio: required level: largest ratio, either way, between a value's share in a group and in the table.
         weight: column of sampling weights, for the disclosure risk; by default the one with that role.
-        household: column that says who lives together.
-        unit: column that says whose row it is, where a person can have several; by default the one with the role
+        household: column that identifies the household.
+        unit: column that identifies the person, where a person can have several rows; by default the one with the role
             `unit`. Persons are counted then: k is their number in the smallest group, l how many of them have a
-            confidential value each, all different, and a person has one share of a group's values, in equal parts for
+            sensitive value each, all different, and a person has one share of a group's values, in equal parts for
             their rows.
-        dataset: the name of the data set, by which the journal of use notes that it was viewed.
+        dataset: the name of the data set, under which the journal of use records the measurement.
         engine: `memory`; or `local` and `spark`, which work through Parquet files in parts. By default chosen by their
-            size. The levels are the same; `remarks` of the result says what cannot be had in parts.
+            size. The levels are the same; `remarks` of the result lists what cannot be computed in parts.
         master, conf: with engine `spark`, as for `shoal.publish`.
-        progress: called with (what, done, total); what it raises ends the work.
+        progress: called with (what, done, total); an exception that it raises stops the work.
 
     Returns:
-        The levels; `met` says whether all those asked for are reached.
+        The levels; `met` says whether all required ones are reached.
 
     Raises:
         InputError: an unknown column, or a table without rows.
 
-    Cost: one sort per column and confidential attribute, O(n) memory; in parts, that of a batch and of one bucket.
+    Cost: one sort per column and sensitive attribute, O(n) memory; in parts, that of a batch and of one bucket.
 
     >>> import pyarrow as pa
     >>> people = pa.table({"age": [30, 30, 40, 40], "ill": ["a", "b", "b", "b"]})
@@ -322,40 +322,40 @@ def risk(
 ) -> Risk:
     """Measure the disclosure risk of a table, record by record, as statistical offices do.
 
-    The intruder knows the keys of a person who may be in the table. What is measured is how many records fit, how many
-    people of the population do, and how likely the right one is picked. It says nothing about what is promised.
+    The intruder knows the keys of a person who may be in the table. Measured are the number of matching records, the
+    number of matching people in the population, and the chance that the right one is picked. This implies no guarantee.
 
     Args:
         table: path, or pandas, polars or pyarrow table.
         quasi_identifiers: the columns that an intruder may know, or a single one; by default those with that role in
             the schema.
         weight: the column of sampling weights; by default the one with that role in the schema. Without weights the
-            table is taken for the whole population.
-        household: the column that says who lives together. A record without one is a household of its own.
-        unit: the column that says whose record it is, where a person can have several; by default the one with the role
-            `unit` in the schema. Persons are counted then: fk is how many of them fit, Fk the sum of their weights, of
-            each person the smallest one of their records; the risk of a person is that of their most exposed record.
-        schema: roles of the columns, and steps that are run before anything is measured.
-        sensitive: columns whose l-diversity is measured, or a single one; a missing value is taken for the commonest
+            table is taken as the whole population.
+        household: the column that identifies the household. A record without one is a household by itself.
+        unit: the column that identifies the person, where a person can have several records; by default that with
+            the role `unit` in the schema. Persons are counted then: fk is how many of them match, Fk the sum of their
+            weights, of each person the smallest one of their records; a person's risk is that of their riskiest record.
+        schema: roles of the columns, and preprocessing steps that are run before anything is measured.
+        sensitive: columns whose l-diversity is measured, or a single one; a missing value counts as the commonest
             of its group.
-        missing: whether a missing key fits any value in fk and Fk (`wildcard`) or is a value of its own (`category`).
-        alpha: what a record that fits by a wildcard counts, 0 to 1.
+        missing: whether a missing key matches any value in fk and Fk (`wildcard`) or is a separate value (`category`).
+        alpha: the weight of a match by wildcard, 0 to 1.
         form: of the individual risk: closed forms (`approximate`) or the mean of 1/F itself (`exact`).
-        tolerated: the global risk that the threshold is for.
+        tolerated: the tolerated global risk, for the threshold.
         special: search special uniques (SUDA2); by default with at most 8 keys, or 12 where few records are unique.
         fraction: share of the population that is in the sample, for DIS scores.
-        points: how minimal sample uniques are weighed: `original`, (m-s)!, or `ihsn`.
-        interactions: sets of keys whose joint tables the log-linear model keeps.
+        points: how minimal sample uniques are weighted: `original`, (m-s)!, or `ihsn`.
+        interactions: sets of keys whose joint tables the log-linear model fits.
         c: the constant of recursive l-diversity.
-        dataset: the name of the data set, by which the journal of use notes that it was viewed.
-        progress: called with (what, done, total); what it raises ends the work.
+        dataset: the name of the data set, under which the journal of use records the measurement.
+        progress: called with (what, done, total); an exception that it raises stops the work.
 
     Returns:
         Arrays in input order and figures of the whole table: facts about the records, never published.
 
     Raises:
         InputError: an unknown column, a table without rows, a weight that is missing or not above 0, or a record
-            without its person.
+            without a person.
         OptionError: there are no keys, or an option has a value that cannot be used.
 
     Cost:
@@ -405,11 +405,11 @@ def attack(
     dataset: str | None = None,
     progress: Progress | None = None,
 ) -> AttackReport:
-    """Attack a released table as an outsider would, and measure how often that succeeds.
+    """Attack a released table as an outsider would, and measure the success rates.
 
-    Linkability (join two files through the released table), singling out (find a condition only one person
-    fulfils) and attribute inference (guess an unknown column). Each has the rate of success with a 95%
-    interval and that of guessing at random. Much of it may be knowledge about people in general; with a
+    Linkability (join two files through the released table), singling out (find a condition that only one person
+    fulfils) and attribute inference (guess an unknown column). Each has its success rate with a 95%
+    interval and the rate of random guessing. Much of the success may reflect the population at large; with a
     control group the part that is due to being in the data is measured too.
 
     Args:
@@ -421,11 +421,11 @@ def attack(
             what one source knows in the linkability attack, the second half what the other source knows.
         sensitive: the column to infer from all others, or several; by default each in turn.
         attempts: number of targets, or of predicates, of each attack.
-        tolerance: how far off a right guess of a number may be, as a share of its range in the original.
+        tolerance: how far off a correct guess of a number may be, as a share of its range in the original.
         seed: makes the choice of targets and predicates reproducible.
-        dataset: the name of the original data set, by which the journal of use notes that it was measured; by default
+        dataset: the name of the original data set, under which the journal of use records the measurement; by default
             that of the `Release`.
-        progress: called with (what, done, total); what it raises ends the work.
+        progress: called with (what, done, total); an exception that it raises stops the work.
 
     Returns:
         Facts about the original data: they belong in the internal report, not in a publication.
@@ -460,8 +460,8 @@ def attack(
 
 
 def _original(original: Any, released: Any) -> tuple[Table, dict[str, str]]:
-    """The original as it was read for a release, and which release in memory that was, for the journal."""
-    # asked first: a dataframe may have columns that are called like the attributes of a release
+    """The original as read for a release and, for the journal, which release in memory it belongs to."""
+    # checked first: a dataframe may have columns named like the attributes of a release
     if nw.dependencies.is_into_dataframe(released) or not hasattr(released, "aligned"):
         return read(original), {}
     return read_declared(original, released.schema), {"release": getattr(released, "use", "")}
@@ -475,10 +475,10 @@ def check_runner(
     household: str | None,
     unit: str | None,
 ) -> Runner | None:
-    """What goes through a table in parts, None where it is checked in memory.
+    """The runner for a table in parts, or None where it is checked in memory.
 
     Raises:
-        OptionError: an engine was asked for, and options or the schema's unit take the table in memory.
+        OptionError: an engine was requested, and options or the schema's unit need the table in memory.
     """
     given = (("unit", unit), ("weight", weight), ("household", household))
     asked = [Message.of("records-side-by-side", name=name) for name, column in given if column is not None]
@@ -493,12 +493,12 @@ def check_runner(
 
 
 def in_memory_because(options: Mapping[str, Any]) -> Message | None:
-    """Why options of an evaluation take the tables in memory; None if they do not."""
+    """Why options of an evaluation need the tables in memory; None if they do not."""
     return next((Message(code, {"name": name}) for name, code in _SIDE_BY_SIDE if options.get(name)), None)
 
 
 def data_of(bundle: Subject | None, released: Any) -> Any:
-    """Where the released table is: the data of a bundle, or what was named."""
+    """The location of the released table: the data of a bundle, or the given path."""
     return released if bundle is None else bundle.table.path
 
 
@@ -512,7 +512,7 @@ def evaluated(
     file: Conventions | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Measure two tables that runners have; the bundle says what is public about the columns.
+    """Measure two tables by their runners; the bundle supplies the public facts about the columns.
 
     Args:
         bundle: a `Subject`, or None where neither table is a release.
@@ -521,7 +521,7 @@ def evaluated(
     before = Side(runners[0], BatchReading(schema, tuple(na), types, file))
     after = Side(runners[1], before.reading)
     if schema is not None:
-        # what was released is as it is after the steps
+        # the released table already has the preprocessing steps applied
         after = Side(runners[1], BatchReading(replace(schema, steps=(), before=None), tuple(na)))
     pair = unmatched(before.table(), after.table(), None if bundle is None else published(bundle))
     found = evaluate_in_parts(before, after, pair, as_names(columns), progress or silent)
@@ -543,6 +543,6 @@ def checked(
     file: Conventions | Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> Check:
-    """Check a table that a runner has."""
+    """Check a table by its runner."""
     side = Side(runner, BatchReading(schema, tuple(na), types, file))
     return check_in_parts(side, quasi_identifiers, sensitive, schema, levels, progress or silent)

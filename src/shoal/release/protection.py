@@ -1,4 +1,4 @@
-"""From a prepared table to a released one: settle, draw, and make the rows that are published."""
+"""Protect a prepared table: fix the settings, draw the noise, and make the rows that are published."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 def published_columns(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> dict[str, NDArray[Any]]:
-    """What leaves the house: rows in random order, values as the columns store them."""
+    """The published columns: rows in random order, values as the columns store them."""
     orders = _row_orders(method, rebuilt, source)
     found: dict[str, NDArray[Any]] = {}
     for column, values in rebuilt.values.items():
@@ -67,7 +67,7 @@ def published_columns(
                 column, values[order], clip=method.output.clip, computed=computed
             )
             continue
-        # no type holds "nothing" until the values are objects
+        # no type can hold a missing value until the values are objects
         tree = described.tree(column)
         any_value = float(described.lattices[column].lo) if tree is None else float(tree.domain[0])
         filled = np.where(gaps, any_value, values)
@@ -79,7 +79,7 @@ def published_columns(
 def one_table(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
-    """The released table, and no further ones."""
+    """The released table as the only one."""
     released = published_columns(method, described, rebuilt, source)
     return described.released_frame(released, generalise=method.output.generalise, emptied=rebuilt.gaps), {}
 
@@ -87,14 +87,14 @@ def one_table(
 def _gaps(
     described: Described, rebuilt: Rebuilt, column: str, values: NDArray[np.float64]
 ) -> NDArray[np.bool_] | None:
-    """The rows that have no value of a column in the release, in input order."""
+    """The rows without a value of a column in the release, in input order."""
     if column in described.flagged:
         return np.isnan(values)
     return rebuilt.gaps.get(column, described.gaps.get(column))
 
 
 def measured(described: Described, rebuilt: Rebuilt) -> Any:
-    """Unrounded values in input order: numbers as they are, concepts by name, gaps as gaps."""
+    """Unrounded values in input order: numbers unchanged, concepts by name, gaps as gaps."""
     columns: dict[str, NDArray[Any]] = {}
     gaps = {**described.gaps, **rebuilt.gaps}
     for column, values in (rebuilt.measured or rebuilt.values).items():
@@ -118,9 +118,9 @@ def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, N
 
 
 def public_schema(described: Described, declared: Declaration) -> Schema:
-    """What a recipe may say: declared facts only, so a domain taken from the data stays out.
+    """The public part of the schema: declared facts only, so a domain taken from the data is left out.
 
-    It describes the released columns; `before` are those of the table as it is read, with the steps between.
+    It describes the released columns; `before` are those of the table as read, with preprocessing steps between.
     """
     private = described.provenance.private_domains
     attributes = [public_attribute(a, private_domain=a.name in private) for a in described.attributes]
@@ -133,7 +133,7 @@ def public_schema(described: Described, declared: Declaration) -> Schema:
         kept.append(weight)
     names = {a.name for a in (*attributes, *kept)}
     margins = tuple(margin for margin in whole.margins if margin.column in names)
-    # a column that is dropped need not be described; steps on others that are not released have no place here
+    # a dropped column need not be described; steps on unreleased columns do not belong here
     steps = tuple(s.public() for s in whole.declared.steps if s.do == "drop" or s.column in names)
     told = whole.publication
     released = Schema((*attributes, *kept), declared.file, (), margins, publication=told)
@@ -145,7 +145,7 @@ def public_schema(described: Described, declared: Declaration) -> Schema:
     return replace(released, before=Schema(before, declared.file, steps, margins, publication=told))
 
 
-# relative difference from a margin that counts as none, and how often the margins are gone through
+# relative difference from a margin that counts as zero, and maximum number of passes over the margins
 _CLOSE = 1e-10
 _ROUNDS = 1_000
 
@@ -156,12 +156,12 @@ def rake(
     """Weights whose sums by the values of each column are the given totals (iterative proportional fitting).
 
     Args:
-        codes: for each margin, the place of each row's value among its totals; -1 for a value that has none.
+        codes: for each margin, the index of each row's value among its totals; -1 for a value without one.
         totals: the totals of each margin.
-        rows: number of rows; all weights begin alike.
+        rows: number of rows; all weights start equal.
 
     Returns:
-        The weights, and the largest relative difference that is left from a total that some row can help to reach.
+        The weights, and the largest relative difference that remains from a total that some row can help to reach.
 
     Reference:
         Deming and Stephan (1940), Annals of Mathematical Statistics 11(4).
@@ -185,7 +185,7 @@ def rake(
 
 
 def check_raking(schema: Schema | None, columns: Sequence[str]) -> None:
-    """Refuse, before anything is spent, margins of columns that are not released."""
+    """Refuse, before any budget is used, margins of columns that are not released."""
     assert schema is not None
     assert schema.weight is not None
     if schema.weight.name in columns:
@@ -198,7 +198,7 @@ def check_raking(schema: Schema | None, columns: Sequence[str]) -> None:
 
 
 def with_raked_weight(frame: Any, schema: Schema | None) -> tuple[Any, tuple[Message, ...]]:
-    """The released table with its raked weight as last column, and notes about totals that could not be reached.
+    """Append the raked weight to the released table, with notes about totals that could not be reached.
 
     Raises:
         OptionError: a column of a margin is in another table.
@@ -238,7 +238,7 @@ def _codes(table: Any, margin: Margin) -> NDArray[np.int64]:
     return coded
 
 
-# what a `Declaration` is made from, besides the schema
+# arguments of a `Declaration` besides the schema
 _SAID = (
     "columns",
     "domains",
@@ -256,12 +256,12 @@ _SAID = (
 @internal()
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Records that were grouped.
+    """A cluster of records.
 
     Attributes:
-        columns: the attributes that they were grouped by.
+        columns: the attributes that define the clusters.
         number: of the cluster in its `Partition`.
-        rows: places of its records in the table that was protected, counted from 0.
+        rows: positions of its records in the table that was protected, counted from 0.
     """
 
     columns: tuple[str, ...]
@@ -276,8 +276,8 @@ class Release:
 
     Attributes:
         data: what may be published: rows in random order, the caller's frame library, order of columns and dtypes.
-        aligned: unrounded values in input order, for measuring only; None where rows have no original.
-        statement: what is promised.
+        aligned: unrounded values in input order, for measuring only; None for synthetic records.
+        statement: the privacy statement, with the claim.
         partition: one partition per attribute group.
         method: the configured method.
         schema: the public facts about the released columns (and the unit column, if declared).
@@ -286,16 +286,16 @@ class Release:
         messages: for the custodian: columns left out and why; `notes` are the sentences.
         internal: private facts about the original data (how many values were clipped); never published.
         codebook: codes and labels of a table that came from a Stata or SPSS file.
-        conventions: how the input file is written; released files are written alike.
+        conventions: how the input file is written; released files are written in the same way.
         statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
             by the statement as the data are.
-        linked: further tables that are released with the data, by name.
+        linked: further tables released with the data, by name.
         use: id of its entry in the journal of use, empty without one.
-        verify: raises where tables read back from disk do not hold what the statement says; None where there is
-            nothing that a table by itself could show.
+        verify: raises where tables read back from disk do not match the statement; None where the table by itself
+            cannot show that.
 
-    A release can be pickled, to go to another process of the custodian's. The pickle holds all of the above, `aligned`
-    and `internal` too: it is as private as the original. What may be published is what `save` writes.
+    A release can be pickled, to pass it to another process of the custodian. The pickle holds everything, including
+    `aligned` and `internal`: it is as private as the original. What may be published is what `save` writes.
     """
 
     data: Any
@@ -327,10 +327,10 @@ class Release:
         return tuple(map(str, self.messages))
 
     def cluster_of(self, row: int) -> tuple[Cluster, ...]:
-        """The clusters of one record, one for each attribute group: private, like everything about a record.
+        """The clusters of one record, one per attribute group: private, like everything about a record.
 
         Args:
-            row: place of the record in the table that was protected, counted from 0.
+            row: position of the record in the table that was protected, counted from 0.
 
         Raises:
             OptionError: there is no such row, it took no part, or the method has no clusters.
@@ -385,9 +385,9 @@ class Release:
 
 
 def carry_out(prepared: Preparation, progress: Progress | None = None, frozen: Any = None) -> Release:
-    """Spend the budget of a prepared release: the part of `protect` that touches the records.
+    """Spend the budget of a prepared release: the part of `protect` that uses the records.
 
-    `frozen` is what the method's `freeze` made on the same records, to save making it again.
+    `frozen` is the result of the method's `freeze` on the same records, to avoid computing it again.
     """
     tell = progress or silent
     tell("protecting", 0, 1)
@@ -426,7 +426,7 @@ def finished(
 @displayed(display.of_preparation)
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """Everything settled before the budget is spent."""
+    """All settings of a release, fixed before the budget is spent."""
 
     method: Method
     declared: Declaration
@@ -437,13 +437,13 @@ class Preparation:
     labels: ArrayLike | None = None
 
     def account(self) -> Accountant:
-        """The account of one run, with what the plan reserves and nothing spent."""
+        """The account of one run, with the plan's reservations and nothing spent."""
         unit = self.described.provenance.unit
         return self.method.account(self.plan, self.source, "row" if unit is None else unit)
 
     @property
     def rakes(self) -> bool:
-        """Whether the release gets weights that are computed from public margins."""
+        """Whether the release gets weights computed from public margins."""
         return _raked(self.described)
 
     def stated(self, described: Described) -> Preparation:
@@ -451,7 +451,7 @@ class Preparation:
         return replace(self, described=described, statement=_statement(self.method, described, self.plan))
 
     def drawn(self, conditions: tuple[Message, ...], rows: int) -> Preparation:
-        """The same once so many rows were released: the statement says what follows from their number, too."""
+        """The same with the number of released rows: the statement then includes what follows from it."""
         return replace(
             self,
             statement=replace(
@@ -463,7 +463,7 @@ class Preparation:
 
     @property
     def foreseen(self) -> PrivacyStatement:
-        """The statement as it will be about: with the error that the table's own number of rows lets expect.
+        """The statement to expect, with the error that follows from the table's own number of rows.
 
         That number may be private, so this is for the custodian only.
         """
@@ -480,7 +480,7 @@ class Preparation:
         linked: dict[str, Any] | None = None,
         notes: tuple[Message, ...] = (),
     ) -> Release:
-        """The release that carries these settings and the given results."""
+        """The release with these settings and the given results."""
         described = self.described
         return Release(
             data=data,
@@ -521,9 +521,9 @@ def prepare(
     look: DescribeTable | None = None,
     **options: Any,
 ) -> Preparation:
-    """Settle method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`.
+    """Fix method, lattices, budget and statement, and refuse what would fail later; arguments as for `protect`.
 
-    `look` stands for `look_at`: whoever asks about one table again and again can remember what was seen.
+    `look` replaces `look_at`: repeated calls about one table can cache what was read.
     """
     problems = Problems()
     asked: dict[str, Any] = dict(options)
@@ -532,7 +532,7 @@ def prepare(
     said = {name: asked.pop(name) for name in _SAID if name in asked}
     if labels is not None:
         asked = {"partition": "given", **asked}
-    # a method whose settings are wrong still tells which columns it takes; it has no default k to complain about
+    # a method with invalid settings still determines the columns it takes; it has no default k to complain about
     settled = method if isinstance(method, Method) else method_class(method).example()
     right = False
     with problems.collected():
@@ -570,7 +570,7 @@ def _raked(described: Described) -> bool:
 
 
 def _counted(described: Described) -> dict[str, int]:
-    """How many cells each step before protection changed: a private fact."""
+    """Number of cells that each preprocessing step changed: a private fact."""
     assert described.schema is not None
     steps = described.schema.declared.steps
     return {step.words: count for step, (_, count) in zip(steps, described.table.steps, strict=True)}
@@ -585,14 +585,14 @@ def _statement(method: Method, described: Described, plan: Plan) -> PrivacyState
 
 @dataclass(frozen=True, slots=True)
 class Angle:
-    """All that a method has to do with how a table is described.
+    """Everything in a method that affects how a table is described.
 
     Attributes:
-        kinds: of columns that it takes.
-        free: its claim needs no domain that is known beforehand.
-        flags: it can have "missing" as a place of its own in columns with an order.
+        kinds: kinds of columns that it takes.
+        free: its claim needs no domain known beforehand.
+        flags: it can have "missing" as a separate position in ordered columns.
         generalise: groups of values can be released.
-        may_stay: kinds of columns whose values may stay missing in their rows, as far as its claim goes.
+        may_stay: kinds of columns whose values may stay missing in their rows, as its claim allows.
         empty: it takes a table without rows, because their number is private.
     """
 
@@ -609,20 +609,20 @@ class Angle:
         empty = method.adjacency.hides_size
         claim = method.applied_claim(2)
         stay = MODELS[claim.model].given_partition or claim.shows_gaps
-        # a method that empties cells does so with names, too; others have a category for them
+        # a method that suppresses cells does so with nominal values too; others have a category for them
         emptied = method.claims.free
         may_stay = tuple(kind for kind, facts in KIND_FACTS.items() if stay and (facts.ordered or emptied))
         return cls(method.kinds, free, method.stage.flags, method.output.generalise, empty, may_stay)
 
 
-# a table and what is declared about it come in; the described table leaves, and what is wrong with it
+# describes a table from its declarations, and returns the described table and the errors found
 DescribeTable = Callable[[Table, Declaration, Angle], tuple[Described, tuple[ShoalError, ...]]]
 
 
 def describe_table(
     table: Table, declared: Declaration, angle: Angle
 ) -> tuple[Described, tuple[ShoalError, ...]]:
-    """Describe a table and look through its values; what was chosen on the records plays no part."""
+    """Describe a table and check its values; settings chosen on the records are not used."""
     problems = Problems()
     described = describe(
         table,
@@ -650,16 +650,16 @@ def _described_table(
     *,
     sized: bool,
 ) -> Described:
-    """The described table, and note of everything that can be known to be wrong with it before a run.
+    """The described table; collect every error that can be found before a run.
 
-    `sized` says whether the method's k is the one that was asked for.
+    `sized` says whether the method's k is the requested one.
     """
     described, found = look(table, declared, Angle.of(method))
     for problem in found:
         problems.add(problem)
     with problems.collected():
         method.allow_noise(len(described.columns))
-    # a private number of rows is compared with nothing
+    # a private number of rows is never compared
     if sized and method.k is not None and not method.adjacency.hides_size:
         with problems.collected():
             check_k(method.k, described.n)

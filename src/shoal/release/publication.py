@@ -1,4 +1,4 @@
-"""`publish`: choose the engine, open the table, and write the files of a release, all of them or none."""
+"""`publish`: open the table, choose the engine, and write the files of a release, all of them or none."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def protect(
         data: a path (see `shoal.io.FORMATS`), a pandas, polars or pyarrow table, or a Spark DataFrame with `work`.
         schema: kinds, roles and public domains; without one they are guessed and domains must be given.
         method: the name of a method, see `shoal.methods()`, or a method with its parameters, such as
-            `shoal.PairsDP(epsilon="1")`; by default `pairs-dp`, the strongest promise for a whole table.
+            `shoal.PairsDP(epsilon="1")`; by default `pairs-dp`, the strongest claim for a whole table.
         epsilon: the privacy budget; decimal text is exact, a float means its shortest decimal text.
         k: minimum cluster size.
         seed: makes the release reproducible and therefore not publishable.
@@ -92,28 +92,28 @@ def protect(
             values or a `shoal.Taxonomy`.
         domain_from_data: take missing domains as 0 to this multiple of the maximum; taints the statement.
         outside: what to do with values outside their domain: "error" or "clip".
-        missing: what to do with missing values: "error", "drop" (taints the statement), "category" (one more value; in
-            columns with an order with pairs-dp, tree-dp and laplace) or "separate" (they stay missing, in clusters of
+        missing: how to treat missing values: "error", "drop" (taints the statement), "category" (one more value; in
+            ordered columns with pairs-dp, tree-dp and laplace) or "separate" (they stay missing, in clusters of
             their own).
         na: texts that stand for a missing value, such as ["?"].
         types: declared type by column (integer, decimal:2, date, timestamp, text, boolean), on top of the schema; types
-            of a file's other columns are read off the records, which taints the statement.
+            of a file's other columns are inferred from the records, which taints the statement.
         file: how a text file is written, such as {"encoding": "latin-1", "decimal": ","}, on top of the schema.
         labels: cluster labels made elsewhere, for methods with partition="given".
-        tuned: what was chosen by looking at these records: settings such as "k", "columns", "domains" or "domain:NAME";
+        tuned: choices that depend on these records: settings such as "k", "columns", "domains" or "domain:NAME";
             taints the statement, unless it is the `Tuning.tuned` of a private choice.
-        tuned_epsilon: what a private choice cost, as a recipe of `shoal tune --private` has it; added to the claim,
-            which must be `dp`, if the values that it bought are used.
-        tuned_choice: what it bought, with the candidates it was chosen from.
+        tuned_epsilon: the ε of a private choice, as a recipe of `shoal tune --private` has it; added to the claim,
+            which must be `dp`, if the values chosen with it are used.
+        tuned_choice: the chosen values, with the candidates they were chosen from.
         most_epsilon: the ε per person, 10 by default, above which the verdict is "do not publish".
-        override: why a release above it is published all the same; stands in the statement.
+        override: why a release above it is published all the same; recorded in the statement.
         work: a new folder for the release of a Spark DataFrame, which all workers can write to: a bundle as `publish`
             writes it, or the address of one, as `publish` takes it. `data` of the release is a DataFrame that reads it.
         staging: with an address as `work`, as for `publish`.
         dataset: the name of the data set, the same for everything about the same people: the statement holds what the
-            journal of use knows under it. Without one nothing is taken from the journal.
+            journal of use has under it. Without one the journal is not used.
         same_records: names of other data sets, as a warning gives them, that hold the same records; a declaration,
-            which stands in the statement. `not_same_records`: names of those that do not.
+            recorded in the statement. `not_same_records`: names of those that do not.
         progress: called with (what, done, total) during long work; raise `shoal.CancelledError` in it to stop.
         options: settings of the method, such as split, groups, link, remainder.
 
@@ -133,7 +133,7 @@ def protect(
     """
     tell = progress or silent
     if is_spark_frame(data):
-        # engines bring every mechanism along
+        # engines import every mechanism
         from shoal.release.publication import publish
 
         if work is None:
@@ -146,7 +146,7 @@ def protect(
         named = "staging" if work is None else "work"
         raise OptionError("option-spark-dataframe", option=named)
     tell("reading the table", 0, 1)
-    # whether it may be is for the method to say
+    # the method decides whether that is possible
     table = read_as_asked(data, {"schema": schema, **options}, empty=True)
     prepared = prepare(table, schema, method, epsilon, k, seed, **options)
     if schema is None and prepared.declared.columns is None and prepared.described.left_out:
@@ -183,8 +183,8 @@ def redo(
 ) -> Published:
     """Repeat a release on another table, such as next year's: the same steps, method, settings and sources.
 
-    A log holds no seed, so the noise is drawn anew and the new release is judged by its own statement. What the log
-    says was chosen on the records stays a choice on records. The new release costs its own budget: name the ledger and
+    A log holds no seed, so the noise is drawn anew and the new release is judged by its own statement. Choices that
+    the log marks as data-dependent stay so. The new release uses its own budget: name the ledger and
     the data set of the people whom the new table is about.
 
     Args:
@@ -214,7 +214,7 @@ def redo(
     )
 
 
-# `memory` holds the whole table, `local` works through Parquet files in parts, `spark` has a cluster do that
+# `memory` holds the whole table, `local` works through Parquet files in parts, `spark` runs on a cluster
 Engine = Literal["memory", "local", "spark"]
 ENGINES: tuple[Engine, ...] = ("memory", "local", "spark")
 # number of values (rows times columns) from which a Parquet file is not loaded as a whole
@@ -223,7 +223,7 @@ _LARGE = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What becomes of a release; `publish` says what each of it means.
+    """The outputs of a release; see `publish` for each of them.
 
     Attributes:
         out: a folder, or an address as text; see `shoal.io.folders.place`.
@@ -243,16 +243,16 @@ class Delivery:
     staging: Path | None = None
     same_records: tuple[str, ...] = ()
     not_same_records: tuple[str, ...] = ()
-    # Studio notes by itself which releases somebody has seen
+    # Studio itself records which releases were viewed
     noted: bool = True
 
     @property
     def measured(self) -> bool:
-        """What the release loses and risks is shown with it."""
+        """Whether the loss and the risk of the release are shown with it."""
         return self.evaluate or self.internal is not None
 
     def check(self) -> None:
-        """Refuse, before the table is read, what could not be done at the end."""
+        """Refuse, before the table is read, what would fail at the end."""
         if isinstance(self.out, Path):
             check_output(self.out, self.internal)
         elif self.internal is not None:
@@ -276,10 +276,10 @@ class Delivery:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Opened:
-    """A table to be published: what the caller named, and the table, of which a large file is not in memory yet.
+    """A table to be published: the caller's source, and the table, of which a large file is not in memory yet.
 
     Attributes:
-        may_be_read: nobody asked for the engine, so files that it turns out not to take are read as a whole.
+        may_be_read: the engine was not requested explicitly, so unsupported files may be read as a whole.
     """
 
     data: Any
@@ -298,11 +298,11 @@ def opened(
     delivery: Delivery | None = None,
     **request: Any,
 ) -> Opened:
-    """Read a table as `publish` does: one for an engine stays where it is.
+    """Read a table as `publish` does: one for an engine stays on disk.
 
     Raises:
-        OptionError: the method, or what becomes of the release, takes the whole table in memory, and an engine was
-            asked for; nothing was read.
+        OptionError: the method, or a requested output, needs the whole table in memory, and an engine was
+            requested; nothing was read.
     """
     wanted = delivery or Delivery()
     engine = wanted.engine
@@ -322,7 +322,7 @@ def opened(
         raise OptionError(
             "engine-works-through-table-parts", option="engine", engine=engine, obstacle=obstacle
         )
-    # without rows there is nothing to protect, unless nobody is to know
+    # without rows there is nothing to protect, unless the number of rows is private
     private = method.adjacency.hides_size
     counted = method.stability != "record"
     na = missing_texts(request.get("na"))
@@ -346,7 +346,7 @@ def opened(
 
 
 def _asked_method(request: Mapping[str, Any]) -> Method:
-    """The method with its settings as far as they are right; what is wrong is said when all of it is looked at."""
+    """Configure the method, ignoring invalid settings; validation happens later."""
     method: str | Method = request.get("method") or DEFAULT_METHOD
     if not isinstance(method, str):
         return method
@@ -359,14 +359,14 @@ def _asked_method(request: Mapping[str, Any]) -> Method:
 
 
 def in_memory(data: Any) -> Message:
-    """How what a caller named comes into memory, as the way out of a refusal says it."""
+    """How to get the caller's source into memory, as a refusal suggests it."""
     return COLLECTED if is_spark_frame(data) else IN_MEMORY
 
 
 def _not_in_parts(
     method: Method, delivery: Delivery, request: Mapping[str, Any], way: Message
 ) -> Message | None:
-    """Why a table has to be in memory as a whole, with the way into it; None if it has not."""
+    """Why a table must be in memory as a whole, and how to get it there; None if it need not be."""
     if reason := refusal(method, way):
         return reason
     schema = request.get("schema")
@@ -390,18 +390,18 @@ _WORTH_AN_ESTIMATE = 500_000
 @displayed(display.of_published)
 @dataclass(frozen=True, slots=True, eq=False)
 class Published:
-    """A release that is on disk.
+    """A release on disk.
 
     Attributes:
         release: the release; its `data` is the path of the written file where the table was too large for memory.
         folder: the bundle, which may be published if the statement says so; its address as text, if it has one.
-        internal: the report with facts about the original data, None where none was asked for.
-        evaluation: what was lost, None where that was not asked for; facts about the original data.
-        estimate: what time and memory were expected, None for a small table.
-        charge: what stands in the ledger, None without one.
-        engine: how the table was held.
-        told: what the ledger and the journal of use have to say.
-        unasked: nobody said which columns are released, so the notes of the release are to be read, too.
+        internal: the report with facts about the original data, None where none was requested.
+        evaluation: measures of loss and risk, None where not requested; facts about the original data.
+        estimate: the expected time and memory, None for a small table.
+        charge: the ledger entry, None without a ledger.
+        engine: the engine that was used.
+        told: messages of the ledger and the journal of use.
+        unasked: the released columns were not named, so the notes of the release should be read, too.
     """
 
     release: Release
@@ -423,15 +423,15 @@ class Published:
 @displayed(display.of_planned)
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """A publication that is settled, and for which nothing was spent or written yet.
+    """A planned publication, for which no budget was used and nothing was written.
 
     Attributes:
         prepared: method, columns, budget and statement.
         estimate: time and memory to expect, None for a small table.
-        uses: the journal of use, seen from this table; its `matches` are questions to the custodian.
-        fingerprint: by which the ledger recognises the table; empty without a ledger.
-        noise: to expect, column by column, from public quantities alone.
-        advised: what to think of before the budget is spent, as `advice` has it in words.
+        uses: the journal of use for this table; its `matches` are questions to the custodian.
+        fingerprint: identifies the table in the ledger; empty without a ledger.
+        noise: expected noise, column by column, from public quantities alone.
+        advised: what to consider before the budget is spent; `advice` has it as text.
     """
 
     prepared: Preparation
@@ -571,10 +571,10 @@ def publish(
     cancel: Cancel | None = None,
     **options: Any,
 ) -> Published:
-    """Turn a table about people into a folder that can be published: everything `shoal protect` does, as one call.
+    """Turn a table about people into a folder that can be published: everything `shoal protect` does, in one call.
 
-    The folder appears complete or not at all, whether the work fails or is cancelled. What was charged to a ledger
-    stays charged, and the error says so.
+    The folder appears complete or not at all, whether the work fails or is cancelled. A charge in a ledger
+    remains, and the error says so.
 
     Args:
         data: a path (see `shoal.io.FORMATS`), a folder of Parquet files, a pandas, polars or pyarrow table, or a Spark
@@ -585,33 +585,33 @@ def publish(
         internal: a new file, outside of `out`, for the report with facts about the original data.
         format: of the data, one of `shoal.io.FORMATS`; by default that of the file, Parquet for a frame.
         statistics: methods xm-*: write the masked statistics of the clusters too.
-        evaluate: measure what was lost; facts about the original data.
-        target: the column that is to be learned from the others, or a number with a threshold, "income>30000": pairs-dp
-            keeps its relations best, and with `evaluate` it is measured how well it can be learned.
-        ledger: charge what it costs to this ledger, a path or a postgresql:// address.
+        evaluate: measure loss and risk; facts about the original data.
+        target: the column to be predicted from the others, or a number with a threshold, "income>30000": pairs-dp
+            preserves its relations best, and with `evaluate` its predictive utility is measured.
+        ledger: charge the release to this ledger, a path or a postgresql:// address.
         dataset: the name of the data set, the same for everything about the same people: `ledger` charges its budget,
-            and the statement holds what the journal of use knows under this name.
+            and the statement holds what the journal of use has under this name.
         same_records: names of other data sets, as a warning gives them, that hold the same records; a declaration,
-            which stands in the statement. `not_same_records`: names of those that do not.
+            recorded in the statement. `not_same_records`: names of those that do not.
         engine: `memory`; `local`, which works through a Parquet file or a folder of them in parts; or `spark`, which
-            has a cluster do that. By default chosen by the size of the files and the method.
+            runs on a cluster. By default chosen by the size of the files and the method.
         master: with engine `spark`, the address of the cluster; by default that of the session, or of this machine.
         conf: with engine `spark`, settings of the session, such as "spark.executor.memory=4g".
         staging: with an address as `out`, a folder that the driver and all workers share, in which the bundle is made
             before it is copied; by default the one for temporary files.
-        progress: called with (what, done, total); what it raises ends the work.
-        cancel: says whether to stop, such as `threading.Event().is_set`; asked between the steps of the work.
+        progress: called with (what, done, total); an exception that it raises stops the work.
+        cancel: a function that returns whether to stop, such as `threading.Event().is_set`; called between steps.
 
     Guarantee:
         Whatever the statement of the release says, and nothing else.
 
     Raises:
-        CancelledError: `cancel` said so.
+        CancelledError: `cancel` returned true.
         InputError, OptionError, ClaimError: the release cannot be made; nothing was charged or written.
         OutputError: the files cannot be written. Where a bundle is complete and cannot be copied to its address, the
-            error says in which folder it is kept.
+            error names the folder in which it is kept.
     """
-    # the target of a method is that of the measures, too
+    # the target of a method is also that of the measures
     target = options.pop("target", None)
     if target is None and isinstance(method, Method):
         target = method.settings().get("target")
@@ -644,11 +644,11 @@ def plan(
     progress: Progress | None = None,
     **request: Any,
 ) -> Planned:
-    """Settle a publication and refuse what would fail later; nothing is spent and nothing is written.
+    """Plan a publication and refuse what would fail later; no budget is used and nothing is written.
 
     Args:
         data: as for `publish`, like the other arguments.
-        estimated: expect time and memory of a small table too, and that of the internal report.
+        estimated: estimate time and memory of a small table too, and those of the internal report.
     """
     tell = progress or silent
     delivery.check()
@@ -683,7 +683,7 @@ def _planned(
     check_writable(prepared.described.columns, delivery.format or table.format)
     unmeasured = not prepared.described.n and (delivery.evaluate or delivery.internal is not None)
     if unmeasured:
-        # a refusal would tell a table without rows from one with a row
+        # a refusal would distinguish a table without rows from one with a row
         delivery = replace(delivery, evaluate=False, internal=None)
     if delivery.statistics and not prepared.method.statistics:
         raise OptionError("statistics-methods-xm", option="statistics", method=prepared.method.name)
@@ -745,7 +745,7 @@ def _fingerprint(source: Opened) -> str:
 
 
 def _charged_before(delivery: Delivery) -> dict[str, bool]:
-    """The releases that a ledger knows under the name of the data set, and whether each was measured."""
+    """The releases recorded in a ledger under the name of the data set, and whether each was measured."""
     if delivery.ledger is None or delivery.dataset is None:
         return {}
     from shoal.ledger import releases_in
@@ -755,7 +755,7 @@ def _charged_before(delivery: Delivery) -> dict[str, bool]:
 
 @contextmanager
 def _staying(charge: RecordedRelease | None) -> Iterator[None]:
-    """Has every error say that a charge stays."""
+    """Add to every error that the charge remains."""
     try:
         yield
     except BaseException as error:

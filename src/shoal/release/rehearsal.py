@@ -1,4 +1,4 @@
-"""`rehearse`: release from made-up rows of the public schema and measure what would be lost."""
+"""Rehearsals: try a release on stand-in data, with synthetic records by default, and measure the effect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class TableDeclarations(TypedDict, total=False):
-    """What is said about the table; `shoal.protect` says what each of it means."""
+    """Declarations about the table, as for `shoal.protect`."""
 
     columns: str | Sequence[str] | None
     domains: Mapping[str, Any] | None
@@ -45,9 +45,9 @@ class TableDeclarations(TypedDict, total=False):
 
 
 PEOPLE = 5_000
-# how much made-up columns have in common, as correlation of what they are drawn from
+# correlation between the variables from which stand-in columns are drawn
 _COMMON = 0.6
-# made-up amounts crowd at the low end of their range and have a long tail, as incomes do
+# stand-in amounts are concentrated at the low end of their range with a long tail, as incomes are
 _MIDDLE, _SPREAD = -2.0, 1.0
 _DECLARED = tuple(TableDeclarations.__annotations__)
 
@@ -55,14 +55,14 @@ _DECLARED = tuple(TableDeclarations.__annotations__)
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Rehearsal:
-    """What a release would do, shown on people whom it is not about.
+    """What a release would do, shown on stand-in data.
 
     Attributes:
-        release: of these people; there is no use in publishing it.
-        evaluation: what was lost and risked.
-        verdict: of a release with these settings, beside what was measured.
-        original: the people, a table that `shoal.evaluate` takes.
-        made_up: they were drawn from the public schema; otherwise they are those of another table.
+        release: of the stand-in data; it is not meant to be published.
+        evaluation: utility loss and risk.
+        verdict: on a release with these settings, with the measures.
+        original: the stand-in data, a table that `shoal.evaluate` accepts.
+        made_up: they were drawn from the public schema; otherwise they come from another table.
     """
 
     release: Release
@@ -92,15 +92,15 @@ def rehearse(
     progress: Progress | None = None,
     **options: Any,
 ) -> Rehearsal:
-    """Try settings on people whom the release is not about, with all measurements, as often as wanted.
+    """Try settings on stand-in data, with all measurements, as often as needed.
 
     Args:
         schema: kinds, roles and public domains, as for `shoal.protect`, like method, epsilon, k and options.
-        on: another table with the same columns, such as last year's; made-up people by default. Columns that would
+        on: another table with the same columns, such as last year's; by default synthetic records. Columns that would
             not be released may be missing from it.
-        people: how many are made up.
-        dataset: with `on`, the name of that data set: the journal of use notes that it was rehearsed on.
-        options: also `target`, of which it is measured how well it can be learned, whether or not the method knows it.
+        people: how many synthetic records to draw.
+        dataset: with `on`, the name of that data set: the journal of use records the rehearsal.
+        options: also `target`, the column to predict from the release, whether or not the method has that option.
         progress: called with (what, done, total).
 
     Raises:
@@ -134,9 +134,9 @@ def people_of(
     people: int,
     **options: Any,
 ) -> tuple[Table, Schema | None]:
-    """The people to rehearse on, and the part of the schema that is about them.
+    """The data to rehearse on, and the part of the schema about them.
 
-    A column that would not be released has no part in it: made-up people lack it, and so may another table.
+    A column that would not be released has no part in it: synthetic records lack it, and so may another table.
     """
     if on is None:
         table = read(made_up_people(schema, method, epsilon, k, people, **options))
@@ -145,19 +145,19 @@ def people_of(
     if schema is None:
         return read_as_asked(on, options), None
     declared = schema.declared
-    # steps and margins are for columns that are there, which is known once the file was read
+    # steps and margins need columns that are present, which is known once the file was read
     kept = tuple(a for a in declared.attributes if a.release != "raked")
     bare = Schema(kept, declared.file, publication=declared.publication)
     table = read_as_asked(on, {**options, "schema": bare})
     asked = as_names(options.get("columns")) or [a.name for a in declared.attributes if not a.dropped]
-    # who has several rows, and whom a row stands for, changes what a method does
+    # persons with several rows, and survey weights, change what a method does
     needed = [a.name for a in (declared.unit, declared.weight) if a is not None]
     schema = _of_columns(declared, {*table.names, *asked, *needed})
     return read_as_asked(table, {**options, "schema": schema}), schema
 
 
 def _of_columns(schema: Schema, names: Collection[str]) -> Schema | None:
-    """The part of a schema that is about these columns."""
+    """The part of a schema about these columns."""
     held = tuple(a for a in schema.attributes if a.name in names or a.release == "raked")
     steps = tuple(step for step in schema.steps if step.column in names)
     margins = tuple(margin for margin in schema.margins if margin.column in names)
@@ -174,7 +174,7 @@ def made_up_people(
     people: int,
     **options: Any,
 ) -> pa.Table:
-    """A table of people who do not exist, with the columns that a release would have."""
+    """A table of synthetic records with the columns that a release would have."""
     if isinstance(people, bool) or not isinstance(people, int) or people < 1:
         raise OptionError("people-whole-number-least-1", option="people", found=people)
     own = {name: value for name, value in options.items() if name not in _DECLARED}
@@ -191,7 +191,7 @@ def drawn(
     schema: Schema | None = None,
     seed: int = 0,
 ) -> pa.Table:
-    """Values of public domains: what columns have in common makes correlations, and the seed makes it repeatable."""
+    """Values drawn from public domains: a shared variable creates correlations, and the seed makes it repeatable."""
     import pyarrow as pa
 
     rng = np.random.default_rng(seed)
@@ -212,11 +212,11 @@ def _values(attribute: Attribute, lattice: Lattice, normal: NDArray[np.float64])
     tree = attribute.tree
     names = attribute.ordered if facts.listed else () if tree is None else tree.values
     if names:
-        # the first names are the likelier ones
+        # the first values are the likelier ones
         weights = 1.0 / np.arange(1.0, len(names) + 1) if not facts.listed else np.ones(len(names))
         ends = np.cumsum(weights / weights.sum())
         places = np.minimum(np.searchsorted(ends, _uniform(normal)), len(names) - 1)
-        # where a gap is one more value, some have one
+        # where missing is one more value, some rows have it
         shown = [None if name == MISSING_VALUE else str(name) for name in names]
         return _typed(np.array(shown, dtype=object)[places], attribute)
     share = np.minimum(np.exp(_MIDDLE + _SPREAD * normal), 1.0)
@@ -228,7 +228,7 @@ def _values(attribute: Attribute, lattice: Lattice, normal: NDArray[np.float64])
 
 
 def _typed(names: NDArray[Any], attribute: Attribute) -> Any:
-    """Names as a column of the declared type holds them."""
+    """Nominal values as a column of the declared type holds them."""
     if attribute.type == "boolean":
         return [None if name is None else name.lower() in ("true", "yes", "1") for name in names]
     if attribute.type == "integer":

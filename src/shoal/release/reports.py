@@ -69,12 +69,12 @@ if TYPE_CHECKING:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Shown:
-    """A table that pages can show.
+    """A table as the report pages need it.
 
     Attributes:
-        table: its columns, without a record; answers come from what was counted.
-        attacked: the rows that attacks take, None where they were not asked for.
-        left_out: columns with more names than are counted.
+        table: its columns, without records; answers come from the counts.
+        attacked: the rows for the attacks, None where these were not requested.
+        left_out: columns with more distinct values than are counted.
     """
 
     table: Table
@@ -86,7 +86,7 @@ def shown(side: Side, attributes: Sequence[Attribute], tell: Progress, *, togeth
     """Count what pages show of some columns.
 
     Args:
-        together: also correlations, and rows for what is looked at on a sample; two passes more.
+        together: also correlations, and a sample of rows for joint figures; two passes more.
     """
     asked = [
         CountedColumn(one.name, one, one.kind_facts.ordered, not one.kind_facts.ordered) for one in attributes
@@ -135,7 +135,7 @@ def _correlations(side: Side, ordered: Sequence[CountedColumn], values: Values, 
         found = values.columns[one.name]
         assert isinstance(found, Numbers)
         scales[place] = Standardisation.of(found)
-    # categories are not wanted: one part is enough
+    # categories are not needed: one part is enough
     cuts = tuple(Cut(one, DomainParts(0.0, 1.0, 1)) for one in ordered)
     plan = CountingPlan(cuts, scales, {}, pairs=False)
     return count_together(side, plan, tell).products.correlations()
@@ -144,7 +144,7 @@ def _correlations(side: Side, ordered: Sequence[CountedColumn], values: Values, 
 def picked_rows(
     batches: Iterator[pa.RecordBatch], reading: BatchReading, names: Sequence[str], wanted: Integers
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of some numbers, as they are read."""
+    """The rows with the given numbers, as they are read."""
     import pyarrow as pa
 
     for table, rows in reading.parts(batches):
@@ -160,7 +160,7 @@ def picked_rows(
 
 
 def _samples(side: Side, names: Sequence[str], tell: Progress) -> tuple[Table, Table]:
-    """The rows that are looked at together, and those that are attacked."""
+    """The sample of rows for joint figures, and the rows for the attacks."""
     import pyarrow as pa
 
     n = side.runner.rows
@@ -182,7 +182,7 @@ _NO_LEVELS: dict[str, float | None] = {"k": None, "l": None, "t_emd": None, "t_r
 
 
 def beside(runner: Runner, path: Path | None = None) -> Runner:
-    """A runner of the same kind for other files, or another one for the same."""
+    """A runner of the same kind for other files, or another one for the same files."""
     files: Any = runner.files if path is None else frozen(path)  # type: ignore[attr-defined]
     session = getattr(runner, "session", None)
     if session is None:
@@ -198,11 +198,11 @@ def report_in_parts(
     runners: Sequence[Runner],
     progress: Progress | None = None,
 ) -> str:
-    """The page of `shoal.report.bundle_report` about a bundle whose data, and whose original, runners have.
+    """The page of `shoal.report.bundle_report`, for a bundle and an original that runners read.
 
     Args:
         folder: of the bundle, as errors name it.
-        runners: of the original, where there is one, and of the released table.
+        runners: of the original, if any, and of the released table.
     """
     tell = progress or silent
     after = Side(runners[-1], BatchReading(_after_steps(subject.schema), subject.na))
@@ -219,7 +219,7 @@ def report_in_parts(
 
 
 def _after_steps(schema: Schema) -> Schema:
-    """What is declared about a table that its steps were run on."""
+    """The declarations about a table after its preprocessing steps."""
     return replace(schema, steps=(), before=None)
 
 
@@ -240,7 +240,7 @@ def _findings(
     schema: Schema,
     tell: Progress,
 ) -> Findings:
-    """Everything that both tables show together."""
+    """The findings from both tables together."""
     first, second = (shown(side, _of(subject), tell, together=True) for side in (before, after))
     both = _with(subject, second, first.left_out)
     sides = {"original": before, "released": after}
@@ -258,7 +258,7 @@ def _findings(
         except CancelledError:
             raise
         except ShoalError as error:
-            # the section is left out, as in memory; here the page says why
+            # the section is left out, as in memory; here the page gives the reason
             refused.append(Message.of("risk-section-refused", reason=error))
             raise
         return checked.disclosure
@@ -274,13 +274,13 @@ def _findings(
 
 @dataclass(eq=False)
 class ReleaseReview:
-    """What is looked at once an engine has written a release: what its pages show, and what was lost.
+    """What is computed once an engine has written a release: the content of its pages, and the measures.
 
     Attributes:
         runner: of the original records.
-        evaluate: measures are asked for.
-        internal: the internal report is.
-        evaluation: what was measured.
+        evaluate: measures are requested.
+        internal: the internal report is requested.
+        evaluation: the measures.
     """
 
     runner: Runner

@@ -1,4 +1,4 @@
-"""A release and the journal of use: what is recorded under its data set name, what to ask, and what to note."""
+"""A release and the journal of use: record uses under the data set's name, and ask about possible matches."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def names_of(answer: str | Sequence[str] | None, option: str) -> tuple[str, ...]
 @internal()
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """The journal, seen from one table.
+    """The journal, as far as it concerns one table.
 
     Attributes:
         dataset: the declared name, None without one.
-        table: digest of the records, empty where they are elsewhere; it serves questions only.
-        same: what is declared to be of the same records; `other` what is declared not to be.
+        table: digest of the records, empty where a cluster holds them; used for questions only.
+        same: names declared to have the same records; `other` names declared not to.
     """
 
     journal: Journal
@@ -69,10 +69,10 @@ class Uses:
         same_records: str | Sequence[str] | None = None,
         not_same_records: str | Sequence[str] | None = None,
     ) -> Uses:
-        """The uses of records, which are elsewhere where there are none.
+        """The uses of a table's records; without them if they are held elsewhere.
 
         Raises:
-            OptionError: what is declared about other names cannot be kept.
+            OptionError: what is declared about other names cannot be recorded.
         """
         journal = Journal.open(ledger=ledger)
         same = names_of(same_records, "same_records")
@@ -82,12 +82,12 @@ class Uses:
 
     @property
     def matches(self) -> tuple[Match, ...]:
-        """The same content under other names, for the custodian."""
+        """Entries with the same content under other names, for the custodian."""
         return self.journal.matches(self.table, self.dataset, self.same, self.other)
 
     @property
     def problem(self) -> Message | None:
-        """Why a use could not be noted; None where all were."""
+        """Why a use could not be recorded; None where all were."""
         reason = self.journal.problem
         return None if reason is None else Message.of("use-not-recorded", reason=reason)
 
@@ -108,13 +108,13 @@ class Uses:
         return prepared.stated(replace(described, provenance=provenance))
 
     def note_release(self, statement: PrivacyStatement, **facts: Any) -> str:
-        """Note a release, and before it what is declared about other names; the id of the entry."""
+        """Record a release, and before it the declarations about other names; return the entry's id."""
         self.journal.declare_same(self.dataset, self.same)
         self.journal.declare_same(self.dataset, self.other, same=False)
         return self._note_settings("released", statement, **facts)
 
     def note_declared(self, statement: PrivacyStatement) -> None:
-        """Note settings and ranges under a name: they were declared no later than now."""
+        """Record settings and ranges under a name: they were declared no later than now."""
         if self.dataset is not None:
             self._note_settings("declared", statement)
 
@@ -126,14 +126,14 @@ class Uses:
         return self.note(kind, statement.attributes, **known, **facts)
 
     def questions(self, *, released: bool = True, unnamed: bool = False) -> tuple[Message, ...]:
-        """What to ask the custodian.
+        """Questions to the custodian.
 
-        Two uses without a name are nothing to ask about, unless they are asked for and something was shown of the
-        records: a notebook protects one table often.
+        Two unnamed uses raise no question unless requested, and unless facts about the records
+        were shown: a notebook often protects one table repeatedly.
 
         Args:
-            released: they are to be released, which takes an answer.
-            unnamed: also tell of uses without a name where this one has none either.
+            released: the records are to be released, which requires an answer.
+            unnamed: also report unnamed uses where this one has no name either.
         """
         found = []
         for match in self.matches:
@@ -145,14 +145,14 @@ class Uses:
 
 
 def files_of(records: Table | Runner) -> Table | Frozen | None:
-    """Records by which a table can be recognised; None where a cluster has them, which would have to be asked."""
+    """Records by which a table can be recognised; None where a cluster holds them and would have to be queried."""
     if isinstance(records, Table):
         return records
     return records.files if isinstance(records, LocalRunner) else None
 
 
 def folder_of(released: Any) -> str | None:
-    """Which release was measured, where it is on disk: its folder, or the file that another tool made."""
+    """Which release was measured, if it is on disk: its folder, or the file that another tool wrote."""
     if not isinstance(released, (str, Path)):
         return None
     path = Path(released).absolute()
@@ -160,7 +160,7 @@ def folder_of(released: Any) -> str | None:
 
 
 def settings_of(statement: PrivacyStatement) -> dict[str, Any]:
-    """Method and settings as plain values: public facts, by which a later release is compared."""
+    """Method and settings as plain values: public facts, for comparison with a later release."""
     return {
         "method": statement.method,
         **statement.settings,
@@ -169,7 +169,7 @@ def settings_of(statement: PrivacyStatement) -> dict[str, Any]:
 
 
 def domains_of(statement: PrivacyStatement) -> dict[str, dict[str, str]]:
-    """What is declared about each column, without the source."""
+    """The declarations about each column, without the source."""
     return {
         name: {key: value for key, value in facts.items() if key != "source"}
         for name, facts in statement.attributes.items()
@@ -186,11 +186,11 @@ def noted(
     ledger: str | Path | None = None,
     **facts: Any,
 ) -> tuple[Message, ...]:
-    """Note what is about to be shown of records; what the custodian should be told of it.
+    """Record that facts about the records are about to be shown; return what to tell the custodian.
 
     Args:
-        by: which command or function shows it.
-        ledger: with a file, it is noted in the journal beside it, too.
+        by: the command or function that shows them.
+        ledger: if it is a file, the use is recorded in the journal beside it too.
         facts: such as `folder` or `release`, which release was measured, and `views`, what else is shown.
     """
     name = declared_name(dataset) or Journal.open(ledger=ledger).dataset_of(facts.get("release"))
@@ -208,25 +208,25 @@ def note_use(
     dataset: str | None = None,
     **facts: Any,
 ) -> None:
-    """Note what a function of the library is about to show of records; its caller is warned."""
+    """Record what a library function is about to show of the records; warn its caller."""
     warn(noted(kind, records, columns, by, dataset, **facts))
 
 
 def shows_records(table: Any, dataset: str | None) -> bool:
-    """Whether measuring a table shows something about records: that of a bundle does not, unless it is named so."""
+    """Whether measuring a table shows facts about records: measuring a bundle does so only with a data set name."""
     named = isinstance(table, (str, Path)) and (Path(table) / "statement.json").is_file()
     return dataset is not None or not named
 
 
 def warn(messages: Iterable[Message | None]) -> None:
-    """Tell a caller of the library of records under two names, and of a journal that cannot be written."""
+    """Warn a caller of the library about records under two names, or about a journal that cannot be written."""
     for message in messages:
         if message is not None:
             warnings.warn(JournalWarning(message.code, **message.facts), stacklevel=_level_of_caller())
 
 
 def _level_of_caller() -> int:
-    """How far above the function that asks the first code outside the package is."""
+    """Stack level of the first code outside the package, above the calling function."""
     frame, level = sys._getframe(1), 1
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("shoal."):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""Reports: a release or the bundle of one comes in, one self-contained page leaves, with no outside resource."""
+"""Reports: self-contained HTML pages about a release or a bundle, without external resources."""
 
 from shoal._door import door
 

@@ -25,7 +25,7 @@ MOST_ROWS = 100_000
 
 
 def sampled(n: int) -> Integers:
-    """The rows of a table that are looked at together: the same ones every time."""
+    """The sample of a table's rows for joint counts; the same for every call."""
     if n <= MOST_ROWS:
         return np.arange(n)
     return np.sort(np.random.default_rng(0).choice(n, MOST_ROWS, replace=False))
@@ -34,7 +34,7 @@ def sampled(n: int) -> Integers:
 @internal()
 @dataclass(frozen=True, slots=True)
 class ColumnRange:
-    """Smallest and largest value of a column, and whether all of them are whole numbers."""
+    """Smallest and largest value of a column, and whether all values are integers."""
 
     low: float
     high: float
@@ -42,7 +42,7 @@ class ColumnRange:
 
     @classmethod
     def of(cls, values: Floats) -> ColumnRange | None:
-        """None without a value."""
+        """The range of the values; None without a value."""
         if not values.size:
             return None
         whole = bool(np.all(values == np.rint(values)))
@@ -52,7 +52,7 @@ class ColumnRange:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class OrderedMarginal:
-    """A column with an order: its values and how often each occurs, missing ones left out.
+    """An ordered column: its values and how often each occurs, missing ones left out.
 
     Attributes:
         missing: number of rows without a value.
@@ -66,7 +66,7 @@ class OrderedMarginal:
 
     @classmethod
     def of(cls, values: Floats, rows: int) -> OrderedMarginal:
-        """Of all the values of a table with so many rows."""
+        """The marginal of all values of a table with the given number of rows."""
         return cls(Distribution.of(values), Moments.of(values), ColumnRange.of(values), rows - values.size)
 
     @property
@@ -80,7 +80,7 @@ class OrderedMarginal:
         return np.asarray(counts / max(self.size, 1))
 
     def quantiles(self, points: Sequence[float] | Floats) -> Floats:
-        """As `np.quantile` of all the values.
+        """Quantiles as `np.quantile` of all the values.
 
         >>> OrderedMarginal.of(np.array([1.0, 1.0, 2.0, 4.0]), 4).quantiles([0.5, 1.0]).tolist()
         [1.5, 4.0]
@@ -96,31 +96,31 @@ class OrderedMarginal:
 
 
 class TableAnswers(Protocol):
-    """The answers about a table."""
+    """What the comparison needs to know about a table."""
 
     @property
     def n(self) -> int: ...
 
     def ends(self, attribute: Attribute) -> ColumnRange | None:
-        """Of a column with an order."""
+        """The range of an ordered column."""
 
     def marginal(self, attribute: Attribute) -> OrderedMarginal:
-        """Of a column with an order."""
+        """The marginal of an ordered column."""
 
     def labels(self, attribute: Attribute) -> Counter[str]:
-        """How often each name of a nominal column occurs; missing ones have a name of their own."""
+        """Counts of each value of a nominal column; a missing value is a separate value."""
 
     def correlations(self, attributes: Sequence[Attribute]) -> Floats:
-        """Of columns with an order."""
+        """Correlations of ordered columns."""
 
     def sample(self) -> Table:
-        """The rows that are looked at together."""
+        """The sampled rows for joint counts."""
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class OfTable:
-    """The answers of a table that is here, or that is read column by column."""
+    """The answers from a table in memory, or from one read column by column."""
 
     table: Table
 
@@ -158,14 +158,14 @@ class OfTable:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedTable:
-    """The answers about a table that was counted where it is.
+    """The answers from a table that a runner has already counted.
 
     Attributes:
-        marginals: of columns with an order.
+        marginals: of ordered columns.
         names: of nominal columns.
-        related: the columns with an order, and their correlations.
-        rows: the rows that `sampled` names.
-        different: how many different rows there are; None where they were not counted.
+        related: the ordered columns, and their correlations.
+        rows: the rows that `sampled` selects.
+        different: number of distinct rows; None where not counted.
     """
 
     n: int
@@ -194,7 +194,7 @@ class CountedTable:
 
 
 def source_of(table: Table) -> TableAnswers:
-    """Who answers for a table."""
+    """The object that answers for a table."""
     return table.records if isinstance(table.records, CountedTable) else OfTable(table)
 
 
@@ -203,19 +203,19 @@ MOST_LABELS = 20
 OTHER = "(other values)"
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _POINTS = np.linspace(0.0, 1.0, 101)
-# places among the points of the quantiles that are put into words
+# indices, among the quantile points, of those quoted in the text
 _NAMED = (5, 25, 50, 75, 95)
 
-# a matrix with more columns than this cannot be read
+# largest number of columns for a readable matrix
 MOST_COLUMNS = 24
 MOST_PAIRS = 6
-# pairs of which is said whether they were kept, and the shares of a relation from which on they were, or partly
+# pairs whose preservation is reported, and the shares of a relation from which it counts as kept, or partly kept
 MOST_KEPT = 12
 KEPT, WEAKENED = 0.75, 0.25
 _CELLS = 16
 _LEFT_OUT = -1
 MOST_GROUPED = 3
-# a mean of fewer rows says more about them than about their group
+# the mean of fewer rows reveals more about them than about their group
 _FEWEST_ROWS = 5
 _MOST_GROUPS = 12
 # values (rows times columns) up to which equal rows are counted
@@ -228,7 +228,7 @@ class ComparedDistribution:
     """Shares of the rows, of the original (None without one) and of the released table.
 
     Attributes:
-        edges: of the bins of numbers and days; None for labels.
+        edges: of the bins of numbers and dates; None for labels.
         labels: names of the categories, of ordinal and nominal columns.
     """
 
@@ -245,7 +245,7 @@ class ComparedDistribution:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A statistic of both tables in words, and the difference."""
+    """A statistic of both tables as text, and the difference."""
 
     statistic: str
     before: str
@@ -262,7 +262,7 @@ class Comparison:
         quantiles: of the original and of the released values, at the same 101 points; None without an order or an
             original.
         missing: number of missing values of the original (None without one) and of the released table.
-        statistics: of the released table in words, where there is no original to compare it with.
+        statistics: of the released table as text, where there is no original to compare it with.
     """
 
     name: str
@@ -300,7 +300,7 @@ def _listed(values: Floats | None) -> list[float] | None:
 
 
 def compare(subject: Subject, original: Table | None) -> list[Comparison]:
-    """Every released column that can be compared; without an original, what the released table alone shows.
+    """Compare every released column that can be compared; without an original, describe the released table alone.
 
     Cost:
         One sort per column.
@@ -315,7 +315,7 @@ def compare(subject: Subject, original: Table | None) -> list[Comparison]:
 
 
 def bin_edges(ends: Sequence[ColumnRange | None], most: int = BINS) -> Floats:
-    """Edges of equal bins over all the values; whole numbers are never split unevenly between bins.
+    """Edges of equal bins over all the values; integers are never split unevenly between bins.
 
     >>> bin_edges([ColumnRange.of(np.array([0.0, 3.0]))]).tolist()
     [-0.5, 0.5, 1.5, 2.5, 3.5]
@@ -329,7 +329,7 @@ def bin_edges(ends: Sequence[ColumnRange | None], most: int = BINS) -> Floats:
 
 
 def place_edges(places: int) -> Floats:
-    """One bin around each place of an order."""
+    """One bin around each position of an order."""
     return np.arange(places + 1, dtype=np.float64) - 0.5
 
 
@@ -451,7 +451,7 @@ def _changes(
     spread = math.sqrt(before.variance)
     if not attribute.kind_facts.listed:
         first, second = before.mean, after.mean
-        # days have no zero of their own
+        # days have no natural zero
         days = attribute.kind_facts.days
         found.append(
             line("mean", first, second, f"{second - first:+.4g} days" if days else _relative(first, second))
@@ -488,14 +488,14 @@ def _percent(share: float) -> str:
 
 
 def value_words(attribute: Attribute, value: float) -> str:
-    """A number of a column as the column's own value."""
+    """A number of a column, formatted as a value of that column."""
     if attribute.kind_facts.listed:
         return attribute.ordered[round(value)]
     return day_text(round(value)) if attribute.kind_facts.days else number_words(value)
 
 
 def number_words(value: float) -> str:
-    """A number as a table shows it.
+    """A number as formatted in tables.
 
     >>> number_words(1234.5), number_words(-2.5e7), number_words(1.2345e12)
     ('1,234.5', '-25,000,000', '1.234×10¹²')
@@ -511,7 +511,7 @@ def number_words(value: float) -> str:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Correlations:
-    """Pearson correlations of the columns with an order; NaN where a column is constant."""
+    """Pearson correlations of the ordered columns; NaN where a column is constant."""
 
     names: tuple[str, ...]
     before: Floats | None
@@ -521,7 +521,7 @@ class Correlations:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Axis:
-    """One column cut into few cells: equal parts of its range, or labels.
+    """One column cut into a few cells: equal parts of its range, or labels.
 
     Attributes:
         edges: of the parts; None for labels.
@@ -542,7 +542,7 @@ class Axis:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class PairTable:
-    """Two columns together: shares of the rows in each cell.
+    """Two columns jointly: shares of the rows in each cell.
 
     Attributes:
         moved: share of rows that would have to move between cells; None without an original.
@@ -557,11 +557,11 @@ class PairTable:
 
 @dataclass(frozen=True, slots=True)
 class KeptPair:
-    """How far two columns belong together: Cramér's V of their two-way tables, without what chance adds to it.
+    """Strength of association of two columns: bias-corrected Cramér's V of their two-way tables.
 
     Attributes:
-        before, after: in the original and in the released table, 0 (nothing) to 1 (one tells the other).
-        chance: what columns that have nothing to do with each other hardly reach in a table of that size.
+        before, after: in the original and in the released table, 0 (independent) to 1 (one determines the other).
+        chance: a value that independent columns rarely reach in a table of that size.
     """
 
     first: str
@@ -589,12 +589,12 @@ class TwoWayTables:
     """Two-way tables.
 
     Attributes:
-        names: the columns that take part.
+        names: the columns included.
         moved: for each pair of columns the share of rows that would have to move; None without an original.
-        shown: the pairs to draw: those that changed most, then those that belong together most.
-        kept: how far columns belong together before and after, the closest pairs first; empty without an original.
+        shown: the pairs to draw: those that changed most, then the most strongly associated ones.
+        kept: association of columns before and after, the strongest pairs first; empty without an original.
         axes: the columns, cut into cells.
-        strongest: the pairs as places among the columns, those that belong together most first.
+        strongest: the pairs as column indices, in order of decreasing association.
     """
 
     names: tuple[str, ...]
@@ -607,7 +607,7 @@ class TwoWayTables:
 
 
 def correlate(subject: Subject, original: Table | None) -> Correlations | None:
-    """Correlations of both tables; None with fewer than two columns that have an order."""
+    """Correlations of both tables; None with fewer than two ordered columns."""
     names = [
         name
         for name in subject.columns
@@ -624,7 +624,7 @@ def correlate(subject: Subject, original: Table | None) -> Correlations | None:
 
 
 def pair_tables(subject: Subject, original: Table | None) -> TwoWayTables | None:
-    """Two-way tables of all pairs of columns, and the few worth looking at; None with fewer than two columns.
+    """Two-way tables of all pairs of columns, and the few worth showing; None with fewer than two columns.
 
     Cost:
         One pass over at most 100,000 rows for each pair of at most 24 columns.
@@ -665,7 +665,7 @@ def pair_tables(subject: Subject, original: Table | None) -> TwoWayTables | None
 
 
 def _worth_showing(together: dict[tuple[int, int], float], moved: Floats | None) -> list[tuple[int, int]]:
-    """The pairs that belong together most, and before them, where that is known, those that changed most."""
+    """The most strongly associated pairs and before them, where known, those that changed most."""
     strongest = sorted(together, key=lambda pair: (-together[pair], pair))
     if moved is None:
         return strongest[:MOST_PAIRS]
@@ -717,7 +717,7 @@ def _grids(first: Axis, second: Axis) -> list[Floats]:
 
 
 def _dependence(grid: Floats) -> float:
-    """How far a two-way table is from that of independent columns, as a share of the rows."""
+    """Distance of a two-way table from that of independent columns, as a share of the rows."""
     expected = grid.sum(axis=1, keepdims=True) * grid.sum(axis=0, keepdims=True)
     return 0.5 * float(np.abs(grid - expected).sum())
 
@@ -739,7 +739,7 @@ def cramers_v(grid: Floats, rows: int) -> float:
 
 
 def _hardly_by_chance(grid: Floats, rows: int) -> float:
-    """Three standard deviations of the squared measure above nothing, and never less than 0.05."""
+    """Three standard deviations of the squared measure above zero, at least 0.05."""
     used = _filled(grid)
     if min(used.shape) < 2:
         return 1.0
@@ -755,11 +755,11 @@ def _filled(grid: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Grouped:
-    """The mean of one column inside the groups that another makes.
+    """The mean of one column within the groups defined by another.
 
     Attributes:
-        labels: of the groups, at most twelve of them, the largest first.
-        before, after: the means; None for a group with hardly any row, and all of `before` without an original.
+        labels: of the groups, at most twelve, the largest first.
+        before, after: the means; None for a group with too few rows, and all of `before` without an original.
     """
 
     measured: str
@@ -770,7 +770,7 @@ class Grouped:
 
     @property
     def words(self) -> str:
-        """What changed most, in words."""
+        """The largest change, as text."""
         if self.before is None:
             return f"{len(self.labels)} groups of the released table"
         gaps = [
@@ -785,7 +785,7 @@ class Grouped:
 
 
 def grouped(subject: Subject, original: Table | None, pairs: TwoWayTables | None) -> list[Grouped]:
-    """Means of measured columns inside the groups of named ones: the pairs that belong together most."""
+    """Means of numeric columns within the groups of nominal ones: the most strongly associated pairs."""
     if pairs is None:
         return []
     tables = [subject.table] if original is None else [original, subject.table]
@@ -822,7 +822,7 @@ def _of_groups(name: str, by: Axis, means: Sequence[list[float | None]]) -> list
     shown = [code for code in order if any(found[code] is not None for found in means)][:_MOST_GROUPS]
     if len(shown) < 2 or not any(means[-1][code] is not None for code in shown):
         return []
-    # ordered names keep their order
+    # ordinal values keep their order
     if by.attribute.kind_facts.listed:
         shown = sorted(shown)
     return [
@@ -837,7 +837,7 @@ def _of_groups(name: str, by: Axis, means: Sequence[list[float | None]]) -> list
 
 
 def different_rows(subject: Subject) -> int | None:
-    """How many different rows the released table has; None where counting would take long."""
+    """Number of distinct rows of the released table; None where counting would take long."""
     table = subject.table
     if isinstance(table.records, CountedTable):
         return table.records.different

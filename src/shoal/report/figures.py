@@ -42,7 +42,7 @@ _LONGEST = 18
 @internal()
 @dataclass(frozen=True, slots=True)
 class AxisScale:
-    """Values from `low` to `high` on the places from `start` to `end` of a drawing."""
+    """Map values from `low` to `high` to coordinates from `start` to `end` of a drawing."""
 
     low: float
     high: float
@@ -55,7 +55,7 @@ class AxisScale:
 
 
 def place(value: float) -> str:
-    """A coordinate, to a tenth.
+    """A coordinate, rounded to a tenth.
 
     >>> place(3.0), place(2.26)
     ('3', '2.3')
@@ -74,7 +74,7 @@ def path(points: str, kind: str) -> str:
 
 
 def box(x: float, y: float, width: float, height: float) -> str:
-    """A rectangle as a part of a path, so that many of one colour are one mark."""
+    """A rectangle as part of a path, so that many of one colour become one shape."""
     return f"M{place(x)} {place(y)}h{place(width)}v{place(height)}h{place(-width)}z"
 
 
@@ -122,7 +122,7 @@ def short_number(value: float) -> str:
 
 
 def day_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Days for an axis, as years where there are many of them."""
+    """Dates for an axis, as years where there are many of them."""
     years = (high - low) / _DAYS_OF_A_YEAR
     if years < 4:
         return [(low, day_text(round(low))), (high, day_text(round(high)))]
@@ -134,7 +134,7 @@ def day_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def below(scale: AxisScale, marks: Iterable[tuple[float, str]], base: float) -> str:
-    """Labels of the axis below a drawing."""
+    """Axis labels below a drawing."""
     return "".join(
         text(
             min(max(scale(value), scale.start + 3 * len(words)), scale.end - 2.6 * len(words)),
@@ -147,7 +147,7 @@ def below(scale: AxisScale, marks: Iterable[tuple[float, str]], base: float) -> 
 
 
 def beside(scale: AxisScale, marks: Iterable[tuple[float, str]], left: float, right: float) -> str:
-    """Labels of the axis beside a drawing, and a line across it for each."""
+    """Axis labels beside a drawing, with a gridline for each."""
     return "".join(
         path(f"M{place(left)} {place(scale(value))}H{place(right)}", "grid")
         + text(left - 5, scale(value) + 4, words, anchor="end")
@@ -156,7 +156,7 @@ def beside(scale: AxisScale, marks: Iterable[tuple[float, str]], left: float, ri
 
 
 def percents(high: float, most: int = 4) -> list[tuple[float, str]]:
-    """Shares for an axis that begins at nothing."""
+    """Percentages for an axis that begins at 0."""
     return [(value, f"{100 * value:.3g}%") for value in ticks(0.0, high, most)]
 
 
@@ -165,8 +165,8 @@ class Figure:
     """A drawing with its caption.
 
     Attributes:
-        svg: the drawing, safe to stand in a page; its label says what it shows.
-        wide: it takes two places of a gallery.
+        svg: the drawing, safe to embed in a page; its label says what it shows.
+        wide: it takes two columns of a gallery.
     """
 
     svg: str
@@ -185,7 +185,7 @@ def short(text: str, longest: int = _LONGEST) -> str:
 
 # numbers are written into the cells of a matrix up to this many columns
 _READABLE = 8
-# shades of a colour, as the stylesheet has them; level 0 is an empty cell
+# shades of a colour, as in the stylesheet; level 0 is an empty cell
 _LEVELS = 8
 _LETTERS = 14
 _LABELS, _BASE_OF_RELATIONS, _EDGE = 96, 80, 6
@@ -196,15 +196,15 @@ _LEFT, _RIGHT, _TOP, _BASE = 40, WIDTH - 8, 8, _HEIGHT - 22
 _ROW, _BAR, _BARS, _END = 22, 7, 124, WIDTH - 46
 _SPARK = (100, 24)
 _MOST_BARS = 40
-# fewer different sizes than this are said, not drawn
+# fewer distinct sizes than this are listed in text, not drawn
 _FEWEST_SIZES = 4
 _LEFT_OF_RISKS, _TOP_OF_RISKS, _BASE_OF_RISKS = 40, 8, 150
-# columns that changed most are open when a page is
+# number of columns that changed most, shown open on a page
 _OPEN = 1
 
 
 def correlation_figures(found: Correlations) -> list[Figure]:
-    """The matrices side by side, and their difference."""
+    """The correlation matrices side by side, and their difference."""
     after = _matrix(found.names, found.after, "Correlations in the released table", 1.0)
     if found.before is None:
         return [after]
@@ -218,7 +218,7 @@ def correlation_figures(found: Correlations) -> list[Figure]:
 
 
 def moved_figure(found: TwoWayTables) -> Figure | None:
-    """For each pair of columns the share of rows that would have to move."""
+    """For each pair of columns the share of rows that would have to move between cells."""
     if found.moved is None:
         return None
     matrix = found.moved.copy()
@@ -233,7 +233,7 @@ def moved_figure(found: TwoWayTables) -> Figure | None:
 
 
 def pair_figures(found: PairTable) -> list[Figure]:
-    """Two columns together, before and after, in the same colours."""
+    """Two columns jointly, before and after, in the same colours."""
     parts = [(found.after, "released")]
     if found.before is not None:
         parts.insert(0, (found.before, "original"))
@@ -276,7 +276,7 @@ def _grid(found: PairTable, grid: NDArray[np.float64], which: str, top: float) -
     base = _EDGE + height
     wide = (WIDTH - _EDGE - left) / found.first.size
     tall = height / found.second.size
-    # the root shows rare cells beside common ones
+    # square root, so that rare cells stay visible beside common ones
     levels = np.ceil(np.sqrt(grid / (top or 1.0)) * _LEVELS).astype(int)
     cells: dict[int, list[str]] = {}
     for i, j in zip(*np.nonzero(grid), strict=True):
@@ -337,7 +337,7 @@ def _cell_words(axis: Axis, number: int) -> str:
 
 
 def _matrix(names: Sequence[str], values: NDArray[np.float64], title: str, reach: float) -> Figure:
-    """Squares, darker the farther a value is from nothing; two colours for its two signs."""
+    """Squares, darker the farther a value is from 0; two colours for the two signs."""
     side = (WIDTH - _EDGE - _LABELS) / len(names)
     tall = min(side, 34.0)
     base = _EDGE + tall * len(names)
@@ -398,7 +398,7 @@ def distribution(found: Comparison) -> Figure:
 
 
 def spark(found: Comparison) -> str:
-    """The distribution as a small drawing without words, for the line that opens a column."""
+    """The distribution as a small unlabelled drawing, for the line that opens a column."""
     parts, (width, height) = found.distribution, _SPARK
     edges = list(range(parts.after.size + 1)) if parts.edges is None else parts.edges.tolist()
     across, up = AxisScale(edges[0], edges[-1], 0, width), AxisScale(0.0, _highest(found), height, 1)
@@ -438,7 +438,7 @@ def quantiles(found: Comparison) -> Figure | None:
 
 
 def _bars(found: Comparison) -> Figure:
-    """A line for each label: both shares as bars, and the released one in words."""
+    """One line per label: both shares as bars, and the released one as text."""
     parts = found.distribution
     height = _ROW * len(parts.labels) + 6
     scale = AxisScale(0.0, _highest(found), 0, _END - _BARS)
@@ -483,7 +483,7 @@ def _size_of_change(change: Change) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A dot on a strip with its interval, in percent from the left; without an interval, a line across."""
+    """A dot on a strip with its interval, in percent from the left; without an interval, a vertical line."""
 
     kind: str
     at: float
@@ -492,7 +492,7 @@ class Mark:
 
 
 def risk_strip(line: RiskLine) -> tuple[Mark, ...]:
-    """An attack on the released table, beside guessing and the unprotected table."""
+    """An attack on the released table, compared with guessing and the unprotected table."""
     return _marks(
         ("guessing", line.chance, None),
         ("original", line.unprotected, line.unprotected_interval),
@@ -501,7 +501,7 @@ def risk_strip(line: RiskLine) -> tuple[Mark, ...]:
 
 
 def learning_strips(learning: Mapping[str, Any]) -> dict[str, tuple[Mark, ...]]:
-    """Accuracy and F-measures of a classifier that learned from the release, beside its bounds."""
+    """Accuracy and F-measures of a classifier trained on the release, with its bounds."""
     found = {
         "accuracy": [
             (kind, learning[source]["accuracy"], learning[source]["accuracy_interval"])
@@ -534,7 +534,7 @@ def _percent(share: float) -> float:
 
 
 def cluster_figure(groups: Sequence[tuple[str, NDArray[np.int64]]]) -> Figure | None:
-    """How many clusters have which size, all groups of attributes together; None where few words say it."""
+    """Distribution of cluster sizes, over all attribute groups; None where a sentence is enough."""
     sizes = np.concatenate([sizes for _, sizes in groups]).astype(np.float64)
     if np.unique(sizes).size < _FEWEST_SIZES:
         return None
@@ -572,7 +572,7 @@ def attribute_sections(
 ) -> list[dict[str, Any]]:
     """One section for each column: distribution, quantiles and changes.
 
-    How much moved is what `shoal.evaluate` measured, so that every part of a page says the same.
+    The change shown is what `shoal.evaluate` measured, so that all parts of a page agree.
     """
     sections = []
     compared = compare(subject, before)
@@ -606,7 +606,7 @@ def attribute_sections(
 
 
 def relation_sections(subject: Subject, before: Table | None) -> dict[str, Any]:
-    """Correlation matrices, two-way tables and groups, as far as there are any."""
+    """Correlation matrices, two-way tables and groups, where there are any."""
     related, pairs = correlate(subject, before), pair_tables(subject, before)
     moved = None if pairs is None else moved_figure(pairs)
     kept = () if pairs is None else [pair for pair in pairs.kept if pair.word != "none to keep"]

@@ -1,6 +1,6 @@
 """Findings of a report: public facts of a release, and measures and risks for internal pages.
 
-Tables of any size are measured in seconds: large ones on a sample, and the page says so.
+Tables of any size are measured in seconds: large ones are sampled, which the page states.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from shoal.release import Release
 
 
-# a table, its keys, what is declared about it, and its sensitive columns
+# a table, its keys, its declared schema, and its sensitive columns
 Measure = Callable[[Table, Sequence[str], Schema, Sequence[str]], RiskFigures]
 _FEWEST_ROWS = 10
 _SEED = 1
 
-# a sample has groups of its own
+# a sample has equivalence classes of its own
 _OF_ALL_ROWS = ("actual_k", "groups", "unique_share", "actual_k_per_attribute")
 
 
@@ -68,7 +68,7 @@ class Subject:
         recipe: the text of `method.toml`.
         na: texts that stood for a missing value.
         linked: further released tables by name.
-        log: what was done, one entry each.
+        log: the steps of processing, one entry each.
     """
 
     statement: Mapping[str, Any]
@@ -84,14 +84,14 @@ class Subject:
         return self.schema[name]
 
     def share(self, name: str) -> str:
-        """ε of a column in words; empty where it has none."""
+        """ε of a column as text; empty where it has none."""
         shares = self.statement["epsilon_per_attribute"]
         if name not in shares:
             return ""
         return TAKEN_FROM_DATA if shares[name] is None else f"{shares[name]:.6g}"
 
     def domain(self, name: str, values: NDArray[np.float64]) -> tuple[float, float]:
-        """The declared domain of a column with an order; a domain taken from the data stays out of the picture."""
+        """The declared domain of an ordered column; a domain taken from the data is not shown."""
         attribute = self.schema[name]
         if attribute.kind_facts.listed:
             return 0.0, float(max(len(attribute.ordered) - 1, 1))
@@ -103,7 +103,7 @@ class Subject:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Measurable:
-    """A bundle as measures take a release: without rows in input order, which a bundle never holds."""
+    """A bundle as input of the measures: without rows in input order, which a bundle never holds."""
 
     data: Table
     schema: Schema
@@ -132,7 +132,7 @@ def of_bundle(folder: str | Path, *, on_disk: bool = False) -> Subject:
     """The public facts about a release on disk.
 
     Args:
-        on_disk: a Parquet file stays where it is, as a folder of them always does.
+        on_disk: leave a Parquet file on disk, as is always done with a folder of them.
 
     Raises:
         InputError: the folder is not a bundle, or one of its files cannot be read.
@@ -156,7 +156,7 @@ def of_bundle(folder: str | Path, *, on_disk: bool = False) -> Subject:
     dates = {a.name: a.format for a in schema.attributes if a.format is not None}
     na = tuple(recipe.get("na", ()))
     data = tables.pop("data")
-    # what an engine wrote is a folder of files, of which one column is read at a time
+    # an engine writes a folder of files, which is read one column at a time
     table = (
         read_columnwise(data)
         if data.is_dir() or (on_disk and data.suffix == ".parquet")
@@ -179,7 +179,7 @@ def of_bundle(folder: str | Path, *, on_disk: bool = False) -> Subject:
 
 
 def bundle_of(path: str | Path, *, on_disk: bool = False) -> Subject | None:
-    """The bundle that a path names: its folder, or the data in it; None for any other table.
+    """The bundle that a path identifies, by its folder or its data file; None for any other table.
 
     Args:
         on_disk: as for `of_bundle`.
@@ -192,13 +192,13 @@ def bundle_of(path: str | Path, *, on_disk: bool = False) -> Subject | None:
         return of_bundle(path.parent, on_disk=on_disk)
     if not path.is_dir():
         return None
-    # a folder of Parquet files from any tool is a table
+    # a folder of Parquet files written by any tool is a table
     plain = not (path / "statement.json").exists() and bool(parquet_files(path))
     return None if plain else of_bundle(path, on_disk=on_disk)
 
 
 def published(subject: Subject) -> Measurable:
-    """The bundle as `shoal.evaluate` takes it, so that kinds, domains and taxonomies are those of the schema."""
+    """The bundle as input of `shoal.evaluate`, with the kinds, domains and taxonomies of the schema."""
     domains = {}
     for name in subject.columns:
         attribute = subject.attribute(name)
@@ -214,7 +214,7 @@ def _statement(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text("utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InputError("is-not-json", path=path, reason=error) from None
-    # one of an earlier version is brought into today's form
+    # a bundle of an earlier version is converted to the current format
     return PrivacyStatement.from_dict(found, f"'{path}'").to_dict()
 
 
@@ -222,13 +222,13 @@ def _statement(path: Path) -> dict[str, Any]:
 @internal()
 @dataclass(frozen=True, slots=True)
 class Disclosure:
-    """Figures of both tables by the same keys.
+    """Risk figures of both tables by the same keys.
 
     Attributes:
         quasi_identifiers: those that both tables have.
-        titles: what the columns of values are about.
+        titles: the headings of the value columns.
         lines: name, one value for each title, meaning.
-        conditions: what the figures rest on.
+        conditions: the assumptions behind the figures.
     """
 
     quasi_identifiers: tuple[str, ...]
@@ -246,9 +246,9 @@ def disclosed(
 ) -> Disclosure | None:
     """The risk of both tables by the quasi-identifiers; None where there are none, or it cannot be measured.
 
-    A missing value is a value of its own, as in the claim of k-anonymity. Both tables are taken for the population
-    unless both have weights, and their rows are counted; an original whose weights were not released is measured with
-    them too, and one in which a column says whose row it is, by persons.
+    A missing value is a separate value, as in the claim of k-anonymity. Both tables are taken as the population and
+    their rows are counted, unless both have weights; an original whose weights were not released is measured with
+    them too, and one in which a column identifies the person, by persons.
 
     Args:
         before: the original rows.
@@ -272,7 +272,7 @@ def disclosed(
     ]
     progress("measuring the disclosure risk", 0, 1)
     whole = schema or subject.schema
-    # what is public names the weight and the unit, which the original has and the released table has not
+    # the public facts name the weight and the unit, which the original has and the released table does not
     gone = {
         role
         for role in ("weight", "unit")
@@ -293,7 +293,7 @@ def disclosed(
     except CancelledError:
         raise
     except ShoalError:
-        # such as a weight that is missing: a page without this section is better than none
+        # such as a missing weight: a page without this section is better than none
         return None
     return Disclosure(keys, tuple(found), _side_by_side(found), _conditions(found))
 
@@ -325,7 +325,7 @@ def _conditions(found: Mapping[str, RiskFigures]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Risks:
-    """Measured lines, and what could not be measured, or not on all rows, which `remarks` has in words."""
+    """The measured risks, and what was not measured, or not on all rows; `remarks` has that as text."""
 
     lines: tuple[RiskLine, ...] = ()
     told: tuple[Message, ...] = ()
@@ -343,17 +343,17 @@ def attacked(
     progress: Progress = silent,
     of: tuple[int, int] | None = None,
 ) -> Risks:
-    """Linkability, singling out and inference on the released table and on the original itself.
+    """Linkability, singling out and inference on the released table and on the original.
 
-    The targets are chosen by a fixed seed: the same tables give the same page.
+    The targets are chosen with a fixed seed: the same tables give the same page.
 
     Args:
         original: the table that was protected.
         released: the released table.
         columns: the released columns.
-        released_rows: the released rows of given records, where that is known. A sample of a large table is then one of
-            records with their rows; otherwise rows of both tables are sampled apart, which the page says.
-        of: the numbers of rows of the tables that these are samples of, drawn apart.
+        released_rows: the released rows of given records, where known. A sample of a large table then consists of
+            records with their rows; otherwise both tables are sampled separately, which the page states.
+        of: the numbers of rows of the full tables, if these are samples, drawn separately.
 
     Cost:
         Twice that of `shoal.attack` with 300 attempts, on at most 50,000 rows.
@@ -440,10 +440,10 @@ class Findings:
 
     Attributes:
         subject: what is compared.
-        before: the original rows that it is compared with; None where no original was given.
+        before: the original rows compared with it; None where no original was given.
         measured: measures as `Evaluation.to_dict` has them.
-        risks: measured ones.
-        told: what was compared on a sample or not at all, as `remarks` has it in words.
+        risks: the measured risks.
+        told: what was compared on a sample or not at all; `remarks` has it as text.
         disclosure: the risk by the quasi-identifiers, before and after.
     """
 
@@ -466,7 +466,7 @@ def find(
     original: Any,
     progress: Progress = silent,
 ) -> Findings:
-    """Everything that release and original show together, and what was measured before.
+    """Collect everything that release and original show together, and what was already measured.
 
     Raises:
         InputError: the original cannot be read, or it is not the table that was protected.
@@ -502,7 +502,7 @@ def _rows(release: Release, original: Table) -> Table:
 def _measure(
     release: Release, before: Table, published: Table, progress: Progress
 ) -> tuple[dict[str, Any] | None, Table, tuple[Message, ...]]:
-    """Measures of loss and record linkage, and the records they were taken on."""
+    """Measures of loss and record linkage, and the records they are based on."""
     from shoal.evaluation import evaluate
 
     total = before.n
@@ -513,7 +513,7 @@ def _measure(
     except CancelledError:
         raise
     except ShoalError as error:
-        # the budget is spent: a page without measures is better than none
+        # the budget is already used: a page without measures is better than none
         return None, before, (Message.of("measures-refused", reason=error),)
     if max(total, published.n) > MOST_ROWS:
         found["risk"] = {name: value for name, value in found["risk"].items() if name not in _OF_ALL_ROWS}
@@ -521,7 +521,7 @@ def _measure(
 
 
 def _measurable(release: Release, before: Table, published: Table) -> tuple[Table, Release]:
-    """Original records and a release of theirs, of large tables a sample."""
+    """Original records and a release of theirs; large tables are sampled."""
     if max(before.n, published.n) <= MOST_ROWS:
         return before, replace(release, data=published, kept=None)
     rows = some_rows(before.n, MOST_ROWS)
@@ -538,7 +538,7 @@ def _linkage(measured: Mapping[str, Any] | None, original: Table | None, subject
 
 
 def _quasi_linkage(release: Release, before: Table, subject: Subject, progress: Progress) -> tuple[Any, ...]:
-    """Linkage by what k-anonymity assumes to be known, and no more."""
+    """Linkage by the quasi-identifiers only, as k-anonymity assumes."""
     if subject.statement["model"] != "k-anonymity" or release.aligned is None:
         return ()
     quasi = [
@@ -554,14 +554,14 @@ def _quasi_linkage(release: Release, before: Table, subject: Subject, progress: 
     except CancelledError:
         raise
     except ShoalError:
-        # the page says why with the other measures
+        # the page gives the reason with the other measures
         return ()
     known = Message.of("knows-quasi-identifiers")
     return tuple(linkage_line(measured, compared, quasi, "record linkage, quasi-identifiers", known))
 
 
 def measure_lines(found: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
-    """Every measure that exists; those of a column are named after it.
+    """Every defined measure; those of a column are named after it.
 
     >>> measure_lines({"sse": 1234567.891, "sae": None, "attributes": {"age": {"sse": 0.25, "kind": "numeric"}}})
     [('sse', '1.23457e+06'), ('age, sse', '0.25')]

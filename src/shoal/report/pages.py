@@ -1,10 +1,10 @@
-"""Pages: public, internal and comparison reports as one self-contained HTML document each.
+"""Report pages: public, internal and comparison reports, each a self-contained HTML document.
 
-There are three, from one template: the public report, the internal report of a release, and the comparison of a bundle
-with its original. None has a script or loads anything: the page itself forbids it.
+One template makes all three: the public report, the internal report of a release, and the comparison of a bundle
+with its original. A page has no script and loads nothing: it forbids both itself.
 
-A new section is one entry and one template (`shoal/templates/sections/`); `register_section` adds one from outside the
-package, whose template is a text.
+A new section is one entry and one template (`shoal/templates/sections/`); `register_section` adds a third-party
+section, whose template is given as text.
 """
 
 from __future__ import annotations
@@ -62,16 +62,16 @@ _RUNS = 3
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Page:
-    """What a page is made from.
+    """The data of a page.
 
     Attributes:
-        before: the original table, None where it is not there.
-        measured: what `shoal.evaluate` found, as plain values.
+        before: the original table, None where it is not available.
+        measured: the results of `shoal.evaluate`, as plain values.
         private: the page holds facts about the original data.
-        rows_drawn: the released rows belong to nobody.
-        short: what is not worth its time at every release is left out.
-        facts: private facts of the release that its mechanism wrote down.
-        clusters: sizes of the clusters, by the columns that they are of.
+        rows_drawn: the released rows are synthetic records.
+        short: leave out what takes too long for every release.
+        facts: private facts of the release recorded by its mechanism.
+        clusters: sizes of the clusters, by the columns that define them.
         disclosure: the risk by the quasi-identifiers, before and after.
     """
 
@@ -102,10 +102,10 @@ class Section:
     """One section of a page.
 
     Attributes:
-        id: of its heading, which the contents lead to.
-        values: what its template needs, from what the page is made from.
-        shown: whether the page has it, by the values of all sections.
-        text: the template itself, for a section from outside the package.
+        id: of its heading, the target of links in the contents.
+        values: computes what its template needs from the page's data.
+        shown: whether the page has it, given the values of all sections.
+        text: the template itself, for a third-party section.
     """
 
     id: str
@@ -127,7 +127,7 @@ def _columns(page: Page) -> dict[str, Any]:
 
 
 def _together(page: Page) -> dict[str, Any]:
-    # rows that belong to nobody were drawn from what was learned about pairs of columns
+    # synthetic records were drawn from a model of the pairs of columns
     drawn = page.private and page.rows_drawn
     return {"relations": {} if page.short else relation_sections(page.subject, page.before), "drawn": drawn}
 
@@ -154,13 +154,13 @@ def _section_facts(page: Page) -> dict[str, Any]:
 
 
 def _strata(page: Page) -> dict[str, Any]:
-    """Private facts by stratum: groups and loss, or the cells that were emptied."""
+    """Private facts by stratum: groups and loss, or suppressed cells."""
     found = page.facts or {}
     return {"strata": found.get("strata") or (), "emptied": found.get("cells_emptied") or ()}
 
 
 def _log(page: Page) -> dict[str, Any]:
-    """What was done; where facts about the original are, with the number of cells that each step changed."""
+    """The processing steps; on internal pages with the number of cells that each step changed."""
     counts = {} if page.facts is None else page.facts.get("steps", {})
     return {"log": [(entry, counts.get(entry["words"])) for entry in page.subject.log]}
 
@@ -215,7 +215,7 @@ SECTIONS: Mapping[str, Section] = _SECTIONS
 
 
 def section_values(page: Page) -> dict[str, Any]:
-    """The values of all sections, and which of them the page has."""
+    """The values of all sections, and the sections that the page has."""
     values: dict[str, Any] = {"private": page.private}
     for section in SECTIONS.values():
         values |= section.values(page)
@@ -223,10 +223,10 @@ def section_values(page: Page) -> dict[str, Any]:
 
 
 def register_section(section: Section) -> None:
-    """Add a section from outside the package, before the recipe.
+    """Register a third-party section, placed before the recipe.
 
     Raises:
-        OptionError: there is one of that name, or it has no template.
+        OptionError: a section of that name exists, or it has no template.
     """
     if section.id in SECTIONS:
         raise OptionError("there-section-already", id=section.id)
@@ -238,9 +238,9 @@ def register_section(section: Section) -> None:
 
 
 def public_report(release: Release) -> str:
-    """A page about the released table and its statement: nothing in it depends on the original otherwise."""
+    """A page about the released table and its statement: nothing else in it depends on the original."""
     subject = of_release(release)
-    # every release writes one: columns together can be looked at later, by 'shoal report'
+    # every release writes one, so joint tables are left to 'shoal report'
     return _page(
         PUBLIC, _first_screen(subject), Page(subject, None, None, Risks(), private=False, short=True)
     )
@@ -253,15 +253,15 @@ def internal_report(
     progress: Progress | None = None,
     found: Findings | None = None,
 ) -> str:
-    """A page for the custodian: adds facts about the original data, so it must not be published.
+    """A page for the custodian with facts about the original data, so it must not be published.
 
     Args:
         release: the release.
-        evaluation: what `shoal.evaluate` measured; without it the measures are taken here, of large tables on a sample.
+        evaluation: the result of `shoal.evaluate`; by default computed here, of large tables on a sample.
         original: the table that was protected, a path or a frame: columns are compared before and after, and both
-            tables are attacked. Without it the page has only what the release itself knows.
-        progress: called with (what, done, total); what it raises ends the work.
-        found: what was found out about release and original elsewhere, where neither is in memory.
+            tables are attacked. Without it the page has only what the release itself contains.
+        progress: called with (what, done, total); an exception that it raises stops the work.
+        found: findings about release and original computed elsewhere, where neither is in memory.
 
     Raises:
         InputError: the original cannot be read, or is not the table that was protected.
@@ -274,7 +274,7 @@ def internal_report(
     tell = progress or silent
     if found is None:
         found = find(whole, release, evaluation, original, tell)
-        # the risk in a sample is another one
+        # the risk in a sample differs from that in the table
         if found.before is not None and found.subject.table.n == whole.table.n:
             risk = disclosed(found.before, found.subject, release.declared.schema, tell)
             found = replace(found, disclosure=risk)
@@ -310,8 +310,8 @@ def bundle_report(
     Args:
         folder: what `shoal protect`, `shoal.publish` or `Release.save` wrote.
         original: the table that was protected; with it the page holds facts about the original data.
-        target: with an original, also measure how well this column can be learned from the release.
-        progress: called with (what, done, total); what it raises ends the work.
+        target: with an original, also measure how well this column can be predicted from the release.
+        progress: called with (what, done, total); an exception that it raises stops the work.
 
     Raises:
         InputError: the folder is not a bundle, a table cannot be read, or the original lacks a released column.
@@ -400,7 +400,7 @@ def _first_screen(
     risks: Risks | None = None,
     before: Table | None = None,
 ) -> dict[str, Any]:
-    """What every page opens with."""
+    """The opening section of every page."""
     lines = () if risks is None else risks.lines
     told = explanation(subject.statement)
     lost = _lost(measured) if measured is not None else _detail(subject)
@@ -413,7 +413,7 @@ def _first_screen(
         "told": told,
         "verdict": verdict(subject.statement, measured, lines),
         "measured_words": {"risk": RISK_WORDS, "use": USE_WORDS},
-        # what a guarantee does not have gets no card
+        # a guarantee without such a figure gets no card
         "cards": [
             card
             for card in (
@@ -431,7 +431,7 @@ def _first_screen(
 
 
 def _detail(subject: Subject) -> tuple[str, str]:
-    """What the released table itself shows about lost detail."""
+    """Loss of detail visible in the released table itself."""
     note = "information loss is a fact about the original records, known to their custodian"
     found = different_rows(subject)
     if found is None:
@@ -464,7 +464,7 @@ def _linked(line: RiskLine) -> tuple[str, str]:
 
 
 def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:
-    """The private facts of a release, those without a line of their own flattened."""
+    """The private facts of a release, with those that have no line of their own flattened."""
     own = (
         "rows_read",
         "rows_released",

@@ -1,7 +1,7 @@
-"""The guarantee in plain words, and the table for the data protection officer.
+"""The guarantee in plain words, and the assessment table for the data protection officer.
 
-Every sentence follows from the model of the statement. None says more than the model does: what is true of the original
-records, of a table given its groups, and of one actual table are three different claims.
+Every sentence follows from the model of the statement. None claims more than the model does: a claim about the
+original records, one about a table given its groups, and one about the actual table are three different claims.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from shoal.evaluation import RiskLine
 from shoal.privacy import MODELS, Adjacency, ModelFacts, belief_words, budget_words, factor_words
 from shoal.text import percent
 
-# said of a number that a guarantee does not have
+# shown where a guarantee has no such number
 NOT_ANY = "none"
 CRITERIA = ("singling out", "linkability", "inference")
 _NOT_DECLARED = "not declared"
@@ -22,13 +22,13 @@ _NOT_DECLARED = "not declared"
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A guarantee as the first screen explains it.
+    """The guarantee as explained at the top of a page.
 
     Attributes:
         sentence: the guarantee in one plain sentence.
         plain: what it means.
-        bound: the most that can be learned about one person, in a few words.
-        bound_note: under which assumption, or why there is no bound.
+        bound: the most that can be learned about one person, in a short phrase.
+        bound_note: the assumption behind it, or why there is no bound.
     """
 
     sentence: str
@@ -66,7 +66,7 @@ def facts_of(statement: Mapping[str, Any]) -> ModelFacts:
 
 
 def epsilon_words(statement: Mapping[str, Any]) -> tuple[str, str]:
-    """The budget and what it counts."""
+    """The budget and its unit of protection."""
     epsilon = statement["epsilon"]
     if epsilon is None or not facts_of(statement).budgeted:
         return NOT_ANY, "this guarantee has no privacy budget"
@@ -79,7 +79,7 @@ def epsilon_words(statement: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
-    """The minimum size of groups and whether it is part of the guarantee."""
+    """The minimum group size, and whether it is part of the guarantee."""
     k = statement["settings"].get("k")
     if k is None:
         return NOT_ANY, "the method has no minimum group size"
@@ -89,7 +89,7 @@ def k_words(statement: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _at_most(bound: str) -> str:
-    """A bound in a sentence; one too large to be written out is "more than" a number already.
+    """A bound for a sentence; one too large to be written out already begins with "more than".
 
     >>> _at_most(belief_words(1.0)), _at_most(belief_words(12.0))
     ('at most 73.2%', 'more than 99.9%')
@@ -98,7 +98,7 @@ def _at_most(bound: str) -> str:
 
 
 def _differential_privacy(statement: Mapping[str, Any], failing: tuple[str, str] = ("", "")) -> Explanation:
-    """The guarantee; `failing` says with which probability it fails, for its sentence and for what it means."""
+    """The guarantee; `failing` gives the probability of failure, for the sentence and for its meaning."""
     epsilon, unit = statement["epsilon"], statement["unit"]
     factor, belief = _at_most(factor_words(epsilon)), _at_most(belief_words(epsilon))
     if statement["adjacency"] == Adjacency.REPLACE_ONE:
@@ -109,7 +109,7 @@ def _differential_privacy(statement: Mapping[str, Any], failing: tuple[str, str]
             f"{belief}{failing[0]}",
             f"probability of a fact about one {unit}, starting from 50% and knowing the rest of the data",
         )
-    # between two values of a record that is there lie two steps, the one leaves and the other comes, and two δ
+    # two values of a present record are two steps apart, removing one and adding the other, which counts δ twice
     twice = _at_most(belief_words(2 * epsilon))
     fact = "" if "delta" in statement else f"; for a fact about it, to {twice}"
     return Explanation(
@@ -225,7 +225,7 @@ class Criterion:
         argument: what follows from the guarantee.
         measured: attacks on the release, compared with guessing.
         residual: the remaining risk.
-        whom: the recipients it is assessed for.
+        whom: the recipients for whom it is assessed.
         until: when the assessment has to be repeated.
     """
 
@@ -238,7 +238,7 @@ class Criterion:
 
 
 def criteria(statement: Mapping[str, Any], lines: Sequence[RiskLine]) -> tuple[Criterion, ...]:
-    """The table of a release; what was measured is a fact about the original data."""
+    """The criteria for a release; measured figures are facts about the original data."""
     told = statement["declared"]["publication"]
     whom, until = (told.get(key, _NOT_DECLARED) for key in ("recipients", "review_by"))
     found = []

@@ -1,4 +1,4 @@
-"""The studio: the window a data custodian works in, in a browser on this machine, on top of the library."""
+"""Shoal Studio: the local browser interface for data custodians, built on the library."""
 
 from shoal._door import door
 

@@ -38,7 +38,7 @@ files = APIRouter()
 
 @files.post("/session/{session}/announce")
 def announce(session: At, sessions: All, body: Payload) -> Response:
-    """Asked before a file is sent: what would be refused at the end is refused now."""
+    """Announce an upload: refuse now what would be refused at the end."""
     name, size = str(body.get("name", "")), int(body.get("size", 0))
     problem: Message | ShoalError | None = None
     try:
@@ -57,7 +57,7 @@ def announce(session: At, sessions: All, body: Payload) -> Response:
 
 
 async def received(request: Request, target: Path, name: str, limit: int) -> None:
-    """A file that is sent; all of it is there, or nothing."""
+    """Receive an uploaded file, completely or not at all."""
     size = 0
     try:
         with private_file(target).open("wb") as file:
@@ -72,7 +72,7 @@ async def received(request: Request, target: Path, name: str, limit: int) -> Non
 
 
 def sent_name(request: Request) -> tuple[str, str]:
-    """The name of a file that is sent, and the ending of its copy."""
+    """The name of an uploaded file, and the extension of its copy."""
     name = Path(unquote(request.headers.get("x-name", "table.csv"))).name
     known = find_format(Path(name))
     return name, known.ending if known is not None else ".csv"
@@ -93,18 +93,18 @@ async def upload(session: At, sessions: All, request: Request) -> Response:
 
 @files.put("/session/{session}/people")
 async def send_people(session: At, sessions: All, request: Request) -> Response:
-    """Another file whose people are rehearsed on."""
+    """Upload another file to rehearse on."""
     name, ending = sent_name(request)
     target = session.folder / f"people-{secrets.token_hex(4)}{ending}"
     await received(request, target, name, sessions.limit)
     await run_in_threadpool(choose, session, target, name)
-    # what that changes is asked for in its turn, after whatever was sent meanwhile
+    # the effect of the upload waits for its turn, after other requests sent meanwhile
     return HTMLResponse("")
 
 
 @files.post("/session/{session}/people")
 def people(session: At, body: Payload) -> Response:
-    """The path of such a file, which is read where it lies, or made-up people again."""
+    """Choose such a file by its path, which is read in place, or synthetic records again."""
     what, path = str(body.get("what", "")), Path(os.path.expanduser(str(body.get("path", "")).strip()))
     if what == "path":
         choose(session, path, path.name)
@@ -120,7 +120,7 @@ Receive = Callable[[], Awaitable[AsgiMessage]]
 Send = Callable[[AsgiMessage], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# forms of other sites cannot send it, scripts of other sites may not, and its value is known to this origin alone
+# forms of other sites cannot send it, scripts of other sites may not, and only this origin knows its value
 OWN_HEADER = "x-shoal"
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
@@ -136,25 +136,25 @@ _HEADERS = (
 _NOT_KEPT = (b"cache-control", b"no-store")
 _ASKING = ("GET", "HEAD")
 _OPEN = "Open the newest address that 'shoal studio' printed in its terminal: each address works once."
-# such requests are made before anybody opens the page
+# such requests are made before the user opens the page
 _AHEAD = ("sec-purpose", "purpose", "x-moz")
-# how often a page hears where a run stands
+# interval at which a page receives the progress of a run
 _BEAT = 0.25
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
 router = APIRouter()
-# seconds for requests that are on their way at the end
+# seconds for requests in progress at shutdown
 _LAST_WORDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may ask: the port that is listened on, tokens that work once, and the cookie that each is exchanged for.
+    """Access control: the port, tokens that work once, and the cookie that each is exchanged for.
 
     Attributes:
-        key: sent with whatever changes something. Browsers send a cookie to every port of a machine, so a program of
-            another user could get it; what a page stores stays with its own port.
+        key: sent with every request that changes something. Browsers send a cookie to every port, so another
+            user's program could get it; what a page stores stays with its own port.
         renewed: called with a new address once every token is spent, for a browser that lost its cookie.
     """
 
@@ -167,13 +167,13 @@ class Access:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The names of this machine for itself; any other was resolved to it by somebody else."""
+        """The local names of this machine; any other name was resolved to it by a third party."""
         names = {f"{host}:{self.port}" for host in ("127.0.0.1", "localhost", "[::1]")}
         return frozenset(names | ({"127.0.0.1", "localhost", "[::1]"} if self.port == 80 else set()))
 
     @property
     def cookie_name(self) -> str:
-        """By port: two studios on one machine do not throw each other out."""
+        """Named by port, so that two studios on one machine do not end each other's session."""
         return f"shoal-studio-{self.port}"
 
     def new_address(self) -> str:
@@ -184,7 +184,7 @@ class Access:
         return f"http://127.0.0.1:{self.port}/?token={token}"
 
     def refusal(self, scope: Scope) -> str:
-        """Why a request is refused, in words; empty where it is not."""
+        """Why a request is refused, as text; empty where it is not."""
         headers = _headers(scope)
         host = headers.get("host", "")
         if host.lower() not in self.hosts:
@@ -207,10 +207,10 @@ class Access:
         return ""
 
     def opens(self, scope: Scope) -> bool:
-        """Whether a request opens the page with a token, which is spent by it.
+        """Whether a request opens the page with a token, which it uses up.
 
-        It may come from the file that the browser was given, which belongs to no site: what it must not be is a part of
-        another page, or a request that the browser makes ahead of the person.
+        It may come from the file that the browser opened, which belongs to no site. It must not be part of
+        another page, or a request that the browser makes in advance of the user.
         """
         headers = _headers(scope)
         given = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
@@ -251,7 +251,7 @@ class StudioGuard:
             await self._app(scope, receive, send)
             return
         if scope["type"] != "http":
-            # there is no websocket: a page of any site could open one
+            # there are no websockets: a page of any site could open one
             await send({"type": "websocket.close", "code": 1008})
             return
 
@@ -275,9 +275,9 @@ def _headers(scope: Scope) -> dict[str, str]:
 
 
 async def _opened(send: Send, access: Access) -> None:
-    """Exchange a token for the cookie and the key, and go on to an address without it.
+    """Exchange a token for the cookie and the key, and continue at an address without it.
 
-    A page does that, not a status of 303: a browser that came from a file sends no strict cookie along a redirection.
+    A page does that, not a status of 303: a browser that came from a file sends no strict cookie with a redirect.
     """
     cookie = f"{access.cookie_name}={access.cookie}; Path=/; HttpOnly; SameSite=Strict"
     headers = [(b"content-type", b"text/html; charset=utf-8"), (b"set-cookie", cookie.encode())]
@@ -285,7 +285,7 @@ async def _opened(send: Send, access: Access) -> None:
     await send({"type": "http.response.body", "body": _ENTER.format(key=access.key).encode()})
 
 
-# its script keeps the key, and goes on
+# its script stores the key, and continues
 _ENTER = (
     "<!doctype html><html lang='en'><meta charset='utf-8'><title>Shoal Studio</title>"
     "<link rel='icon' href='data:,'><script src='/static/enter.js' data-key='{key}'></script>"
@@ -309,10 +309,10 @@ async def _refused(send: Send, words: str) -> None:
 
 
 def own_folder() -> Path:
-    """A folder of this user that nobody else can enter, for as long as the session lasts where the system has one.
+    """A folder that only this user can enter, for the duration of the login session where the system has one.
 
     Raises:
-        OutputError: it cannot be made, or it is not this user's alone.
+        OutputError: it cannot be created, or other users have access to it.
     """
     session = os.environ.get("XDG_RUNTIME_DIR")
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -328,7 +328,7 @@ def own_folder() -> Path:
 
 
 def hand_over(access: Access, folder: Path) -> Path:
-    """A file that only this user can read and that leads a browser to the page, once."""
+    """A file, readable by this user only, that leads a browser to the page once."""
     path = folder / f"studio-{access.port}.html"
     path.unlink(missing_ok=True)
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
@@ -342,7 +342,7 @@ def create_app(sessions: StudioSessions, access: Access) -> App:
     @asynccontextmanager
     async def alive(app: FastAPI) -> AsyncIterator[None]:
         yield
-        # uvicorn raises a signal again once it is done, so nothing after it would run
+        # uvicorn raises a signal again when it is done, so nothing after it would run
         sessions.close()
 
     app = FastAPI(lifespan=alive, docs_url=None, redoc_url=None, openapi_url=None)
@@ -354,7 +354,7 @@ def create_app(sessions: StudioSessions, access: Access) -> App:
 
 
 def refused(request: Request, error: Exception) -> Response:
-    """What can be expected is answered and not refused: a status of 4xx is an error in the browser's console."""
+    """Expected errors are answered with status 200: a status of 4xx is an error in the browser's console."""
     gone = isinstance(error, ShoalError) and error.code == "gone"
     return HTMLResponse(views.problem(error), headers={"x-shoal-gone": "1"} if gone else None)
 
@@ -409,7 +409,7 @@ def close(session: At, sessions: All) -> Response:
 
 @router.post("/session/{session}/written")
 def written(session: At, sessions: All, body: Payload) -> Response:
-    """How the file is written."""
+    """Set the text format of the file."""
     from shoal.io import Conventions
 
     told = {name: body[name] for name in ("encoding", "separator", "decimal") if body.get(name)}
@@ -422,7 +422,7 @@ def written(session: At, sessions: All, body: Payload) -> Response:
 
 @router.post("/session/{session}/reread")
 def reread(session: At, sessions: All) -> Response:
-    """A file that has changed on disk is read again, with what is declared about it."""
+    """Reread a file that has changed on disk, with its declarations."""
     session.reread()
     return HTMLResponse(
         whole(session, sessions, "data") + (views.problem(session.problem) if session.problem else "")
@@ -431,7 +431,7 @@ def reread(session: At, sessions: All) -> Response:
 
 @router.post("/session/{session}/rows")
 def show_rows(session: At, sessions: All) -> Response:
-    """The rows are shown from now on; the journal notes it."""
+    """Show rows from now on; the journal records it."""
     with session.lock:
         session.show(session.sheet.names, "rows")
         session.rows_shown = True
@@ -440,7 +440,7 @@ def show_rows(session: At, sessions: All) -> Response:
 
 @router.post("/session/{session}/dataset")
 def dataset(session: At, sessions: All, body: Payload) -> Response:
-    """The name under which the journal publishes what is recorded, and the ledger charges."""
+    """Set the name under which the journal publishes its records, and the ledger charges."""
     with session.lock:
         name = " ".join(str(body.get("data-set", "")).split())
         if not name:
@@ -536,7 +536,7 @@ def guarantee(session: At, body: Payload) -> Response:
 
 @router.post("/session/{session}/expect")
 def expect(session: At) -> Response:
-    """Asked once the page rests; the answer comes with the events."""
+    """Start an estimate once the page is idle; the result comes with the events."""
     with session.lock:
         starting.expect(session)
         return HTMLResponse(column_views.expected(session))
@@ -547,7 +547,7 @@ def expect(session: At) -> Response:
 
 @router.post("/session/{session}/run/{kind}")
 def run(session: At, kind: str, body: Payload) -> Response:
-    """Start a run. One that spends a budget is confirmed first, with what it costs."""
+    """Start a run. A run that spends a budget must be confirmed first, with its cost."""
     with session.lock:
         price = str(body.get("price", ""))
         if kind in ("release", "buy"):
@@ -653,7 +653,7 @@ def recipe(session: At) -> Response:
 
 
 def _news(session: StudioSession, ended: bool) -> str:
-    """What a page hears about runs; once one has ended, also what its end changes."""
+    """Updates of a page about runs; after one has ended, also what its end changes."""
     with session.lock:
         found = views.strip(session)
         if session.table is not None and session.expected:
@@ -667,7 +667,7 @@ def _news(session: StudioSession, ended: bool) -> str:
         if ended and session.table is not None:
             found += column_views.guaranteed(session, method=True)
             last = session.runs[-1] if session.runs else None
-            # who looks at another run meanwhile goes on looking at it
+            # a user who views another run meanwhile keeps viewing it
             if (
                 last is not None
                 and last.kind == "learn"
@@ -681,12 +681,12 @@ def _news(session: StudioSession, ended: bool) -> str:
 
 def bound_socket(port: int) -> socket.socket:
     """A socket that only this machine can reach; port 0 takes a free one."""
-    # said to be TCP, or else an answer waits up to 40 ms until the packet before it was acknowledged
+    # disable Nagle's algorithm, or an answer waits up to 40 ms for the acknowledgement of the previous packet
     opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind(("127.0.0.1", port))
-        # who comes before the server is up waits for it
+        # early connections wait for the server to start
         opened.listen(128)
     except OSError as error:
         opened.close()
@@ -713,17 +713,17 @@ def server(sessions: StudioSessions, access: Access) -> uvicorn.Server:
 
 
 def serve(file: Path | None, port: int, *, browser: bool, ready: Callable[[str, bool], None]) -> None:
-    """Serve until somebody stops it.
+    """Serve until stopped.
 
     Args:
-        file: opened where it lies; nothing of it is copied.
+        file: opened in place; nothing of it is copied.
         port: on this machine only; 0 takes a free one.
         browser: open one; it gets a file that leads to the page, and no token on its command line.
-        ready: called with an address that works once, and whether it follows others that were used.
+        ready: called with an address that works once, and whether it replaces used ones.
     """
     opened = bound_socket(port)
     access = Access(opened.getsockname()[1], renewed=lambda address: ready(address, True))
-    # before the server listens to signals, and again once it has stopped, files are removed all the same
+    # signals before the server listens to them, and after it has stopped, must still remove files
     before = signal.signal(signal.SIGTERM, _leave)
     sessions = StudioSessions(file)
     given: Path | None = None

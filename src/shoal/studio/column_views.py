@@ -61,10 +61,10 @@ def data(session: StudioSession, limit: int = 0) -> str:
 
 
 def window(session: StudioSession, start: int, count: int) -> str:
-    """Some rows of the table, once somebody asked to see them.
+    """Some rows of the table, once the user asked to see them.
 
     Raises:
-        OptionError: nobody did.
+        OptionError: the user has not asked.
     """
     if not session.rows_shown:
         raise OptionError("rows-table-shown-request")
@@ -80,7 +80,7 @@ def _cell(value: Any) -> str:
 
 
 def accepted() -> str:
-    """The endings of files that can be read, for a browser."""
+    """The file extensions that can be read, for a browser."""
     return ",".join(suffix for known in FORMATS.values() for suffix in known.suffixes)
 
 
@@ -141,7 +141,7 @@ def row(session: StudioSession, number: int) -> Markup:
 
 
 def _ends(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
-    """The ends of a range as they were typed."""
+    """The ends of a range as typed."""
     lo, hi = range_words(attribute)
     draft = session.drafts.get(attribute.name)
     return (lo, hi) if draft is None else (draft.typed.get("lo", lo), draft.typed.get("hi", hi))
@@ -165,7 +165,7 @@ def _listed_words(session: StudioSession, attribute: Attribute) -> str:
 
 
 def status(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
-    """How far a column is settled: a level and a few words."""
+    """The state of a column's declaration: a level and a few words."""
     if attribute.role == "weight" and (draft := session.drafts.get(attribute.name)) is not None:
         return "bad", draft.short
     if session.recipe.raking == attribute.name:
@@ -201,7 +201,7 @@ def status(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
 
 
 def outside(session: StudioSession, attribute: Attribute) -> int:
-    """How many values lie outside what is declared; told only to who asked to see the values."""
+    """Number of values outside the declared range; shown only after the user asked to see the values."""
     if attribute.name not in session.viewed:
         return 0
     if attribute.kind_facts.ranged:
@@ -210,7 +210,7 @@ def outside(session: StudioSession, attribute: Attribute) -> int:
 
 
 def unsettled(session: StudioSession) -> int:
-    """How many columns are not settled."""
+    """Number of columns whose declaration is incomplete."""
     if session.table is None:
         return 0
     return sum(
@@ -221,7 +221,7 @@ def unsettled(session: StudioSession) -> int:
 
 
 def inspector(session: StudioSession) -> str:
-    """All about one column."""
+    """The panel for one column."""
     names = session.recipe.schema.names
     if session.open_column not in names:
         return render("inspector_empty.html")
@@ -229,7 +229,7 @@ def inspector(session: StudioSession) -> str:
 
 
 def _about(session: StudioSession, number: int) -> dict[str, Any]:
-    """What the inspector shows of a column."""
+    """The values shown in the panel of a column."""
     attribute = session.column(number)
     looked = attribute.name in session.viewed
     ranged = attribute.kind_facts.ranged
@@ -260,7 +260,7 @@ def _about(session: StudioSession, number: int) -> dict[str, Any]:
 
 
 def _weight(session: StudioSession, attribute: Attribute) -> dict[str, Any]:
-    """What becomes of a survey weight, and the totals that it is raked to."""
+    """The treatment of a survey weight, and the totals that it is raked to."""
     waits = session.recipe.raking == attribute.name
     chosen = RAKED if waits else attribute.release or "dropped"
     return {
@@ -275,7 +275,7 @@ def _weight(session: StudioSession, attribute: Attribute) -> dict[str, Any]:
 
 
 def _sliders(session: StudioSession, attribute: Attribute) -> list[dict[str, Any]]:
-    """Both ends of a range on its scale; none as long as nothing public or shown says where it lies."""
+    """Sliders for both ends of a range; none until a declared or shown value determines the scale."""
     scale = session.seen.scale(attribute)
     if scale is None:
         return []
@@ -292,13 +292,13 @@ def _sliders(session: StudioSession, attribute: Attribute) -> list[dict[str, Any
 
 
 def _thousands(text: str) -> str:
-    """A number as it is read; what is none stays as it was typed."""
+    """A number with thousands separators; anything else stays as typed."""
     whole, point, rest = text.partition(".")
     return f"{int(whole):,}{point}{rest}" if whole.lstrip("-").isdigit() else text
 
 
 def _steps(session: StudioSession, attribute: Attribute) -> list[dict[str, Any]]:
-    """The steps before protection of a column, and what they do to it, for who asked to see its values."""
+    """The preprocessing steps of a column, and their effect if the user asked to see its values."""
     schema = session.recipe.schema
     own = [(place, step) for place, step in enumerate(schema.steps) if step.column == attribute.name]
     if not own:
@@ -315,7 +315,7 @@ def _steps(session: StudioSession, attribute: Attribute) -> list[dict[str, Any]]
 
 
 def column_changed(session: StudioSession, number: int, *, whole: bool) -> str:
-    """What one change of a column changes on the page."""
+    """The parts of the page that change with a column."""
     attribute = session.column(number)
     parts = [
         fragment(f"#row-{number}", row(session, number))
@@ -333,7 +333,7 @@ def _known(number: int, attribute: Attribute) -> str:
 
 
 def column_slid(session: StudioSession, number: int) -> str:
-    """What a slider of a range changes: all that depends on it, and not the slider."""
+    """The parts of the page that change with a range slider, except the slider."""
     about = _about(session, number)
     lo, hi = _ends(session, session.column(number))
     parts = [
@@ -374,7 +374,7 @@ def guarantee(session: StudioSession) -> str:
 
 
 def people(session: StudioSession) -> str:
-    """Who is rehearsed on."""
+    """The data used for rehearsals."""
     return fragment("#people", _people(session))
 
 
@@ -385,14 +385,14 @@ def _people(session: StudioSession) -> str:
 
 
 def _wrong(session: StudioSession) -> tuple[Message, ...]:
-    """Why a rehearsal cannot use the other table as things stand; what is wrong with both is said elsewhere."""
+    """Why a rehearsal cannot use the other table at present; problems of both tables are shown elsewhere."""
     if session.another is None or not session.look_ahead().ready:
         return ()
     return session.another.problems(session.recipe)
 
 
 def guaranteed(session: StudioSession, *, method: bool = False, moved: str = "", by: str = "") -> str:
-    """What a setting changes on the page: all that depends on it, and not the control itself.
+    """The parts of the page that change with a setting, except the control itself.
 
     Args:
         method: the guarantee or the method changed, and with it the controls.
@@ -442,7 +442,7 @@ def strength(session: StudioSession) -> str:
 
 
 def _shown(session: StudioSession, name: str) -> bool:
-    """Sliders of what a guarantee has; δ and t belong to their own cards."""
+    """Sliders for the parameters of a guarantee; δ and t belong to their own cards."""
     if name in ("delta", "t"):
         return name in session.recipe.settings
     return True
@@ -469,7 +469,7 @@ def _slider(session: StudioSession, name: str) -> dict[str, Any]:
 
 
 def _field(session: StudioSession, setting: Parameter) -> dict[str, Any]:
-    """A parameter as a form asks for it; its declaration says all about it."""
+    """A parameter as a form field, from its declaration."""
     recipe = session.recipe
     own = setting.default
     value = (
@@ -503,25 +503,25 @@ def _sentence(text: str) -> str:
 
 
 def noise(session: StudioSession) -> str:
-    """What the noise will do, and how ε is shared, where the method can share it."""
+    """The expected noise, and the split of ε where the method can share it."""
     shared = method_class(session.recipe.method).parameters().get("split")
     split = _field(session, shared) if shared is not None and len(session.recipe.taken) > 1 else None
     return render("noise.html", ahead=session.look_ahead(), recipe=session.recipe, split=split)
 
 
 def ask_cost(cost: Cost, kind: str, price: str) -> str:
-    """Ask whether a run may spend what it costs; the answer carries what was shown, so that it fits nothing else."""
+    """Ask for confirmation of a run's cost; the answer carries what was shown, so that it confirms nothing else."""
     sent = {"confirmed": asdict(cost), **({"price": price} if price else {})}
     return fragment("#ask", render("cost.html", cost=cost, kind=kind, sent=sent))
 
 
 def expected(session: StudioSession) -> str:
-    """How long a run would take, as far as it is known; who asked need not ask again."""
+    """The expected time of a run, if known; the page need not ask again."""
     return fragment("#expected", render("expected.html", session=session, asked=True))
 
 
 def statement(session: StudioSession) -> str:
-    """The guarantee as readers will read it."""
+    """The guarantee in the words of the statement."""
     ahead = session.look_ahead()
     return render(
         "statement.html",
@@ -540,7 +540,7 @@ def statement(session: StudioSession) -> str:
 
 
 def _outside(session: StudioSession) -> dict[str, int | None]:
-    """How many values lie outside their range, by column; None as long as nobody asked to see that column."""
+    """Number of values outside their range, by column; None until the user asked to see that column."""
     return {
         problem.column: outside(session, session.recipe.schema[problem.column])
         if problem.column in session.viewed
@@ -551,12 +551,12 @@ def _outside(session: StudioSession) -> dict[str, int | None]:
 
 
 def recorded_codes(statement: Mapping[str, Any]) -> tuple[str, ...]:
-    """What the journal of use knows that bears on the declarations, by code."""
+    """The uses in the journal that affect the declarations, by code."""
     return tuple(one["code"] for one in statement["recorded"] if one["code"] != DATA_DEPENDENT)
 
 
 def same(session: StudioSession) -> str:
-    """The same as a command."""
+    """The same release as a command."""
     name = session.source.name if session.source is not None else "DATA"
     return render(
         "same.html", recipe=session.look_ahead().recipe, command=command_text(name, session.dataset)

@@ -27,7 +27,7 @@ from shoal.numbers import decimal_text
 from shoal.studio.guarantee import BY_NAME, Recipe, offered, typed
 from shoal.taxonomy import Taxonomy
 
-# in the words of the page; the order of its lists
+# labels and order of the lists on the page
 ROLES: Mapping[str, str] = {
     "quasi-identifier": "Quasi-identifier",
     "confidential": "Sensitive attribute",
@@ -43,7 +43,7 @@ KINDS: Mapping[str, str] = {
     "nominal": "Category",
 }
 TYPES: tuple[str, ...] = get_args(ColumnType)
-# settings that belong to a claim and go with it
+# settings that belong to a claim and change with it
 _OF_THE_CLAIM = ("link", "delta", "t")
 
 
@@ -53,7 +53,7 @@ assert set(KINDS) == set(KIND_FACTS)
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What was typed about a column and cannot be used, kept so that it can be corrected where it stands."""
+    """Invalid input for a column, kept so that it can be corrected in place."""
 
     typed: Mapping[str, str] = field(default_factory=dict)
     problem: ShoalError | None = None
@@ -65,11 +65,11 @@ def changed(attribute: Attribute, what: str, value: Any, found: Sequence[str] = 
 
     Args:
         what: kind, type, role, range, values, ordered, taxonomy, rename, source, missing, step, max_rows or suggestion.
-        value: as the page sends it.
-        found: the values of the column in the file, for a list that is confirmed.
+        value: as sent by the page.
+        found: the values of the column in the file, for confirming a list.
 
     Raises:
-        ShoalError: it cannot be; the line names the column.
+        ShoalError: it is not valid; the line names the column.
     """
     if what not in _CHANGES:
         raise OptionError("column-nothing-called", column=attribute.name, what=what)
@@ -100,7 +100,7 @@ def _kind(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
 def _type(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
     source = attribute.source.get("kind", "")
     made = attribute.with_type(str(value))
-    # whoever confirmed the column before has now said its type, too
+    # confirming the column earlier also confirmed its type
     return replace(made, source={**made.source, **({"kind": source, "type": source} if source else {})})
 
 
@@ -160,7 +160,7 @@ def _taxonomy(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribu
 
 
 def _rename(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
-    """A name of the list is written as the records write it."""
+    """Rename a value of the list to the spelling in the records."""
     listed, written = map(str, value)
 
     def named(name: str) -> str:
@@ -228,13 +228,13 @@ _CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
 
 
 def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
-    """A step before protection as it was typed: `breaks`, `mapping`, `level`, `top` or `bottom`, and its `source`.
+    """A preprocessing step as typed: `breaks`, `mapping`, `level`, `top` or `bottom`, and its `source`.
 
     >>> step_of(Attribute("age"), {"breaks": "0, 30, 65, inf"}).words
     'column age is recoded into 3 bands: (0,30], (30,65], (65,inf)'
 
     Raises:
-        OptionError: it cannot be; the line names the step.
+        OptionError: it is not valid; the line names the step.
     """
     name, source = attribute.name, form.get("source") or source_of(attribute)
     told = {"source": source} if source else {}
@@ -253,7 +253,7 @@ def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
 
 
 def _bound(text: str) -> Any:
-    """A bound as a schema file writes it: a number, an open end, or a date."""
+    """A bound as written in a schema file: a number, an open end, or a date."""
     word = text.strip()
     if word in ("inf", "-inf"):
         return float(word)
@@ -274,7 +274,7 @@ def short_problem(what: str, value: Any, error: ShoalError) -> str:
 
 
 def _says(error: ShoalError, code: str) -> bool:
-    """Whether an error, or the reason that it gives, is of this kind."""
+    """Whether an error, or its reason, is of this kind."""
     reason = error.facts.get("reason")
     return error.code == code or (isinstance(reason, ShoalError) and _says(reason, code))
 
@@ -289,7 +289,7 @@ def range_words(attribute: Attribute) -> tuple[str, str]:
 
 
 def source_of(attribute: Attribute) -> str:
-    """Where a column is known from, as one choice; empty where nobody said so, or its facts differ."""
+    """The source of a column's facts, as one choice; empty where undeclared, or where its facts differ."""
     facts = [fact for fact in attribute.facts if fact != "max_rows"]
     known = {attribute.source.get(fact, "") for fact in facts}
     if RECORDS in known:
@@ -307,7 +307,7 @@ def _lines(value: Any) -> list[str]:
 
 
 def _pairs(name: str, text: str) -> list[tuple[str, str]]:
-    """Links of a pasted taxonomy: one value and the group it belongs to in each line."""
+    """Links of a pasted taxonomy: in each line one value and its group."""
     found = []
     for number, line in enumerate(str(text).replace("\r", "").split("\n"), start=1):
         if not line.strip():
@@ -321,7 +321,7 @@ def _pairs(name: str, text: str) -> list[tuple[str, str]]:
 
 
 def with_guarantee(recipe: Recipe, rows: int, card: str | None = None, method: str | None = None) -> Recipe:
-    """A guarantee and the columns settle which methods there are; settings that belong to the claim are filled in.
+    """Choose a guarantee, which with the columns determines the possible methods, and fill in the claim's settings.
 
     Args:
         rows: of the table, which is public here.
@@ -329,7 +329,7 @@ def with_guarantee(recipe: Recipe, rows: int, card: str | None = None, method: s
         method: the method; that of the recipe by default, as long as the guarantee stays.
 
     Raises:
-        OptionError: there is no such guarantee, or no method keeps it on these columns.
+        OptionError: there is no such guarantee, or no method provides it for these columns.
     """
     if card is not None and card not in BY_NAME:
         raise OptionError("there-no-promise", card=card)
@@ -341,7 +341,7 @@ def with_guarantee(recipe: Recipe, rows: int, card: str | None = None, method: s
     settings = {name: value for name, value in recipe.settings.items() if name not in _OF_THE_CLAIM}
     settings |= {name: typed(value) for name, value in offer.fixed.items()}
     if method is not None or card is not None:
-        # sizes that are usual for one method are none for another
+        # usual sizes of one method are not usual for another
         settings.pop("k", None)
     own = offer.method.parameters()
     if "k" in own and own["k"].default is not None:
@@ -353,7 +353,7 @@ def with_guarantee(recipe: Recipe, rows: int, card: str | None = None, method: s
 
 
 def with_setting(recipe: Recipe, name: str, value: str) -> Recipe:
-    """A setting as it was typed; nothing typed is the method's own.
+    """A setting as typed; empty input stands for the method's default.
 
     Raises:
         OptionError: the method has no such option.
@@ -368,7 +368,7 @@ def with_setting(recipe: Recipe, name: str, value: str) -> Recipe:
 
 
 def with_settings_of(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:
-    """The method and settings of a run, or of settings that were compared.
+    """The method and settings of a run, or of compared settings.
 
     Raises:
         OptionError: there is no such method.

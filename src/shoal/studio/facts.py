@@ -1,9 +1,9 @@
 """Facts about original records: columns, releases, and the search for one person.
 
-All of it is private. The page says so, and the journal of use notes what it shows.
+All of it is private. The page says so, and the journal of use records what it shows.
 
-The intruder knows some columns of a person and takes the published row that is nearest. That is a picture and not the
-guarantee: it shows one intruder, and only what that one would pick.
+The intruder knows some columns of a person and takes the nearest published row. This is an illustration and not the
+guarantee: it shows one intruder and the row that this intruder would pick.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _BINS = 36
 _LISTED = 200
 _GROUPS = 12
 _COMPARED = 20
-# of the people averaged with somebody, so many are drawn
+# people per cluster that are drawn
 _FELLOWS = 60
-# pairs of a person and a published row, for who is the most exposed: about a second
+# pairs of a person and a published row, in the search for the most exposed person: about a second
 _COMPARISONS = 40_000_000
 _AT_ONCE = 4_000_000
 _TIE = 1e-9
-# which people are compared is no secret, and the same page should say the same twice
+# the choice of people is not secret, and the same page should show the same result twice
 _SEED = 17
 
 
 def gaps(table: Table, attribute: Attribute) -> int:
-    """How many cells of a column are missing; an empty text is."""
+    """Number of missing cells of a column; an empty text counts as missing."""
     series = table.series(attribute.name)
     missing = int(series.null_count())
     if table.is_numeric(attribute.name):
@@ -54,7 +54,7 @@ def gaps(table: Table, attribute: Attribute) -> int:
 
 
 def value_counts(table: Table, attribute: Attribute) -> list[tuple[str, int]]:
-    """The values of a column of names, the most frequent first."""
+    """The values of a nominal column, most frequent first."""
     found, which = texts(table, attribute.name)
     counts = np.bincount(which[which >= 0], minlength=len(found))
     pairs: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def value_counts(table: Table, attribute: Attribute) -> list[tuple[str, int]]:
 
 
 def reach(table: Table, attribute: Attribute) -> tuple[float, float] | None:
-    """The lowest and the highest value of a column with a range; None where there is none."""
+    """The lowest and the highest value of a column with a range; None if there is none."""
     try:
         values = numbers(table, attribute)
     except ShoalError:
@@ -75,7 +75,7 @@ def reach(table: Table, attribute: Attribute) -> tuple[float, float] | None:
 
 
 def histogram(table: Table, attribute: Attribute, scale: SliderScale | None = None) -> dict[str, Any]:
-    """The values of a column with a range: bars on a root scale, and how many lie outside the declared range."""
+    """The values of a column with a range: bars on a square-root scale, and the number outside the declared range."""
     try:
         values = numbers(table, attribute)
     except ShoalError as error:
@@ -111,7 +111,7 @@ def histogram(table: Table, attribute: Attribute, scale: SliderScale | None = No
 
 
 def bars_of(counts: Sequence[tuple[str, int]]) -> list[dict[str, float]]:
-    """A small picture of a column of names."""
+    """A small bar chart of a nominal column."""
     heights = np.sqrt(np.array([count for _, count in counts[:_BINS]], dtype=np.float64))
     return _bars(heights, np.zeros(heights.size, dtype=bool))
 
@@ -119,7 +119,7 @@ def bars_of(counts: Sequence[tuple[str, int]]) -> list[dict[str, float]]:
 def _bars(
     heights: NDArray[np.float64], outside: NDArray[np.bool_], edges: NDArray[np.float64] | None = None
 ) -> list[dict[str, float]]:
-    """Bars side by side, or between edges that are given in percent of the drawing."""
+    """Bars side by side, or between edges given in percent of the drawing."""
     peak = max(float(heights.max(initial=0.0)), 1e-9)
     edges = np.linspace(0, 100, heights.size + 1) if edges is None else edges
     return [
@@ -135,7 +135,7 @@ def _bars(
 
 
 def listed(table: Table, attribute: Attribute) -> dict[str, Any]:
-    """A column of names as the page shows it: values with counts, its tree, and what the tree does not have."""
+    """A nominal column for the page: values with counts, its taxonomy, and values missing from the taxonomy."""
     counts = value_counts(table, attribute)
     known = attribute.tree
     names = set(attribute.ordered) if attribute.kind_facts.listed else set()
@@ -156,7 +156,7 @@ def listed(table: Table, attribute: Attribute) -> dict[str, Any]:
 
 
 def tree_lines(tree: Taxonomy, counts: Mapping[str, int]) -> list[dict[str, Any]]:
-    """A tree line by line, each with its depth and how many records lie below it."""
+    """A taxonomy line by line, each with its depth and the number of records below it."""
     parent = {child: above for child, above in tree.to_pairs() if child != above}
     below: dict[str, list[str]] = {}
     for child, above in parent.items():
@@ -178,7 +178,7 @@ def tree_lines(tree: Taxonomy, counts: Mapping[str, int]) -> list[dict[str, Any]
 def judged(
     original: Table, release: Release, evaluation: Evaluation, found: Verdict, quasi: Sequence[str]
 ) -> dict[str, Any]:
-    """Everything that Judge shows of one run, as plain values."""
+    """Everything that the Judge page shows about one run, as plain values."""
     statement = release.statement.to_dict()
     subject = of_release(release)
     measured = evaluation.to_dict()
@@ -224,7 +224,7 @@ def judged(
 
 
 def _lights(found: Verdict) -> list[dict[str, str]]:
-    """The private part of a verdict: a light for each line."""
+    """The private part of a verdict: a level for each line."""
     use = found.measured.usefulness
     levels = [reason.level for reason in found.measured.risk[:1]] + ([] if use is None else [use.level])
     return [
@@ -264,7 +264,7 @@ def _number(title: str, value: str | None, note: str) -> dict[str, str]:
 
 
 def _groups(original: Table, release: Release) -> list[dict[str, Any]]:
-    """Averages of the amounts in the groups of a column of names, before and after."""
+    """Averages of the numeric columns in the groups of a nominal column, before and after."""
     schema = release.schema
     released = read(release.data)
     held = [a for a in schema.attributes if a.name in released.names and a.name in original.names]
@@ -311,12 +311,12 @@ def _rounded(matrix: NDArray[np.float64]) -> list[list[float | None]]:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class IntruderComparison:
-    """What the intruder compares, column by column: each person as it was, each published row as it is.
+    """What the intruder compares, column by column: each person's original record, each published row.
 
     Attributes:
         kept: the person that each published row belongs to.
-        amounts: before and after, in widths of the domain.
-        names: codes before and after; equal ones are the same name.
+        amounts: before and after, in units of the domain's width.
+        names: codes before and after; equal codes are the same value.
     """
 
     original: Table
@@ -328,7 +328,7 @@ class IntruderComparison:
     names: dict[str, tuple[NDArray[np.int64], NDArray[np.int64]]]
 
     def far(self, people: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Squared distances of people, down, from published rows, across. A missing number is as far as can be."""
+        """Squared distances of people (rows) from published rows (columns); the largest for a missing number."""
         total = np.zeros((people.size, rows.size))
         for before, after in self.amounts.values():
             gap = before[people, np.newaxis] - after[rows]
@@ -339,10 +339,10 @@ class IntruderComparison:
 
 
 def pairs(original: Table, release: Release, quasi: Sequence[str]) -> IntruderComparison | None:
-    """What there is to compare; None where no published row belongs to a person.
+    """The comparison; None where no published row belongs to a person.
 
     Args:
-        quasi: what the intruder knows; all released columns where that is nothing.
+        quasi: the columns that the intruder knows; all released columns if empty.
     """
     if release.aligned is None:
         return None
@@ -370,7 +370,7 @@ def _texts(values: Sequence[Any]) -> NDArray[Any]:
 def exposed(found: IntruderComparison) -> dict[str, int]:
     """The most exposed person: whose own row is the nearest, with the fewest others as near, and the largest lead.
 
-    Of many people a random part is compared, and the answer says of how many.
+    For a large table a random sample of people is compared, and the result gives its size.
     """
     group, first = _distinct(found)
     sizes = np.bincount(group, minlength=first.size)
@@ -401,7 +401,7 @@ def exposed(found: IntruderComparison) -> dict[str, int]:
 
 
 def _distinct(found: IntruderComparison) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Published rows that are alike count once: the group of each row, and one row of each group."""
+    """Group identical published rows: the group of each row, and one row of each group."""
     sides = [*(after for _, after in found.amounts.values()), *(after for _, after in found.names.values())]
     if not sides:
         nothing = np.zeros(found.kept.size, dtype=np.int64)
@@ -412,7 +412,7 @@ def _distinct(found: IntruderComparison) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def person(found: IntruderComparison | None, row: int, release: Release) -> dict[str, Any]:
-    """Who was grouped with a person, what was published, and what the intruder would pick.
+    """The cluster of a person, the published row, and the intruder's pick.
 
     Args:
         row: counted from 1.
@@ -451,7 +451,7 @@ def person(found: IntruderComparison | None, row: int, release: Release) -> dict
 
 
 def _picked(nearer: int, alike: int) -> str:
-    """What the intruder picks.
+    """The intruder's pick.
 
     >>> _picked(1, 1)
     'No. 1 published row is nearer to this person than their own: the intruder picks a wrong one.'

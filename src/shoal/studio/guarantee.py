@@ -1,11 +1,11 @@
 """Guarantees on offer, the recipe being edited, and the scales of ranges.
 
-The words here are the choice that is offered; what a release then guarantees is said by its statement. A card names
-models of privacy and no method: every method whose claim is one of them appears on it by itself.
+The texts here describe the choice; the statement of a release gives its guarantee. A card names
+models of privacy and no method: every method whose claim is one of them appears on it automatically.
 
-A recipe holds what was typed. What it means is read by the library, when it is previewed and when it is run.
+A recipe holds what was typed. The library interprets it when it is previewed and when it is run.
 
-Nothing is read off the records before somebody asked to see them: until then a scale surrounds what was declared.
+Nothing is taken from the records before the user asks to see them: until then a scale spans the declared range.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from shoal.privacy import MODELS, Model
 ON, OFF = "on", "off"
 RAKED = "raked"
 PLACES = 1000
-# room beside the ends, as a share of the width: next to values that are shown, and to a range alone
+# space beside the ends, as a share of the width: next to shown values, and to a range alone
 _BESIDE_VALUES, _BESIDE_RANGE = 0.08, 0.5
 
 
@@ -34,14 +34,14 @@ class Card:
     """One guarantee to choose.
 
     Attributes:
-        title: the guarantee in one sentence, as a person would say it.
-        meaning: what that does to the table.
-        whom: for which tables it is.
-        technical: what the field calls it.
-        models: the claims that keep it.
-        drawing: the macro of `drawings.html` that pictures it.
-        first: the methods to take where nothing else is chosen; the first that takes the columns.
-        folded: it stands below the others, closed.
+        title: the guarantee in one plain sentence.
+        meaning: the effect on the table.
+        whom: the tables it is meant for.
+        technical: the technical term.
+        models: the claims that satisfy it.
+        drawing: the macro of `drawings.html` that illustrates it.
+        first: the recommended methods; the first that accepts the columns is the default.
+        folded: it is shown collapsed below the others.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Card:
 
     @property
     def about_the_table(self) -> bool:
-        """What others may know is part of the guarantee."""
+        """Whether the guarantee is about the table itself and depends on what others may know."""
         return any(MODELS[model].of_the_table for model in self.models)
 
     @property
@@ -157,7 +157,7 @@ class MethodCard:
     """A method on a card.
 
     Attributes:
-        fixed: settings without which its claim would be another one.
+        fixed: settings that its claim requires.
     """
 
     method: type[Method]
@@ -175,7 +175,7 @@ class MethodCard:
 
 
 def usual_delta(rows: int) -> Fraction:
-    """A probability of failure far below one over the number of rows.
+    """A default δ: far below one over the number of rows.
 
     >>> str(usual_delta(5000)), str(usual_delta(200_000))
     ('1/1000000', '1/100000000')
@@ -184,7 +184,7 @@ def usual_delta(rows: int) -> Fraction:
 
 
 def offers(card: Card, attributes: int, nominal: int, rows: int) -> tuple[MethodCard, ...]:
-    """The methods that keep a card's guarantee on so many columns, the recommended ones first."""
+    """The methods that provide a card's guarantee for the given columns, the recommended ones first."""
     found = []
     for method in map(method_class, names()):
         for fixed in _variants(method, rows):
@@ -197,7 +197,7 @@ def offers(card: Card, attributes: int, nominal: int, rows: int) -> tuple[Method
 
 
 def offered(card: Card, kinds: Sequence[str], rows: int, wanted: str | None = None) -> MethodCard | None:
-    """The method to take: the one that is wanted, or the first that takes every kind of column there is."""
+    """The method to use: the requested one, or the first that accepts every kind of column present."""
     found = offers(card, len(kinds), kinds.count("nominal"), rows)
     named = [offer for offer in found if offer.name == wanted]
     fitting = [offer for offer in found if set(kinds) <= set(offer.method.kinds)]
@@ -205,7 +205,7 @@ def offered(card: Card, kinds: Sequence[str], rows: int, wanted: str | None = No
 
 
 def _variants(method: type[Method], rows: int) -> Iterator[dict[str, Any]]:
-    """A method as it is, and with each of the settings that can change what it guarantees."""
+    """A method by default, and with each of the settings that can change its guarantee."""
     yield {}
     for name, value in (("link", False), ("delta", usual_delta(rows)), ("t", 2)):
         if name in method.parameters():
@@ -214,10 +214,10 @@ def _variants(method: type[Method], rows: int) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Slider:
-    """A setting that everybody looks at: shown large, on a logarithmic scale.
+    """A setting shown to every user: large, on a logarithmic scale.
 
     Attributes:
-        low, high: what the ends of the scale mean.
+        low, high: labels of the ends of the scale.
         ends: of the scale; the second may depend on the number of rows.
     """
 
@@ -232,7 +232,7 @@ class Slider:
         return low, max(rows // 2, int(low) + 1) if math.isinf(high) else high
 
     def place(self, value: float, rows: int) -> int:
-        """Where a value stands on a scale of a thousand.
+        """The position of a value on a scale of 0 to 1000.
 
         >>> SLIDERS["epsilon"].place(1.0, 10)
         500
@@ -242,7 +242,7 @@ class Slider:
         return round(1000 * share)
 
     def value(self, place: int, rows: int) -> str:
-        """The value at a place, with two digits.
+        """The value at a position, rounded to two digits.
 
         >>> SLIDERS["epsilon"].value(500, 10), SLIDERS["k"].value(1000, 5000), SLIDERS["delta"].value(0, 1)
         ('1', '2500', '1e-12')
@@ -268,16 +268,16 @@ SLIDERS: Mapping[str, Slider] = {
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Everything that is settled.
+    """All choices for a release.
 
     Attributes:
         schema: what is declared about every column of the table.
-        left_out: columns that are not to be published although their role would allow it.
+        left_out: columns excluded from publication although their role would allow it.
         card: the guarantee, by its name.
-        settings: of methods, as they were typed; a method takes those that it has.
-        missing, outside: what becomes of odd values.
-        raking: a weight that is to be raked and has no public totals yet; empty for none.
-        bought: a private choice that was paid for: `tuned`, `tuned_epsilon` and `tuned_choice` as a recipe holds them.
+        settings: of methods, as typed; a method uses those that it has.
+        missing, outside: the treatment of missing values and of values outside their range.
+        raking: a weight to be raked that has no public totals yet; empty for none.
+        bought: a private choice that was charged: `tuned`, `tuned_epsilon` and `tuned_choice` as in a recipe.
     """
 
     schema: Schema
@@ -299,12 +299,12 @@ class Recipe:
 
     @property
     def wanted(self) -> tuple[Attribute, ...]:
-        """The columns to be published, as they are after recoding, whether or not the method takes them."""
+        """The columns to publish, as they are after recoding, whether or not the method accepts them."""
         return tuple(attribute for attribute in self.schema.stepped.attributes if self.publishes(attribute))
 
     @property
     def taken(self) -> tuple[Attribute, ...]:
-        """Those of them that the method takes."""
+        """The columns to publish that the method accepts."""
         kinds = method_class(self.method).kinds
         return tuple(attribute for attribute in self.wanted if attribute.kind in kinds)
 
@@ -343,10 +343,10 @@ class Recipe:
 
 
 def with_attribute(schema: Schema, old: Attribute, new: Attribute) -> Schema:
-    """The schema with a column declared anew; totals of the population go with the last weight.
+    """The schema with a changed column; population totals are removed with the last weight.
 
     Raises:
-        ShoalError: the others do not allow it.
+        ShoalError: it conflicts with the other columns.
     """
     attributes = tuple(new if attribute is old else attribute for attribute in schema.attributes)
     weighted = any(attribute.role == "weight" for attribute in attributes)
@@ -354,7 +354,7 @@ def with_attribute(schema: Schema, old: Attribute, new: Attribute) -> Schema:
 
 
 def value_of(setting: Parameter, text: str) -> Any:
-    """What was typed for a setting; what it cannot be is complained about by whoever reads it."""
+    """What was typed for a setting; whoever reads it reports errors."""
     if setting.form.typed is bool:
         return text == ON
     if setting.form.typed is int:
@@ -364,7 +364,7 @@ def value_of(setting: Parameter, text: str) -> Any:
 
 
 def typed(value: Any) -> str:
-    """A value as a form shows it; the reverse of `value_of` for values that one field can hold."""
+    """A value as shown in a form; the reverse of `value_of` for values that fit in one field."""
     from fractions import Fraction
 
     from shoal.numbers import decimal_text
@@ -377,7 +377,7 @@ def typed(value: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Fractions as decimal text, so that JSON can hold a schema and nothing is lost."""
+    """Fractions as decimal text, so that JSON can hold a schema without loss."""
     from fractions import Fraction
 
     from shoal.numbers import decimal_text
@@ -391,11 +391,11 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class SliderScale:
-    """A line with round numbers on it.
+    """A slider scale with round numbers.
 
     Attributes:
-        step: the smallest difference that a place makes.
-        days: values are days, written as dates.
+        step: the smallest difference between positions.
+        days: values are dates, counted in days.
     """
 
     low: float
@@ -404,7 +404,7 @@ class SliderScale:
     days: bool = False
 
     def place(self, value: float) -> int:
-        """Where a value stands on a scale of a thousand.
+        """The position of a value on a scale of 0 to 1000.
 
         >>> around((0, 100), whole=True, room=0).place(25)
         250
@@ -413,7 +413,7 @@ class SliderScale:
         return round(PLACES * min(max(share, 0.0), 1.0))
 
     def text(self, place: int) -> str:
-        """The round value at a place, as a form writes it.
+        """The rounded value at a position, as a form writes it.
 
         >>> around((0, 100_000), whole=True, room=0).text(333), around((0, 1), room=0).text(333)
         ('33000', '0.33')
@@ -434,11 +434,11 @@ def around(
     days: bool = False,
     room: float | None = None,
 ) -> SliderScale:
-    """A scale with some room beside the ends; what is never negative stays so.
+    """A scale with some space beside the ends; a range without negative values stays so.
 
     Args:
         shown: values are drawn on it.
-        whole: values are whole numbers.
+        whole: values are integers.
 
     >>> around((18, 90), shown=True, whole=True)
     SliderScale(low=12.0, high=96.0, step=Fraction(1, 1), days=False)

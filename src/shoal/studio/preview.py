@@ -1,6 +1,6 @@
 """Preview a release before it runs: statement, expected noise and time.
 
-A page asks once it rests. Who moves a setting meanwhile ends the trial; nothing is spent, and no record is looked at.
+The page requests a preview once it is idle. A change of settings cancels it; no budget is used and no record is read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from shoal.text import capital as begun
 
 HERE = Path(__file__).parent
 LIGHTS: Mapping[str, str] = {"green": "good", "amber": "warn", "red": "bad"}
-# 95 of 100 draws of Laplace noise are nearer than so many standard deviations, and about as many of other noise
+# 95% of draws of Laplace noise lie within this many standard deviations, and about as many of other noise
 _WIDTH = math.log(20) / math.sqrt(2)
 _KEPT = 8
 # problems with missing values, and with values that may have to become missing
@@ -94,7 +94,7 @@ def _environment() -> Environment:
 
 
 def capital(said: object) -> str:
-    """A sentence begins with a capital, unless it begins with the letter of a setting.
+    """Capitalise a sentence, unless it begins with the symbol of a setting.
 
     >>> capital("values move"), capital("k was chosen"), capital("a row")
     ('Values move', 'k was chosen', 'A row')
@@ -109,12 +109,12 @@ def render(template: str, **values: Any) -> str:
 
 
 def fragment(into: str, html: str) -> str:
-    """A piece of a page and the place that it replaces."""
+    """A part of a page and the element that it replaces."""
     return f'<template data-into="{into}">{html}</template>'
 
 
 class Memory:
-    """What was seen of one table: the same declaration needs no second look."""
+    """A cache for one table: the same declarations are not read twice."""
 
     def __init__(self) -> None:
         self._seen: dict[Any, tuple[Described, tuple[ShoalError, ...]]] = {}
@@ -146,11 +146,11 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class PreviewProblem:
-    """What stands in the way, and the way out as a button.
+    """A problem that prevents the release, and a button that resolves it.
 
     Attributes:
-        column: the column to go to, empty for none.
-        fixes: by their words, what each sends to the session.
+        column: the column concerned, empty for none.
+        fixes: by button text, the request that each sends.
     """
 
     message: Message
@@ -178,12 +178,12 @@ class Noise:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preview:
-    """What readers will read, or what is in the way.
+    """The statement that readers will get, or the problems that prevent it.
 
     Attributes:
         statement: as plain values; None where there are problems.
-        noise_note: what the widths are, or why there are none.
-        fix_k: a k that brings noise to a tenth of the ranges; None where that is no way out.
+        noise_note: the meaning of the widths, or why there are none.
+        fix_k: a k that brings noise to a tenth of the ranges; None where there is none.
         recipe: the text of `method.toml`.
     """
 
@@ -204,10 +204,10 @@ class Preview:
 
 
 def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = None) -> Preview:
-    """What a release with this recipe would say about itself; no budget is spent.
+    """The statement of a release with this recipe; no budget is spent.
 
     Args:
-        uses: what the journal of use records under the name of the data set, and what it asks.
+        uses: the entries of the journal under the name of the data set, and its questions.
     """
     if not recipe.wanted:
         return Preview((PreviewProblem(Message("no-column-ticked"), "*"),))
@@ -219,7 +219,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
     if problems:
         return Preview(problems)
     prepared = uses.stated(prepared)
-    # with the table's own number of rows: what is shown here stays with the custodian
+    # with the table's own number of rows: the preview stays with the custodian
     foreseen = prepared.foreseen
     statement = foreseen.to_dict()
     noise = noise_of(prepared.method, prepared.described, prepared.plan)
@@ -239,7 +239,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
 
 
 def _question(match: Match) -> PreviewProblem:
-    """Records that are known under another name: what the custodian answers is a declaration, and is kept."""
+    """A question about records known under another name; the custodian's answer is recorded as a declaration."""
     return PreviewProblem(
         Message.of("same-records-question", question=match.words),
         fixes=(
@@ -250,7 +250,7 @@ def _question(match: Match) -> PreviewProblem:
 
 
 def waiting(recipe: Recipe) -> tuple[PreviewProblem, ...]:
-    """A weight that is to be raked, and to nothing yet: the problem that its schema would have."""
+    """A weight that is to be raked but has no totals yet: the problem that its schema would have."""
     schema = recipe.schema
     if not recipe.raking:
         return ()
@@ -262,13 +262,13 @@ def waiting(recipe: Recipe) -> tuple[PreviewProblem, ...]:
 
 
 def recipe_text(prepared: Preparation) -> str:
-    """The recipe of a release that was not made yet, as its bundle would hold it."""
+    """The recipe of a release not made yet, as its bundle would hold it."""
     schema = public_schema(prepared.described, prepared.declared)
     return settled_text(prepared.method, schema, prepared.declared, prepared.described.columns)
 
 
 def command_text(name: str, dataset: str) -> str:
-    """The same release on the command line. Settings come from the recipe: no flag carries the sources."""
+    """The same release on the command line. Settings come from the recipe: flags cannot give the sources."""
     file, data_set = map(shlex.quote, (name, dataset))
     return f"shoal protect {file} --config method.toml --dataset {data_set} --out release"
 
@@ -284,7 +284,7 @@ def script_text(name: str, dataset: str) -> str:
 
 
 def _careful(prepared: Preparation) -> tuple[Message, ...]:
-    """What a careful colleague would say, without what is said about columns that were left out on purpose."""
+    """Advice, without the parts about columns that were left out on purpose."""
     return tuple(note for note in prepared.described.notes if note.code != "column-not-released")
 
 
@@ -317,7 +317,7 @@ def _enough(noise: tuple[ExpectedNoise, ...], prepared: Preparation) -> int | No
 
 
 def _problem(error: ShoalError, table: Table, recipe: Recipe) -> PreviewProblem:
-    """A problem of the library with what can be done about it on a page."""
+    """A problem of the library with its possible fixes on a page."""
     fixes: list[tuple[str, Mapping[str, Any]]] = []
     if error.option == "outside":
         fixes.append(("Clip values to the range", {"what": "outside", "value": "clip"}))
@@ -334,7 +334,7 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> PreviewProblem:
 
 
 class Expecting:
-    """What is known about the time that runs take, by their settings."""
+    """The known estimates of running times, by settings."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -342,13 +342,13 @@ class Expecting:
         self._trial: StudioRun | None = None
 
     def words(self, recipe: Recipe, rows: int) -> str | None:
-        """How long a run would take; None as long as nobody asked, empty where it cannot be told."""
+        """The time of a run as text; None until requested, empty where it cannot be estimated."""
         return self._known.get(_key(recipe, rows))
 
     def ask(
         self, recipe: Recipe, rows: int, job: Mapping[str, Any], told: Callable[[StudioRun], None]
     ) -> None:
-        """Begin to find out, unless it is known or on its way; what another trial was about is not wanted any more."""
+        """Start an estimate, unless it is known or in progress; an estimate for other settings is cancelled."""
         key = _key(recipe, rows)
         if key in self._known:
             return
@@ -370,7 +370,7 @@ class Expecting:
         runs.start(run, job, heard)
 
     def stop(self) -> None:
-        """The trial is not wanted any more, or its place in the machine is."""
+        """Cancel the estimate, because it is no longer needed or a run needs the processor."""
         if self._trial is not None:
             self._trial.cancel()
             self._trial.remove()

@@ -1,6 +1,6 @@
 """Publish a release: checks, texts and the bundle to download.
 
-What is checked follows from the public part of the verdict and from the files themselves. What was measured on the
+The checks depend on the public part of the verdict and on the files themselves. What was measured on the
 original records decides only where the guarantee is about the table itself, and never enters the bundle.
 """
 
@@ -25,7 +25,7 @@ from shoal.release import Bundle, write_documents
 from shoal.studio.runs import StudioRun
 
 OVERRIDE = "override.json"
-# the first moment that a zip file can hold: the time of a release says who worked when
+# the earliest time that a zip file can hold: the real one would reveal when the release was made
 _NO_MOMENT = (1980, 1, 1, 0, 0, 0)
 
 
@@ -35,9 +35,9 @@ class Checked:
 
     Attributes:
         level: good, warn or bad; a bad one blocks the download.
-        fix: words of a button that leads to what mends it; empty where there is none.
-        step: where that button leads.
-        sent: what it sends to the session first; nothing where it only leads there.
+        fix: text of a button that leads to the solution; empty where there is none.
+        step: the step to which that button leads.
+        sent: the request it sends first; empty where it only leads there.
     """
 
     level: str
@@ -49,7 +49,7 @@ class Checked:
 
 
 def checklist(run: StudioRun) -> tuple[Checked, ...]:
-    """What was checked about a release before it may be downloaded."""
+    """The checks of a release before it may be downloaded."""
     statement = run.facts["statement"]
     facts = MODELS[statement["model"]]
     return (
@@ -84,7 +84,7 @@ def blocked(checks: tuple[Checked, ...]) -> bool:
 
 
 def _choices(statement: Mapping[str, Any], of_table: bool) -> Checked:
-    """What is recorded: a choice that was taken from the records voids a claim about them, other facts are limits."""
+    """Recorded choices: a data-dependent choice voids a claim about the records, other facts are limits."""
     title, lines = "Recorded uses and choices", three_parts(statement).recorded
     if statement["data_dependent"]:
         return Checked(
@@ -132,7 +132,7 @@ def _seed(statement: Mapping[str, Any]) -> Checked:
 
 
 def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
-    """Crowds are counted once more, in the file that will be published."""
+    """Recount the equivalence classes in the file that will be published."""
     k = run.facts["statement"]["settings"].get("k")
     if k is None or run.facts["statement"]["model"] != "k-anonymity" or not quasi:
         return
@@ -147,7 +147,7 @@ def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
 
 
 def _measured(run: StudioRun) -> Iterator[Checked]:
-    """Where the guarantee is about the table itself, what was measured counts as well."""
+    """Where the guarantee is about the table itself, the measures count too."""
     facts = run.facts
     if facts["decision"] != facts["public_decision"]:
         level = "warn" if run.override else "bad"
@@ -170,12 +170,12 @@ def _read_back(folder: Path) -> Checked:
 
 
 def overridden(run: StudioRun, reason: str, name: str) -> None:
-    """Publish all the same: the reason stands in the statement, in the report and in a file of its own.
+    """Publish despite the verdict: the reason is recorded in the statement, in the report and in a separate file.
 
-    Where only private advice is in the way, the reason stays inside: it would tell that there was one.
+    Where only private advice advises against it, the reason stays internal: it would reveal that there was some.
 
     Raises:
-        OptionError: the reason is too short, or the name is not that of the file.
+        OptionError: the reason is too short, or the confirmation does not match the file's name.
     """
     words = " ".join(reason.split())
     if len(words) < LEAST_REASON:
@@ -202,12 +202,12 @@ def _record(reason: str, because: tuple[str, ...]) -> dict[str, Any]:
 
 
 def release_name(run: StudioRun) -> str:
-    """What the folder of the release is called."""
+    """The name of the release folder."""
     return f"release-{run.letter}"
 
 
 def zipped(run: StudioRun) -> bytes:
-    """The bundle as one file; nothing in it tells when the files were made, or how they lie on this machine."""
+    """The bundle as one file, without the times or the local paths of its files."""
     found = io.BytesIO()
     with zipfile.ZipFile(found, "w") as archive:
         for path in sorted(run.bundle.iterdir()):
@@ -227,7 +227,7 @@ def _size(count: int) -> str:
 
 
 def texts(run: StudioRun, name: str) -> dict[str, list[str]]:
-    """What to tell the director, readers of the web page, and the data protection officer; computed, not written."""
+    """Texts for the director, the readers of the web page and the data protection officer, computed from a release."""
     facts = run.facts
     statement, words = facts["statement"], facts["explained"]
     rows, columns = facts["rows"]["released"], len(statement["attributes"])
@@ -248,7 +248,7 @@ def texts(run: StudioRun, name: str) -> dict[str, list[str]]:
             *(f"Declared by the publisher: {line} Shoal cannot check this." for line in parts.declared),
             *parts.recorded,
             *(f"Not guaranteed: {line}" for line in statement["not_promised"]),
-            # to read what was measured is to look at the release
+            # reading the measures counts as viewing the release
             *(f"Internal, not for publication: {line}" for line in facts["measured"] if run.seen),
         ],
     }

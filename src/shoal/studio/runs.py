@@ -1,6 +1,6 @@
-"""Runs in processes of their own: start, progress and cancellation.
+"""Runs in separate processes: start, progress and cancellation.
 
-Everything it writes lies in the folder of the run, so that whoever ends it removes all of it with that folder. It ends
+Everything a process writes is in the folder of the run, so removing that folder removes all of it. It ends
 by itself when the studio is gone: standard input is then closed.
 """
 
@@ -32,7 +32,7 @@ from shoal.text import Message
 FACTS, RELEASE, BUNDLE = "facts.json", "release.pickle", "bundle"
 Tell = Callable[[Mapping[str, Any]], None]
 
-# a loss that every method has, whoever its rows belong to
+# a measure of loss that every method has, with or without synthetic records
 _LOSS_OF_NUMBERS, _LOSS_OF_NAMES = "wasserstein", "total_variation"
 _SEEDS = 2
 _NICENESS = 5
@@ -41,9 +41,9 @@ _PATIENCE = 10.0
 
 
 def main() -> None:
-    """Read one job, do it, and say how it went."""
+    """Read one job, run it, and report the outcome."""
     output = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    # whatever a library prints is no message of ours
+    # output of libraries must not mix with our messages
     os.dup2(2, 1)
     lock = threading.Lock()
 
@@ -72,7 +72,7 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def _end_with_the_studio() -> None:
-    """The studio keeps the other end open as long as it lives."""
+    """End this process with the studio, which keeps the other end of the pipe open."""
     sys.stdin.read()
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
@@ -93,7 +93,7 @@ def _request(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _unchanged(job: Mapping[str, Any]) -> None:
-    """Refuse a table that is not the one that was shown; asked once it is read, and before anything is charged.
+    """Refuse a table other than the one shown; checked once it is read, and before anything is charged.
 
     Raises:
         InputError: the file has changed since it was opened.
@@ -128,7 +128,7 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
         noted=False,
     )
     planned = plan(Path(job["data"]), delivery, progress=report, **_request(job))
-    # what was read is what was shown, and nothing is charged yet
+    # the table read is the one shown, and nothing is charged yet
     _unchanged(job)
     published = planned.carry_out(report)
     report("measuring what changed", 0, 1)
@@ -148,7 +148,7 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
 
 
 def rehearse(job: Mapping[str, Any], tell: Tell) -> None:
-    """The same on people whom it is not about."""
+    """The same on stand-in data."""
     from shoal.release import rehearse as rehearsed
     from shoal.studio.facts import judged
 
@@ -163,12 +163,12 @@ def rehearse(job: Mapping[str, Any], tell: Tell) -> None:
 
 
 def _another(job: Mapping[str, Any]) -> Path | None:
-    """Another table whose people are rehearsed on; made-up people without one."""
+    """Another table to rehearse on; without one, synthetic records."""
     return Path(job["on"]) if job.get("on") else None
 
 
 def _exposed(original: Any, made: Any, quasi: Sequence[str]) -> dict[str, int] | None:
-    """The person whom a release hides least, for the intruder that the page shows."""
+    """The most exposed person in a release, for the intruder shown on the page."""
     from shoal.privacy import MODELS
     from shoal.studio.facts import exposed, pairs
 
@@ -177,7 +177,7 @@ def _exposed(original: Any, made: Any, quasi: Sequence[str]) -> dict[str, int] |
 
 
 def _standing(job: Mapping[str, Any]) -> str:
-    """What is spent of the budget, with this release; empty without a ledger."""
+    """The budget spent, including this release; empty without a ledger."""
     if not job.get("ledger"):
         return ""
     from shoal.ledger import open_ledger
@@ -187,7 +187,7 @@ def _standing(job: Mapping[str, Any]) -> str:
 
 
 def expect(job: Mapping[str, Any], tell: Tell) -> None:
-    """How long a run would take with its measures, from made-up rows; no record is looked at and nothing is spent."""
+    """Estimate the time of a run with its measures, from synthetic rows; no record is read and no budget is spent."""
     from shoal.release import Delivery, plan
 
     delivery = Delivery(Path(job["folder"]) / BUNDLE, evaluate=True, engine="memory")
@@ -202,7 +202,7 @@ def _keep(folder: Path, facts: Mapping[str, Any], original: Any, made: Any) -> N
 
 
 def compare(job: Mapping[str, Any], tell: Tell) -> None:
-    """Run settings one by one, and tell each as soon as it is known; the frontier comes last."""
+    """Run settings one by one, and report each when it is done; the frontier comes last."""
     from shoal.release import people_of
     from shoal.tuning import make_grid, tune, with_frontier
 
@@ -245,7 +245,7 @@ def _dot(row: Any) -> dict[str, Any]:
 
 
 def buy(job: Mapping[str, Any], tell: Tell) -> None:
-    """A private choice of k: what it costs is in the statement of every release that uses it."""
+    """A private choice of k: its cost is part of the statement of every release that uses it."""
     from shoal.tuning import tune
 
     _progress(tell)("choosing k privately", 0, 1)
@@ -279,7 +279,7 @@ def buy(job: Mapping[str, Any], tell: Tell) -> None:
 
 
 def learn(job: Mapping[str, Any], tell: Tell) -> None:
-    """How well a column can be learned from a release that was made."""
+    """The predictive utility of a finished release for a column."""
     from shoal.evaluation import evaluate
 
     folder = Path(job["folder"])
@@ -305,21 +305,21 @@ if __name__ == "__main__":
 
 @dataclass(eq=False)
 class StudioRun:
-    """One run, from its start to what is left of it.
+    """One run, from its start to its results.
 
     Attributes:
-        letter: what the page calls it.
+        letter: its name on the page.
         kind: release, rehearse, compare, buy, learn or expect.
-        recipe: what was settled when it was started.
-        dataset, content, ledger: under which name, on which records and with which ledger it was made.
-        use: by which the journal knows it, once something of it was shown or handed out; `noted` says what.
+        recipe: the recipe at its start.
+        dataset, content, ledger: the data set name, the records and the ledger it used.
+        use: its entry in the journal, once something of it was shown or downloaded; `noted` has the details.
         what, done, total: the stage.
         charged: a ledger has been charged.
-        dots: settings that were compared, as they arrive.
-        seen: its measurements were shown.
-        on, mark: the other table whose people were rehearsed on, and its content; empty without one.
-        of: the folder of the run that something is learned about.
-        override: why it is published although its verdict says otherwise.
+        dots: compared settings, in order of arrival.
+        seen: its measures were shown.
+        on, mark: the other table used for a rehearsal, and a hash of its content; empty without one.
+        of: for a learning run, the folder of the run it measures.
+        override: why it is published despite its verdict.
     """
 
     letter: str
@@ -359,7 +359,7 @@ class StudioRun:
 
     @property
     def share(self) -> float | None:
-        """How much of the stage is done, in percent; None where nobody knows."""
+        """Progress of the stage in percent; None where unknown."""
         return 100 * self.done / self.total if self.total > 1 else None
 
     @property
@@ -372,7 +372,7 @@ class StudioRun:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What Judge shows of it."""
+        """The facts that the Judge page shows."""
         if self._facts is None:
             self._facts = json.loads((self.folder / FACTS).read_text("utf-8"))
         return self._facts
@@ -390,14 +390,14 @@ class StudioRun:
 
     @property
     def settings_words(self) -> str:
-        """Method and the settings that everybody asks for."""
+        """The method and its main settings."""
         asked = self.recipe.asked
         shown = {"epsilon": "ε", "delta": "δ", "k": "k", "l": "l", "t": "t"}
         parts = [f"{sign} {asked[name]}" for name, sign in shown.items() if name in asked]
         return ", ".join([self.recipe.method, *parts])
 
     def cancel(self) -> str:
-        """End the process with all it started, remove what it wrote, and say what is left."""
+        """End the process and its children, remove what it wrote, and report what remains."""
         if self.state != "running":
             return ""
         self.state = "cancelled"
@@ -406,11 +406,11 @@ class StudioRun:
         return str(self._ended("run-cancelled"))
 
     def _ended(self, code: str) -> Message:
-        """How it ended, and that a charge stays."""
+        """How it ended, and that a charge remains."""
         return Message(code, {"added": Message("ledger-charge-stays")} if self.charged else {})
 
     def remove(self) -> None:
-        """The run and its files are gone."""
+        """Remove the run and its files."""
         self._end()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -425,7 +425,7 @@ class StudioRun:
 
 
 def start(run: StudioRun, job: Mapping[str, Any], told: Callable[[StudioRun], None]) -> None:
-    """Start the process of a run; `told` is called whenever something about it changed."""
+    """Start the process of a run; `told` is called on every change."""
     run.folder.mkdir(parents=True, mode=0o700)
     run._process = subprocess.Popen(
         [sys.executable, "-m", "shoal.studio.runs"],
@@ -446,7 +446,7 @@ def start(run: StudioRun, job: Mapping[str, Any], told: Callable[[StudioRun], No
 
 
 def _own_journal(run: StudioRun) -> dict[str, str]:
-    """Settings compared on people who do not exist are no use of anybody's records: what is noted goes with the run."""
+    """A separate journal for comparisons on synthetic records, which do not use real ones; removed with the run."""
     return {PLACE: str(run.folder / "journal.jsonl")} if run.kind == "compare" and not run.on else {}
 
 
@@ -472,7 +472,7 @@ def _listen(run: StudioRun, output: IO[str], told: Callable[[StudioRun], None]) 
 
 
 def _note(run: StudioRun, message: Mapping[str, Any]) -> bool:
-    """Take one message; whether it was the last."""
+    """Handle one message; return whether it was the last."""
     event = message["event"]
     if event == "progress":
         run.what, run.done, run.total = message["what"], message["done"], message["total"]

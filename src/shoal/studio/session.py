@@ -1,13 +1,13 @@
 """Sessions: the state of one browser tab, and all tabs of a server.
 
-A session changes by its methods only, one at a time; pages are rendered from it (`shoal.studio.views`).
+A session changes only through its methods, one at a time; pages are rendered from it (`shoal.studio.views`).
 
-The folder goes when the studio ends. One that was killed leaves its folder behind; the next start sweeps it.
+The folder is removed when the studio ends. A killed studio leaves its folder behind; the next start removes it.
 
-All of it is private, and shown on request only, which the journal of use notes (`StudioSession.show`).
+All of it is private, and shown on request only, which the journal of use records (`StudioSession.show`).
 
-Nothing of the table is shown by them. The journal notes that the other file was rehearsed on, so it is asked about when
-somebody opens that file as a table.
+The rehearsal views show nothing of the table. The journal records that the other file was rehearsed on, and asks
+about it when that file is opened as a table.
 """
 
 from __future__ import annotations
@@ -73,16 +73,16 @@ def _fact(value: Any, path: Path, name: str) -> Any:
         return named(value, path, name)
     if isinstance(value, Message):
         return Message(value.code, _renamed(value.facts, path, name))
-    # what other libraries and the system say may have it inside
+    # messages of other libraries and the system may contain it
     return str(value).replace(str(path), name) if isinstance(value, (str, Path, Exception)) else value
 
 
 class Another:
-    """Another table with the same columns, whose people are rehearsed on.
+    """Another table with the same columns, to rehearse on.
 
     Attributes:
         mark: digest of its records.
-        rows: how many people it has.
+        rows: its number of rows.
     """
 
     def __init__(self, path: Path, name: str, mark: str, rows: int) -> None:
@@ -92,7 +92,7 @@ class Another:
         self._known: tuple[Recipe, tuple[Message, ...]] | None = None
 
     def problems(self, recipe: Recipe) -> tuple[Message, ...]:
-        """What keeps a rehearsal with these settings from using it; asked often, computed once."""
+        """What prevents a rehearsal on it with these settings; computed once."""
         if self._known is None or self._known[0] != recipe:
             self._known = recipe, self._problems(recipe)
         return self._known[1]
@@ -113,15 +113,15 @@ class Another:
 
 
 def choose(session: StudioSession, path: Path | None = None, name: str = "") -> None:
-    """Rehearse on the people of a file, or on made-up ones without it.
+    """Choose a file to rehearse on; without one, synthetic records.
 
-    One that cannot be used leaves the choice as it was, and the session says why.
+    An unusable file leaves the choice unchanged, and the session gives the reason.
     """
     try:
         found = None if path is None else _opened(session, path, name)
         with session.lock:
             if session.running is not None:
-                # it may be reading what would be removed
+                # it may be reading the file that would be removed
                 raise OptionError("a-run-is-on-its-way")
             made_up(session)
             session.another = found
@@ -139,7 +139,7 @@ def _opened(session: StudioSession, path: Path, name: str) -> Another:
 
 
 def made_up(session: StudioSession) -> None:
-    """Rehearse on people who do not exist; a copy of another file is removed."""
+    """Rehearse on synthetic records; a copy of another file is removed."""
     if session.another is not None:
         _remove_copy(session, session.another.path)
     session.another = session.another_problem = None
@@ -151,10 +151,10 @@ def _remove_copy(session: StudioSession, path: Path | None) -> None:
 
 
 class Seen:
-    """The columns of one table.
+    """The facts about the columns of one table that were shown.
 
     Attributes:
-        looked: the columns whose values somebody asked to see.
+        looked: the columns whose values the user asked to see.
     """
 
     def __init__(self, table: Table, looked: AbstractSet[str]) -> None:
@@ -165,13 +165,13 @@ class Seen:
         self._scales: dict[str, tuple[bool, SliderScale]] = {}
 
     def gaps(self, attribute: Attribute) -> int:
-        """How many cells of a column are missing."""
+        """Number of missing cells of a column."""
         if attribute.name not in self._gaps:
             self._gaps[attribute.name] = facts.gaps(self.table, attribute)
         return self._gaps[attribute.name]
 
     def listed(self, attribute: Attribute) -> dict[str, Any]:
-        """The values of a column of names."""
+        """The values of a nominal column."""
         if attribute not in self._listed:
             self._listed[attribute] = facts.listed(self.table, attribute)
         return self._listed[attribute]
@@ -184,7 +184,7 @@ class Seen:
         return self._pictures[key]
 
     def scale(self, attribute: Attribute) -> SliderScale | None:
-        """The scale of a column with a range; it stays as it is while something is moved on it."""
+        """The scale of a column with a range; it is fixed while a slider on it is moved."""
         looked = attribute.name in self.looked
         declared = attribute.lo is not None and attribute.hi is not None
         ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
@@ -205,7 +205,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class SessionFile:
-    """The file a session is about; one that was named on the command line stays where it is."""
+    """The file of a session; one named on the command line is read in place."""
 
     path: Path
     name: str
@@ -213,7 +213,7 @@ class SessionFile:
 
 
 class StudioSession:
-    """The work of one tab."""
+    """The state of one tab."""
 
     def __init__(self, name: str, folder: Path) -> None:
         self.name, self.folder = name, folder
@@ -251,11 +251,11 @@ class StudioSession:
     def open(
         self, path: Path, name: str, file: Conventions | None = None, schema: Schema | None = None
     ) -> None:
-        """Read a file and begin anew with it; one that cannot be read leaves the session as it was, and says why."""
+        """Read a file and start over with it; an unreadable file leaves the session unchanged and sets the reason."""
         told = file or Conventions()
         self.problem, self.reading = None, True
         try:
-            # taken first: of a file that changes meanwhile, something else is shown than will be compared
+            # taken first: if the file changes meanwhile, what is shown no longer matches, and that must be detected
             mark = fingerprint(path)
             table = read_declared(path, schema, file=told)
             drafted = schema or _without_domains(Schema.draft(table, told))
@@ -272,7 +272,7 @@ class StudioSession:
                 self._remove_runs()
                 self.viewed, self.rows_shown = set(), False
             if self.source is None or self.source.name != name:
-                # proposed: a name that is declared later takes its place
+                # a proposal: a name declared later replaces it
                 self.dataset = drafted.publication.name or Path(name).stem
             self.source = SessionFile(path, name, path.stat().st_size)
             self.table, self.mark, self.drafts, self.open_column = table, mark, {}, ""
@@ -282,18 +282,18 @@ class StudioSession:
             self.guarantee()
 
     def open_survey(self) -> None:
-        """The made-up survey, with what its questionnaire says."""
+        """Open the synthetic survey, with the declarations of its questionnaire."""
         from shoal.io import write
         from shoal.survey import survey, survey_schema
 
         path = self.folder / SURVEY
         write(survey(PEOPLE), path)
         self.open(path, SURVEY, schema=survey_schema())
-        # some savings are missing, and what becomes of them is a question for later
+        # some savings are missing; their treatment is decided later
         self.settle(replace(self.recipe, left_out=frozenset({"savings"})))
 
     def reread(self, file: Conventions | None = None) -> None:
-        """The same file: written in another way than was thought, or with what is declared, after it was changed."""
+        """Reread the same file: with another text format, or with its declarations after it was changed."""
         if self.source is None:
             return
         if file is not None:
@@ -305,7 +305,7 @@ class StudioSession:
             self.settle(kept)
 
     def close(self) -> None:
-        """The file is put away, and everything about it."""
+        """Close the file and forget everything about it."""
         with self.lock:
             self._remove_runs()
             self._remove_copy()
@@ -315,7 +315,7 @@ class StudioSession:
 
     @property
     def copied(self) -> bool:
-        """Whether the file is a copy that belongs to this session, and not read where it lies."""
+        """Whether the file is a copy that belongs to this session, rather than read in place."""
         return self.source is not None and self.folder in self.source.path.parents
 
     def _remove_copy(self) -> None:
@@ -324,14 +324,14 @@ class StudioSession:
 
     @property
     def sheet(self) -> Table:
-        """The table, where there has to be one."""
+        """The table; raises an error if there is none."""
         if self.table is None:
             raise OptionError("there-no-table-session")
         return self.table
 
     @property
     def seen(self) -> Seen:
-        """What the table shows of its columns."""
+        """The facts about the table's columns that were shown."""
         if self._seen is None or self._seen.table is not self.sheet:
             self._seen = Seen(self.sheet, self.viewed)
         return self._seen
@@ -345,10 +345,10 @@ class StudioSession:
         return self._history[self._place]
 
     def settle(self, recipe: Recipe, merge: str = "") -> None:
-        """One step on; what was undone before is gone.
+        """Apply a change; changes undone before are discarded.
 
         Args:
-            merge: steps with the same word in a row, such as those of one slider, are undone together.
+            merge: consecutive changes with the same key, such as those of one slider, are undone together.
         """
         if recipe == self.recipe:
             return
@@ -364,11 +364,11 @@ class StudioSession:
 
     @property
     def uses(self) -> Uses:
-        """The journal, seen from this table under the name that is declared for it."""
+        """The journal for this table under its declared name."""
         return Uses(Journal.open(ledger=self.ledger or None), self.dataset, self.content)
 
     def show(self, names: Iterable[str], *views: str) -> None:
-        """Facts about columns are about to be shown; the journal notes it, and before it what is declared by now."""
+        """Record in the journal that facts about columns are about to be shown, after the declarations so far."""
         uses, shown = self.uses, tuple(names)
         new = [name for name in shown if (self.dataset, name, views) not in self._noted]
         if not new:
@@ -380,7 +380,7 @@ class StudioSession:
         self.unrecorded = str(uses.problem or "")
 
     def _declared(self) -> dict[str, dict[str, str]]:
-        """What is declared about columns as a statement would hold it, as far as that is settled."""
+        """The declarations about columns as a statement would hold them, where complete."""
         ahead = self.look_ahead()
         if ahead.prepared is not None:
             return domains_of(ahead.prepared.statement)
@@ -393,31 +393,31 @@ class StudioSession:
             return {}
 
     def note_run(self, run: StudioRun, kind: Literal["measured", "downloaded"]) -> None:
-        """What a run made of these records is about to be shown or handed out; until then nobody has it."""
+        """Record that results of a run on these records are about to be shown or downloaded; nobody has them before."""
         uses = Uses(Journal.open(ledger=run.ledger or None), run.dataset, run.content)
         known = run.facts["use"]
         if not run.use:
             run.use = uses.note("released", known["domains"], by="studio", **known)
         if kind not in run.noted:
             run.noted |= {kind}
-            # distributions and single rows of the original stand beside those of the release
+            # distributions and single rows of the original are shown beside those of the release
             views = {"views": ["histogram", "rows"]} if kind == "measured" else {}
             uses.note(kind, known["domains"], by="studio", release=run.use, **views)
             self.unrecorded = str(uses.problem or "")
 
     @property
     def measured(self) -> bool:
-        """Whether what a release under this name lost or risked was shown."""
+        """Whether the loss or the risk of a release under this name was shown."""
         entries = self.uses.journal.entries(self.dataset)
         return any(entry.kind == "measured" or entry.facts.get("measured") for entry in entries)
 
     @property
     def first_measured(self) -> StudioRun | None:
-        """The first run of this tab whose measurements were shown; its settings were fixed before them."""
+        """The first run of this tab whose measures were shown; its settings were fixed before them."""
         return next((run for run in self.releases if not run.rehearsed and run.seen), None)
 
     def back_to_first(self) -> None:
-        """The settings of the first run that was measured."""
+        """Restore the settings of the first run that was measured."""
         if self.first_measured is not None:
             self.settle(self.first_measured.recipe)
 
@@ -430,23 +430,23 @@ class StudioSession:
     # the guarantee
 
     def guarantee(self, card: str | None = None, method: str | None = None) -> None:
-        """A guarantee or a method is chosen, or the columns that they depend on were changed."""
+        """Choose a guarantee or a method, or update them after a change of columns."""
         self.settle(with_guarantee(self.recipe, self.sheet.n, card, method))
 
     def set(self, name: str, value: str, merge: str = "") -> None:
-        """A setting as it was typed."""
+        """Change a setting to the value typed."""
         self.settle(with_setting(self.recipe, name, value), merge)
 
     def slide(self, name: str, place: int) -> None:
-        """A setting by its place on the slider."""
+        """Change a setting by its position on the slider."""
         self.set(name, SLIDERS[name].value(place, self.sheet.n), merge=name)
 
     def take(self, settings: Mapping[str, Any]) -> None:
-        """The settings of a run or of a dot; whether that was a look at the records is known by itself."""
+        """Use the settings of a run or of a compared point; a data-dependent choice is detected automatically."""
         self.settle(with_settings_of(self.recipe, settings))
 
     def look_ahead(self) -> Preview:
-        """What a release would guarantee as things stand; asked often, computed once."""
+        """The guarantee of a release with the current choices; computed once."""
         uses = self.uses
         entries = uses.journal.entries()
         noted = len(entries), entries[-1].id if entries else ""
@@ -460,7 +460,7 @@ class StudioSession:
 
     @property
     def can_buy(self) -> bool:
-        """Whether k can be chosen privately: the claim must add up with the price."""
+        """Whether k can be chosen privately: the claim must compose with its cost."""
         found = self.look_ahead()
         if found.prepared is None or self.recipe.method != METHOD:
             return False
@@ -470,12 +470,12 @@ class StudioSession:
 
     @property
     def releases(self) -> list[StudioRun]:
-        """The runs that there is something to see of."""
+        """The runs with results to show."""
         return [run for run in self.runs if run.kind in ("release", "rehearse") and run.state == "done"]
 
     @property
     def shown_runs(self) -> list[StudioRun]:
-        """Those of them that may be drawn beside another: one of these records is shown by opening it, and only so."""
+        """The runs that may be drawn beside another: one on these records only after it was opened."""
         return [run for run in self.releases if run.rehearsed or run.seen]
 
     @property
@@ -490,14 +490,14 @@ class StudioSession:
 
     @property
     def rehearses_first(self) -> bool:
-        """Whether a rehearsal comes before the first real run: the claim rests on settings fixed beforehand."""
+        """Whether a rehearsal comes before the first real run: the claim requires settings fixed beforehand."""
         if any(run.rehearsed for run in self.releases):
             return False
         return self.recipe.fixed_beforehand and not self.measured
 
     @property
     def expected(self) -> str | None:
-        """How long a run would take, in words; None as long as nobody asked."""
+        """The expected time of a run, as text; None until requested."""
         return self.expecting.words(self.recipe, self.sheet.n)
 
     def drop(self, run: StudioRun) -> None:
@@ -512,7 +512,7 @@ class StudioSession:
             self.version += 1
 
     def judge(self, letter: str = "") -> StudioRun | None:
-        """The run that Judge shows; the journal notes it where it is about these records."""
+        """The run shown by the Judge page; the journal records it where it is about these records."""
         if not self.releases:
             return None
         wanted = letter or self.shown
@@ -525,7 +525,7 @@ class StudioSession:
 
     @property
     def to_publish(self) -> StudioRun | None:
-        """The run to publish: the one that was judged last, or the only one."""
+        """The run to publish: the last one shown by the Judge page, or the only one."""
         real = [run for run in self.releases if not run.rehearsed]
         return next((run for run in real if run.letter == self.shown), real[-1] if real else None)
 
@@ -537,13 +537,13 @@ class StudioSession:
         self.runs, self.shown = [], ""
 
     def remove(self) -> None:
-        """The tab is gone, with its runs and files."""
+        """Remove the session with its runs and files."""
         self._remove_runs()
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def _without_domains(schema: Schema) -> Schema:
-    """Ranges and rows per person are never filled in from the data; common knowledge is for a person to confirm."""
+    """Never fill in ranges and rows per person from the data; common knowledge must be confirmed by a person."""
     made = tuple(
         replace(
             a,
@@ -562,9 +562,9 @@ class StudioSessions:
     """The sessions of a running studio.
 
     Attributes:
-        file: the file that was named on the command line: every new session begins with it, where it lies.
+        file: the file named on the command line: every new session starts with it, read in place.
         limit: the most bytes of a file that is copied.
-        leaving: whether the studio is about to end; streams of events never end by themselves.
+        leaving: whether the studio is shutting down; streams of events never end by themselves.
     """
 
     leaving: Callable[[], bool]
@@ -596,7 +596,7 @@ class StudioSessions:
         """A session by its name.
 
         Raises:
-            OptionError: there is none: the studio was started anew.
+            OptionError: it does not exist, because the studio was restarted.
         """
         found = self._sessions.get(name) if _NAME.fullmatch(name) else None
         if found is None:
@@ -615,7 +615,7 @@ class StudioSessions:
 
 
 def sweep(parent: Path) -> list[Path]:
-    """Remove the folders of studios that were killed; those of living ones are locked."""
+    """Remove the folders of killed studios; those of running ones are locked."""
     gone = []
     for folder in parent.glob(f"{_PREFIX}*"):
         try:

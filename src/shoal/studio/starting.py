@@ -23,13 +23,13 @@ _COMPARED_METHODS = 3
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a run on the records costs, as it is confirmed.
+    """The cost of a run on the records, for confirmation.
 
     Attributes:
-        epsilon, delta: per unit, as text; empty where the claim has none that adds up.
-        unit: whom a budget is about.
-        dataset, source: what is declared to be the data set, and the file.
-        ledger: that is charged; empty for none.
+        epsilon, delta: per unit, as text; empty where the claim has none that composes.
+        unit: the unit of protection.
+        dataset, source: the declared name of the data set, and the file.
+        ledger: the ledger that is charged; empty for none.
     """
 
     epsilon: str
@@ -41,10 +41,10 @@ class Cost:
 
 
 def cost(session: StudioSession, kind: str, price: str = "") -> Cost:
-    """What a release, or a private choice for a price, would cost as things stand.
+    """The cost of a release, or of a private choice, with the current choices.
 
     Raises:
-        OptionError: something is not settled.
+        OptionError: a choice is missing.
     """
     ahead = session.look_ahead()
     if ahead.prepared is None or session.source is None:
@@ -64,7 +64,7 @@ def cost(session: StudioSession, kind: str, price: str = "") -> Cost:
 
 
 def start(session: StudioSession, kind: str, **more: Any) -> StudioRun:
-    """Start a run. One that was never looked at gives way to the next: there is nothing to select from."""
+    """Start a run. A run that was never viewed is replaced by the next: nothing was selected from it."""
     if session.running is not None:
         raise OptionError("a-run-is-on-its-way")
     if session.source is None:
@@ -110,7 +110,7 @@ def start(session: StudioSession, kind: str, **more: Any) -> StudioRun:
 
 
 def _job(session: StudioSession, source: SessionFile) -> dict[str, Any]:
-    """What every process is told."""
+    """The common part of every job."""
     return {
         "data": str(source.path),
         "name": source.name,
@@ -121,7 +121,7 @@ def _job(session: StudioSession, source: SessionFile) -> dict[str, Any]:
 
 
 def expect(session: StudioSession) -> None:
-    """Find out how long a run would take, beside everything else."""
+    """Estimate the time of a run, in the background."""
     if session.source is not None and session.running is None and session.look_ahead().ready:
         session.expecting.ask(
             session.recipe, session.sheet.n, _job(session, session.source), lambda one: heard(session, one)
@@ -129,7 +129,7 @@ def expect(session: StudioSession) -> None:
 
 
 def compare(session: StudioSession) -> StudioRun:
-    """Compare settings, on whom rehearsals are."""
+    """Compare settings, on the data used for rehearsals."""
     recipe = session.recipe
     first = [name for name in recipe.guarantee.first if name != recipe.method][: _COMPARED_METHODS - 1]
     kinds = {attribute.kind for attribute in recipe.taken}
@@ -148,18 +148,18 @@ def compare(session: StudioSession) -> StudioRun:
 
 
 def learn(session: StudioSession, target: str) -> StudioRun:
-    """How well a column can be learned from the run that is shown."""
+    """Measure the predictive utility of the run shown, for a column."""
     return start(session, "learn", target=target, of=str(session.run_of(session.shown).folder))
 
 
 def letter(session: StudioSession) -> str:
-    """What the next run is called."""
+    """The name of the next run."""
     taken = {run.letter for run in session.runs}
     return next((letter for letter in _LETTERS if letter not in taken), f"R{len(session.runs)}")
 
 
 def heard(session: StudioSession, run: StudioRun) -> None:
-    """Called by the thread that listens to a run."""
+    """Handle a message; called by the thread that listens to a run."""
     if run.kind == "buy" and run.state == "done" and run.bought:
         with session.lock:
             recipe = session.recipe

@@ -67,12 +67,12 @@ def judge_part(session: StudioSession, run: StudioRun, tab: str, column: str = "
 
 
 def _people(run: StudioRun) -> tuple[bool, str]:
-    """Whom a run is about: only those of the same people are drawn into one picture."""
+    """The data set of a run: only runs on the same people are drawn together."""
     return run.rehearsed, run.mark
 
 
 def _same_column(run: StudioRun, wanted: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same column of another run, where it can be drawn into the same picture."""
+    """The same column of another run, where it can be drawn in the same picture."""
     found = next((one for one in run.facts["columns"] if one["name"] == wanted["name"]), None)
     if found is None or (found["edges"], found["labels"]) != (wanted["edges"], wanted["labels"]):
         return None
@@ -119,7 +119,7 @@ def figure(column: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _round_values(low: float, high: float) -> list[float]:
-    """Round numbers between two ends, a handful of them.
+    """A few round numbers between two ends.
 
     >>> _round_values(17.5, 99.5), _round_values(0, 0.3)
     ([20.0, 40.0, 60.0, 80.0], [0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3])
@@ -143,15 +143,15 @@ def _levels(top: float) -> list[float]:
     return [0.0, 0.5, 1.0]
 
 
-# heights of a line of words in the drawing of runs, and of its lowest one, in percent
+# heights of a line of text in the plot of runs, and of the lowest one, in percent
 _LINE, _LOWEST = 8.0, 97.0
 _PLAIN = (str, int, float, Fraction)
-# what an intruder compares, for each run that was shown
+# the intruder's comparison, for each run shown
 _COMPARED: WeakKeyDictionary[StudioRun, IntruderComparison | None] = WeakKeyDictionary()
 
 
 def person(run: StudioRun, number: int) -> str:
-    """Could someone find a row?"""
+    """The search for one person's row."""
     original, release = run.kept
     if run not in _COMPARED:
         of_table = MODELS[run.facts["statement"]["model"]].of_the_table
@@ -223,7 +223,7 @@ def _compared_dot(dot: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _apart(dots: list[dict[str, Any]]) -> None:
-    """Words of dots that lie close to each other are moved apart; where there is no room, they have none."""
+    """Move labels of close points apart; leave out labels without space."""
     taken: list[float] = []
     for dot in sorted(dots, key=lambda dot: float(dot["y"])):
         place = max([float(dot["y"]), *(other + _LINE for other in taken if abs(other - dot["y"]) < _LINE)])
@@ -308,7 +308,7 @@ def around(session: StudioSession, name: str) -> str:
 
 
 def strip(session: StudioSession) -> str:
-    """Where the work of a run stands."""
+    """The progress of a run."""
     run = session.running
     ended = session.runs[-1] if session.runs and run is None else None
     return fragment("#strip", render("strip.html", session=session, run=run, ended=ended))
@@ -342,5 +342,5 @@ At = Annotated[StudioSession, Depends(one_session)]
 
 
 def whole(session: StudioSession, sessions: StudioSessions, step: str) -> str:
-    """A step with everything around it; without a table there is only the first."""
+    """A step with everything around it; without a table only the first step."""
     return step_fragments(session, step, sessions.limit)

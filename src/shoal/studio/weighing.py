@@ -1,8 +1,8 @@
 """Survey weights and changes of declared columns.
 
-Totals are typed one value in a line and kept as the schema keeps them; what they cannot be is said by the library.
+Totals are typed one value per line and kept as in the schema; the library reports invalid ones.
 
-A range or list that is changed after the values were shown has no source any more: somebody has to name it again.
+A range or list changed after the values were shown has no source any more: it must be declared again.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from shoal.studio.guarantee import RAKED, Recipe, with_attribute
 from shoal.studio.session import StudioSession, named
 from shoal.taxonomy import Taxonomy
 
-# in the words of the page
+# labels on the page
 RELEASES: Mapping[str, str] = {
     "dropped": "Dropped: not released",
     "masked": "Masked like the other columns",
     "raked": "Raked to public totals",
 }
-# what a look at the values could have suggested
+# parts of a declaration that the values could have suggested
 _SEEN = ("range", "values", "ordered", "taxonomy", "rename", "step")
 
 
@@ -47,8 +47,8 @@ class Totals:
     """The public totals of one column as a form shows them.
 
     Attributes:
-        text: one line for each value, with a number of people once somebody gave it.
-        count: of how many values a total is given; 0 as long as there is no margin.
+        text: one line per value, with a number of people if given.
+        count: number of values with a total; 0 without a margin.
     """
 
     column: str
@@ -59,13 +59,13 @@ class Totals:
 
 
 def margin_of(column: str, text: str, source: str) -> Margin:
-    """A margin as it was typed; a value without a number has no total.
+    """A margin as typed; a value without a number has no total.
 
     >>> margin_of("sex", "f = 510\\nm = 490\\nother =", "law").to_dict()["totals"]
     {'f': Fraction(510, 1), 'm': Fraction(490, 1)}
 
     Raises:
-        OptionError: it cannot be; the line names the column.
+        OptionError: it is not valid; the line names the column.
     """
     totals: dict[str, str] = {}
     for line in filter(str.strip, text.splitlines()):
@@ -80,7 +80,7 @@ def margin_of(column: str, text: str, source: str) -> Margin:
 
 
 def totals_of(recipe: Recipe, draft: Draft | None) -> list[Totals]:
-    """What can be typed: the totals of each column of names that is released, or that has some already."""
+    """The totals that can be typed: of each nominal column that is released, or that already has some."""
     given = {margin.column: margin for margin in recipe.schema.margins}
     typed = {} if draft is None else draft.typed
     found = []
@@ -106,7 +106,7 @@ def _names(attribute: Attribute) -> tuple[str, ...]:
 
 
 def words(recipe: Recipe, attribute: Attribute) -> str:
-    """What the statement will say about a weight; empty where that is not settled, or about another one."""
+    """The statement's text about a weight; empty where that is undecided, or for another weight."""
     weight = recipe.schema.weight
     if weight is None or weight.name != attribute.name or recipe.raking == attribute.name:
         return ""
@@ -114,7 +114,7 @@ def words(recipe: Recipe, attribute: Attribute) -> str:
 
 
 def release(session: StudioSession, number: int, value: str) -> None:
-    """What becomes of a weight. One that is to be raked and has no totals yet is waited for."""
+    """Choose the treatment of a weight. One that is to be raked and has no totals yet waits for them."""
     attribute = session.column(number)
     waiting = session.recipe.raking
     recipe = replace(session.recipe, raking="" if waiting == attribute.name else waiting)
@@ -130,7 +130,7 @@ def release(session: StudioSession, number: int, value: str) -> None:
 
 
 def give(session: StudioSession, number: int, form: Mapping[str, str]) -> None:
-    """Public totals of one column, instead of those that it had."""
+    """Set the public totals of one column, replacing the earlier ones."""
     attribute, recipe = session.column(number), session.recipe
     column, text, source = (form.get(name, "") for name in ("column", "totals", "source"))
     try:
@@ -148,7 +148,7 @@ def give(session: StudioSession, number: int, form: Mapping[str, str]) -> None:
 
 
 def take_away(session: StudioSession, number: int, column: str) -> None:
-    """A column has no totals any more; a weight that loses the last of them waits for others."""
+    """Remove the totals of a column; a weight that loses the last of them waits for others."""
     attribute, recipe = session.column(number), session.recipe
     margins = tuple(margin for margin in recipe.schema.margins if margin.column != column)
     if margins or attribute.release != RAKED:
@@ -158,7 +158,7 @@ def take_away(session: StudioSession, number: int, column: str) -> None:
 
 
 def _wait(session: StudioSession, attribute: Attribute, recipe: Recipe) -> None:
-    """A weight that is to be raked is dropped until there are totals."""
+    """Drop a weight that is to be raked until there are totals."""
     dropped = with_attribute(recipe.schema, attribute, replace(attribute, release=None))
     schema = replace(dropped, margins=())
     _settle(session, attribute, replace(recipe, schema=schema, raking=attribute.name))
@@ -171,10 +171,10 @@ def _settle(session: StudioSession, attribute: Attribute, recipe: Recipe) -> Non
 
 
 def change(session: StudioSession, number: int, what: str, value: Any, merge: str = "") -> None:
-    """Change one fact about a column; what cannot be is kept beside it, with the reason.
+    """Change one fact about a column; invalid input is kept beside it, with the reason.
 
     Args:
-        merge: changes with the same word in a row are one for undoing.
+        merge: consecutive changes with the same key are undone together.
     """
     attribute = session.column(number)
     if what == "publish":
@@ -187,14 +187,14 @@ def change(session: StudioSession, number: int, what: str, value: Any, merge: st
         found = sorted(entry["value"] for entry in session.seen.listed(attribute)["values"])
     try:
         made = changed(attribute, what, value, found)
-        # other columns may be in its way, such as a weight that is raked to its values
+        # other columns may prevent it, such as a weight that is raked to its values
         _ = with_attribute(session.recipe.schema, attribute, made)
     except ShoalError as error:
         ends = dict(zip(("lo", "hi"), map(str, value), strict=True)) if what == "range" else {}
         session.drafts[attribute.name] = Draft(ends, error, short_problem(what, value, error))
         if what != "range":
             return
-        # the old range is not what was meant
+        # the old range was not meant
         made = replace(attribute, lo=None, hi=None)
     else:
         session.drafts.pop(attribute.name, None)
@@ -210,7 +210,7 @@ def change(session: StudioSession, number: int, what: str, value: Any, merge: st
 
 
 def slide(session: StudioSession, number: int, end: str, place: int) -> None:
-    """One end of a range by its place on the slider; an end that nobody named yet is where its slider stands."""
+    """Move one end of a range by its position on the slider; an undeclared end starts where its slider is."""
     attribute = session.column(number)
     scale = session.seen.scale(attribute)
     if scale is None or end not in ("lo", "hi"):
@@ -226,13 +226,13 @@ def slide(session: StudioSession, number: int, end: str, place: int) -> None:
 def _replace(session: StudioSession, old: Attribute, new: Attribute, merge: str) -> None:
     recipe = session.recipe
     schema = with_attribute(recipe.schema, old, new)
-    # what is no weight is not raked
+    # a column that is not a weight is not raked
     raking = recipe.raking if recipe.raking != new.name or new.role == "weight" else ""
     session.settle(replace(recipe, schema=schema, raking=raking), merge)
 
 
 def recode(session: StudioSession, number: int, form: Mapping[str, str]) -> None:
-    """One more step before protection: bands, new names, a level, or values cut at the top or at the bottom."""
+    """Add a preprocessing step: bands, new names, a level, or values cut at the top or at the bottom."""
     attribute = session.column(number)
     told = dict(form)
     if not told.get("source") and attribute.name in session.viewed:
@@ -249,7 +249,7 @@ def recode(session: StudioSession, number: int, form: Mapping[str, str]) -> None
 
 
 def take_back(session: StudioSession, place: int) -> None:
-    """A step before protection is not taken."""
+    """Remove a preprocessing step."""
     schema = session.recipe.schema
     steps = tuple(step for number, step in enumerate(schema.steps) if number != place)
     session.settle(replace(session.recipe, schema=replace(schema, steps=steps)))
@@ -257,7 +257,7 @@ def take_back(session: StudioSession, place: int) -> None:
 
 
 def give_taxonomy(session: StudioSession, number: int, text: str, name: str = "") -> None:
-    """A taxonomy that was pasted, or the text of a file of one."""
+    """Set a taxonomy from pasted text, or from the text of a file."""
     if not name:
         change(session, number, "taxonomy", text)
         return
@@ -272,10 +272,10 @@ def give_taxonomy(session: StudioSession, number: int, text: str, name: str = ""
 
 
 def look(session: StudioSession, name: str) -> None:
-    """Show the values of a column, or those of all of them, with their counts; the journal notes it."""
+    """Show the values of one column or of all, with their counts; the journal records it."""
     chosen = [a for a in session.recipe.schema.attributes if name in ("*", a.name)]
     for ranged, view in ((True, "histogram"), (False, "values")):
         session.show([a.name for a in chosen if a.kind_facts.ranged == ranged], view, "counts")
     session.viewed.update(a.name for a in chosen)
-    # what was moved before and after it are two changes
+    # slider moves before and after it are two changes
     session.merged = ""

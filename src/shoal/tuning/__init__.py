@@ -1,4 +1,4 @@
-"""Tune stage: a table and a budget come in, settings compared by loss and risk leave."""
+"""Tuning: compare protection settings by utility loss and re-identification risk, and recommend one."""
 
 from shoal._door import door
 

@@ -1,10 +1,10 @@
-"""Expected errors in closed form, and measured ones from repeated runs.
+"""Expected errors of a setting: in closed form, or measured in repeated runs.
 
 A cluster C is released as one value Y. Over its records, Σ(x - Y)² = SSE(C) + |C|·(Y - μ)² with μ their mean, so the
-expectation needs no more than the first two moments of Y: a centre, moved by clipped Laplace noise. No noise is drawn.
+expectation depends only on the first two moments of Y: a centre moved by clipped Laplace noise. No noise is drawn.
 
-Everything is in lattice steps of a cluster sum. The noise Z has P(z) proportional to exp(-|z|/b) on the whole numbers;
-what is released is moved by Z, but by no more than `below` down and `above` up, where the domain ends.
+Everything is in lattice steps of a cluster sum. The noise Z has P(z) proportional to exp(-|z|/b) on the integers;
+the released value moves by Z, but by at most `below` down and `above` up, where the domain ends.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from shoal.progress import silent
 from shoal.release import Preparation, Release, carry_out
 from shoal.text import Message
 
-# From this scale on the noise is taken as continuous: the relative error is 1/(12 b²), below 1e-7.
+# From this scale on the noise is treated as continuous: the relative error is 1/(12 b²), below 1e-7.
 _CONTINUOUS = 1024.0
-# enough to tell settings apart; a final figure comes from `shoal protect --evaluate --target`
+# enough to distinguish settings; for final figures use `shoal protect --evaluate --target`
 LEARNING = LearningSettings(folds=3, runs=1, trees=50)
 
 Measures = dict[str, float | None]
@@ -77,7 +77,7 @@ def _discrete_side(scale: Floats, reach: Floats) -> tuple[Floats, Floats]:
     """
     q = np.exp(-1.0 / scale)
     rest = -np.expm1(-1.0 / scale)
-    # so far out that nothing is left: infinite reaches become finite
+    # far enough out that the tail is negligible: infinite reaches become finite
     reach = np.minimum(reach, 800.0 * scale)
     whole = np.floor(reach)
     tail = np.exp(-(whole + 1.0) / scale)
@@ -94,13 +94,13 @@ def _continuous_side(scale: Floats, reach: Floats) -> tuple[Floats, Floats]:
 
     x = reach / scale
     first = -0.5 * scale * np.expm1(-x)
-    # the incomplete gamma function keeps its digits where x is small
+    # the incomplete gamma function stays accurate where x is small
     second = scale * scale * gammainc(2.0, x)
     return first, second
 
 
 def anywhere_square(scale: Floats) -> Floats:
-    """Mean square of the shift by clipped continuous noise, averaged over places in a domain of width 1.
+    """Mean square of the shift by clipped continuous noise, averaged over positions in a domain of width 1.
 
     >>> anywhere_square(np.array([1e-4, 1e6])).round(9).tolist()
     [2e-08, 0.333333167]
@@ -112,7 +112,7 @@ def anywhere_square(scale: Floats) -> Floats:
 
 
 def has_closed_form(prepared: Preparation) -> bool:
-    """Whether the expected row error of a release is known without making one."""
+    """Whether the expected row error of a release is known without making the release."""
     method, described = prepared.method, prepared.described
     return (
         isinstance(method, ClusterMethod)
@@ -204,7 +204,7 @@ def _column_error(
 
 @dataclass(frozen=True, slots=True)
 class TuningRun:
-    """One seeded release: its measures, and how long it took to make and to measure."""
+    """One seeded release: its measures, and the time to make and to measure it."""
 
     seed: int
     measures: Measures
@@ -216,10 +216,10 @@ class SettingOutcome:
     """What is known about a setting.
 
     Attributes:
-        refused: why the setting cannot be used on these records; then there is nothing else.
+        refused: why the setting cannot be used on these records; all other fields are then empty.
         expected: measures in closed form; empty where there is none.
-        seconds: time for what all seeds share, the clusters.
-        settled: closed forms and shared time are known.
+        seconds: time for what all seeds share: the clusters.
+        settled: closed forms and shared time are computed.
     """
 
     refused: Message | None = None
@@ -229,7 +229,7 @@ class SettingOutcome:
     settled: bool = False
 
     def complete(self, seeds: Sequence[int]) -> bool:
-        """Nothing is left to be done for these seeds."""
+        """Whether all these seeds have run."""
         return self.refused is not None or (self.settled and not self.left(seeds))
 
     def left(self, seeds: Sequence[int]) -> tuple[int, ...]:
@@ -239,7 +239,7 @@ class SettingOutcome:
 
 
 def run_setting(prepared: Preparation, seeds: Sequence[int], target: str | None) -> SettingOutcome:
-    """Make the clusters once, then a release for each seed; a setting that refuses the records says why."""
+    """Make the clusters once, then one release per seed; return the reason if the records do not allow the setting."""
     try:
         started = time.perf_counter()
         frozen, expected = _settled(prepared)
@@ -251,7 +251,7 @@ def run_setting(prepared: Preparation, seeds: Sequence[int], target: str | None)
 
 
 def _settled(prepared: Preparation) -> tuple[Any, Measures]:
-    """Clusters, where the method has them, and the closed forms that follow from them."""
+    """Clusters, where the method has them, and the closed forms derived from them."""
     if not prepared.method.freezes:
         return None, {}
     frozen = prepared.method.freeze(prepared.described, prepared.plan, silent)
@@ -274,7 +274,7 @@ def _measured(table: Any, release: Release, target: str | None) -> Measures:
 
 
 def _learning_loss(table: Any, release: Release, target: str) -> float | None:
-    """1 minus the F-measure: of the rarer of two classes, or the mean over more of them; None if not to be learned."""
+    """1 minus the F-measure: of the rarer of two classes, or the mean over more; None if it cannot be learned."""
     try:
         found = learn(table, release, target, LEARNING, bounds=False)
     except InputError:

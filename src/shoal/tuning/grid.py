@@ -1,4 +1,4 @@
-"""Settings to compare and the choice among them."""
+"""The grid of settings to compare, and the choice of the best one."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DEFAULT_METHODS = (
     "insensitive-dp",
     "tree-dp",
 )
-# sizes that are compared if none are named
+# default sizes to compare
 _SIZES = 10
 _SMALLEST = 3
 
@@ -44,9 +44,9 @@ class SettingMeasure:
     """A measure of a setting.
 
     Attributes:
-        low, high: ends of the interval for the mean over all seeds there could be; equal to it where it is exact, and
-            None where a single run says nothing about that.
-        exact: the expectation itself, from a closed form or by definition; not from runs.
+        low, high: ends of the interval for the mean over all possible seeds; equal to the mean where it is exact, and
+            None where there is only a single run.
+        exact: the expectation itself, from a closed form or by definition, not from runs.
     """
 
     mean: float
@@ -74,7 +74,7 @@ class SettingMeasure:
 
 
 def exactly(value: float) -> SettingMeasure:
-    """A figure that is no estimate.
+    """A figure that is not an estimate.
 
     >>> str(exactly(0.25)), exactly(0.25).low
     ('0.25', 0.25)
@@ -83,7 +83,7 @@ def exactly(value: float) -> SettingMeasure:
 
 
 def over_seeds(values: Sequence[float], least: float = 0.0, most: float = math.inf) -> SettingMeasure:
-    """The mean of several runs with its Student interval, inside the range a measure can have.
+    """The mean of several runs with its Student interval, limited to the range of the measure.
 
     >>> str(over_seeds([1.0, 2.0, 3.0])), over_seeds([1.0]).low
     ('2 (0 to 4.48)', None)
@@ -100,7 +100,7 @@ def over_seeds(values: Sequence[float], least: float = 0.0, most: float = math.i
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One way to protect a table: a method, and those of its settings that are compared; None is the method's own.
+    """One way to protect a table: a method and its compared settings; None stands for the method's default.
 
     >>> str(Setting("ranking-dp", 50, "optimal")), str(Setting("laplace"))
     ('ranking-dp, k = 50, split optimal', 'laplace')
@@ -129,9 +129,9 @@ class Setting:
 
 
 def default_sizes(n: int) -> tuple[int, ...]:
-    """Ten sizes from 3 to half of the rows, each about the same factor larger than the one before.
+    """Ten sizes from 3 to half of the rows, in roughly geometric steps.
 
-    They follow from the number of rows alone.
+    They depend only on the number of rows.
 
     >>> default_sizes(1080)
     (3, 5, 10, 17, 30, 54, 96, 170, 303, 540)
@@ -151,10 +151,10 @@ def make_grid(
     n: int,
     deltas: Sequence[Any] | None = None,
 ) -> tuple[Setting, ...]:
-    """Every combination of what a method can be told; a method without an option appears once for it.
+    """Every combination of the settings a method has; a method without an option appears once for it.
 
     Raises:
-        OptionError: a list is empty or holds something twice, a size is none, or a method is unknown.
+        OptionError: a list is empty or has duplicates, a size is invalid, or a method is unknown.
 
     >>> [str(setting) for setting in make_grid(["laplace", "ranking-dp"], [5, 9], None, None, 100)]
     ['laplace', 'ranking-dp, k = 5', 'ranking-dp, k = 9']
@@ -182,9 +182,9 @@ def make_grid(
 
 
 def compared(settings: Sequence[Setting]) -> tuple[str, ...]:
-    """What the settings differ in: this is what a choice among them chooses.
+    """The options in which the settings differ: what a choice among them chooses.
 
-    A size or a split that no other setting of its method has is part of the choice of the method.
+    If no other setting of the method has a different size or split, that option is part of the choice of the method.
 
     >>> compared([Setting("laplace"), Setting("ranking-dp", 5), Setting("ranking-dp", 9)])
     ('method', 'k')
@@ -198,7 +198,7 @@ def compared(settings: Sequence[Setting]) -> tuple[str, ...]:
 
 
 def _deltas(values: Sequence[Any]) -> Sequence[Any]:
-    """As decimal texts, so that one number has one form; what is no list is left to be refused."""
+    """Deltas as decimal texts, so that each number has one form; anything but a list is returned unchanged."""
     if isinstance(values, str) or not isinstance(values, Sequence):
         return values
     return [decimal_text(parse_delta(value)) for value in values]
@@ -218,16 +218,16 @@ def _listed(option: str, values: Sequence[Any] | None) -> tuple[Any, ...] | None
 @internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One setting with what is known about it.
+    """One setting with its measures.
 
     Attributes:
-        model: the claim that its statement makes; loss and risk of different claims are not the whole comparison.
-        loss: the measure that settings are ranked by; None where it has none, and `apart` says why.
-        risk: percentage of rows nearest to their own record; that of guessing where rows belong to nobody; None
+        model: the claim that its statement makes; settings with different claims differ in more than loss and risk.
+        loss: the measure that settings are ranked by; None where it has none, for the reason in `apart`.
+        risk: percentage of rows nearest to their own record; that of guessing for synthetic records; None
             without runs.
         measures: every measure by name.
-        frontier: no other setting is as good in both loss and risk and clearly better in one.
-        apart: why the setting is not compared.
+        frontier: no other setting is at least as good in both loss and risk and clearly better in one.
+        apart: why the setting is left out of the comparison.
     """
 
     setting: Setting
@@ -251,9 +251,9 @@ class Row:
 
 
 def figures(outcome: SettingOutcome) -> dict[str, SettingMeasure]:
-    """Measures of a setting: in closed form where there is one, otherwise over the seeds.
+    """Measures of a setting: closed forms where they exist, otherwise estimates over the seeds.
 
-    What runs say about a measure with a closed form is kept as `simulated_...`.
+    Estimates from runs of a measure with a closed form are kept as `simulated_...`.
     """
     found: dict[str, SettingMeasure] = {}
     for name in outcome.runs[0].measures if outcome.runs else ():
@@ -269,7 +269,7 @@ def figures(outcome: SettingOutcome) -> dict[str, SettingMeasure]:
 
 
 def check_utility(utility: str | None, target: str | None) -> None:
-    """Refuse a measure that does not exist or has nothing to measure."""
+    """Refuse a measure that does not exist or cannot be computed here."""
     known = ranked_by()
     if utility is not None and utility not in known:
         raise OptionError(
@@ -286,17 +286,17 @@ def check_utility(utility: str | None, target: str | None) -> None:
 def automatic_utility(
     measured: Sequence[Mapping[str, SettingMeasure]], numeric: bool, target: str | None
 ) -> str:
-    """The measure to rank by if none is asked for: one that every compared setting has.
+    """The default measure to rank by: one that every compared setting has.
 
     Args:
         measured: measures of each setting.
         numeric: whether all columns are numbers.
-        target: what is to be learned, if anything.
+        target: the prediction target, if any.
     """
     if target is not None:
         return "learning"
     of_rows, order_free = ("normalised_sse", "wasserstein") if numeric else ("scaled_sse", "total_variation")
-    # runs without a row error are runs without rows that belong to somebody
+    # runs without a row error are runs with synthetic records
     nobody = any(order_free in figures and of_rows not in figures for figures in measured)
     return order_free if nobody else of_rows
 
@@ -314,7 +314,7 @@ def make_row(
 
 
 def _without_loss(utility: str, measured: bool, belongs: bool) -> Message:
-    """Why a setting has no loss."""
+    """The reason why a setting has no loss."""
     if not measured:
         return Message.of("loss-takes-runs", utility=utility)
     if needs_rows(utility) and not belongs:
@@ -325,10 +325,10 @@ def _without_loss(utility: str, measured: bool, belongs: bool) -> Message:
 
 
 def with_frontier(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows, least loss first and those apart at the end, each marked if it is on the frontier.
+    """The rows in order of increasing loss, those apart last, each marked if it is on the frontier.
 
-    A row is off the frontier only if another is at least as good in loss and in risk, and in one of them clearly
-    better: its whole interval is. What the seeds cannot tell apart stays; of rows with the same figures the first does.
+    A row is off the frontier only if another is at least as good in loss and in risk, and clearly better in one of
+    them: its whole interval is. Rows that the seeds cannot distinguish stay; of rows with equal figures the first does.
     """
     ranked = sorted((row for row in rows if row.apart is None), key=_place)
     marked = []
@@ -355,7 +355,7 @@ def _dominates(one: Row, other: Row) -> bool:
 
 
 def best_row(rows: Sequence[Row], max_risk: float | None) -> Row | None:
-    """The row with the least loss among those whose risk is surely within the limit; None if none is."""
+    """The row with the least loss among those whose risk is certainly within the limit; None if there is none."""
     allowed = [
         row
         for row in rows
@@ -365,14 +365,14 @@ def best_row(rows: Sequence[Row], max_risk: float | None) -> Row | None:
 
 
 def chance(n: int) -> float:
-    """Percentage of rows that guessing links to their own record."""
+    """Percentage of rows that random guessing links to their own record."""
     return 100.0 / n
 
 
 @internal()
 @dataclass(frozen=True, slots=True)
 class TuningQuestion:
-    """What is asked about which table; everything but how the answer is computed."""
+    """The table and the question of a tuning, without how the answer is computed."""
 
     table: Table
     epsilon: Any
@@ -380,7 +380,7 @@ class TuningQuestion:
     options: Mapping[str, Any]
 
     def prepared(self, setting: Setting, **more: Any) -> Preparation:
-        """A release with this setting, settled but not made."""
+        """A release with this setting, prepared but not made."""
         known = method_class(setting.method).parameters()
         fixed = {name: value for name, value in self.options.items() if name in known}
         return prepare(
@@ -397,7 +397,7 @@ def followed(question: TuningQuestion, setting: Setting, tuned: Tuned | None) ->
 
 
 def recipe_of(prepared: Preparation) -> str:
-    """`method.toml` of a setting, with the mark of what was chosen on the records."""
+    """The `method.toml` of a setting, marked with what was chosen on the records."""
     schema = public_schema(prepared.described, prepared.declared)
     return settled_text(prepared.method, schema, prepared.declared, prepared.described.columns)
 
@@ -405,7 +405,7 @@ def recipe_of(prepared: Preparation) -> str:
 def candidates_of(
     question: TuningQuestion, grid: Sequence[Setting], claim: str | None
 ) -> tuple[dict[Setting, Preparation], dict[Setting, Message]]:
-    """The settings that can be compared, and the reasons why others cannot."""
+    """The settings that can be compared, and why the others cannot."""
     prepared: dict[Setting, Preparation] = {}
     refused: dict[Setting, Message] = {}
     errors: list[ShoalError] = []

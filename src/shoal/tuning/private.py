@@ -1,7 +1,7 @@
-"""Private tuning: choose k under a privacy budget of its own.
+"""Private tuning: choose k under a separate privacy budget.
 
-Only one score is offered, because only for this one a bound on what a record can change is proved: the squared error
-of groups at fixed ranks, of each column by itself, beside the noise that public facts tell.
+Only one score is available, because only for this one is a sensitivity bound proved: the squared error of groups at
+fixed ranks, of each column by itself, plus the noise error, which follows from public facts.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from shoal.tuning.grid import Setting, TuningQuestion, check_utility, compared, 
 from shoal.tuning.result import Tuning
 
 METHOD = RankingDP.name
-# Penalties are whole numbers of this many to a squared domain width: fine against what the budget can tell apart.
+# Penalties count units of 1/UNITS of a squared domain width: finer than the budget can resolve.
 UNITS = 64
-# Values are taken to this many bits, so that sums of squares fit into 64.
+# Values are rounded to this many bits, so that sums of squares fit into 64.
 _BITS = 16
-# what has a list of its own, or an argument
+# options with a list or an argument of their own
 _COMPARED = ("k", "split", "noise", "delta", "epsilon")
 # what is reserved and spent
 _CHOICE = "choice of settings"
 
 
 def choose_privately(candidates: Mapping[Setting, Preparation], spend: Spend) -> Setting:
-    """One of the candidates, drawn by the exponential mechanism with the least expected error the likeliest.
+    """Draw one of the candidates by the exponential mechanism, favouring the smallest expected error.
 
     Args:
-        candidates: releases of the same columns by `ranking-dp` under claim `dp`, settled from public facts.
-        spend: what was charged for the choice.
+        candidates: releases of the same columns by `ranking-dp` under claim `dp`, prepared from public facts.
+        spend: the charge for the choice.
 
     Raises:
-        ClaimError: the release itself does not claim `dp`, so that there is nothing to add the budget to.
+        ClaimError: the release itself does not claim `dp`, so the budgets cannot be added.
 
     Guarantee:
         ε-DP of the original records under replace-one for the ε that is spent, the number of records public: one
@@ -69,10 +69,10 @@ def choose_privately(candidates: Mapping[Setting, Preparation], spend: Spend) ->
 
 
 def check_candidates(candidates: Mapping[Setting, Preparation]) -> None:
-    """Whether a choice among these is covered by the proof; public facts only.
+    """Check from public facts alone that the proof covers a choice among these candidates.
 
     Raises:
-        ClaimError: it is not.
+        ClaimError: the proof does not cover it.
     """
     for setting, prepared in candidates.items():
         _check(setting, prepared)
@@ -81,8 +81,8 @@ def check_candidates(candidates: Mapping[Setting, Preparation]) -> None:
 def rank_fixed_penalties(candidates: Sequence[Preparation]) -> list[int]:
     """For every candidate the mean over columns of expected error / width², in `UNITS`, rounded down.
 
-    The sensitivity of the mean is at most 1 under replace-one. Rounding down adds nothing to it: if two numbers differ
-    by at most a whole number, so do their whole parts.
+    The sensitivity of the mean is at most 1 under replace-one. Rounding down does not increase it: if two numbers
+    differ by at most an integer, so do their integer parts.
 
     Guarantee:
         Exact on integers: no rounding before the last step depends on a record.
@@ -103,10 +103,10 @@ def rank_fixed_penalties(candidates: Sequence[Preparation]) -> list[int]:
 
 
 def rank_fixed_sse(ordered: NDArray[np.int64], sizes: NDArray[np.int64]) -> Fraction:
-    """Squared error, around their means, of sorted whole numbers in consecutive groups of the given sizes.
+    """Squared error around the means of consecutive groups of sorted integers with the given sizes.
 
     Guarantee:
-        Values from 0 to W, one of them replaced: it changes by at most W². Proof: docs/proofs/queries.md#tuning.
+        For values from 0 to W, replacing one changes it by at most W². Proof: docs/proofs/queries.md#tuning.
 
     >>> rank_fixed_sse(np.array([0, 2, 5, 6, 7]), np.array([2, 3]))
     Fraction(4, 1)
@@ -122,7 +122,7 @@ def rank_fixed_sse(ordered: NDArray[np.int64], sizes: NDArray[np.int64]) -> Frac
 
 
 def coarse(positions: NDArray[np.int64], steps: int) -> tuple[NDArray[np.int64], int]:
-    """Positions in 16 bits, in the same order, and the largest one there can be.
+    """Positions in 16 bits, in the same order, and the largest possible one.
 
     >>> coarse(np.array([0, 3, 7]), 7), coarse(np.array([0, 2**20]), 2**20)[1]
     ((array([0, 3, 7]), 7), 32768)
@@ -132,7 +132,7 @@ def coarse(positions: NDArray[np.int64], steps: int) -> tuple[NDArray[np.int64],
 
 
 def _public_noise(sizes: NDArray[np.int64], share: float, *, clip: bool) -> float:
-    """Squared error that noise is expected to cause, in squared widths, from public facts alone."""
+    """Squared error expected from the noise, in squared widths, from public facts alone."""
     scale = 1.0 / (sizes.astype(np.float64) * share)
     square = anywhere_square(scale) if clip else 2.0 * scale * scale
     return float(np.sum(sizes * square))
@@ -205,7 +205,7 @@ def private_epsilon(private: Any) -> Fraction:
     """The budget of a private choice.
 
     Raises:
-        OptionError: it is no budget; the message names this option and not that of the release.
+        OptionError: it is not a valid budget; the message names this option and not that of the release.
     """
     try:
         return parse_epsilon(private)
@@ -214,7 +214,7 @@ def private_epsilon(private: Any) -> Fraction:
 
 
 def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
-    """Every shared setting must be one of some compared method, and none of those that are compared."""
+    """Refuse shared settings that no compared method has, and shared settings that are themselves compared."""
     taken = {name for setting in grid for name in method_class(setting.method).parameters()}
     for name in options:
         known_parameter(name)
@@ -227,7 +227,7 @@ def check_options(options: Mapping[str, Any], grid: Sequence[Setting]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceAccount:
-    """Where a private choice is charged: a ledger, and a data set in it."""
+    """Where a private choice is charged: a ledger and a data set in it."""
 
     address: str | Path
     dataset: str
@@ -237,7 +237,7 @@ def account(ledger: str | Path | None, dataset: str | None, private: Any) -> Cho
     """The account of a tuning, None without a ledger.
 
     Raises:
-        OptionError: the data set is not named, or there is no private choice that could be charged.
+        OptionError: the data set is not named, or there is no private choice to charge.
     """
     from shoal.ledger import named_dataset
 
@@ -257,7 +257,7 @@ def tune_privately(
     folder: Path | None,
     charged: ChoiceAccount | None = None,
 ) -> Tuning:
-    """Choose under a budget. Nothing else about the records is computed, so nothing else can be seen."""
+    """Choose under a budget. Nothing else about the records is computed, so nothing else is disclosed."""
     if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError("not-new-folder", folder=folder)
     grid = make_grid([METHOD], ks, splits, None, question.table.n)
@@ -271,9 +271,7 @@ def tune_privately(
     check_candidates(candidates)
     described = candidates[grid[0]].described
     for name in described.columns:
-        described.positions(
-            name
-        )  # what is wrong with the records is said now: nothing may fail after the charge
+        described.positions(name)  # report errors in the records now: nothing may fail after the charge
     best = _paid(candidates, chosen_among, epsilon, charged)
     tuned = Tuned(chosen_among, epsilon, _bought(grid, best, chosen_among))
     taken = followed(question, best, tuned)
@@ -297,7 +295,7 @@ def tune_privately(
 
 
 def _bought(grid: Sequence[Setting], best: Setting, chosen_among: Sequence[str]) -> tuple[Choice, ...]:
-    """What the price of a private choice paid for: each setting's value, and what it was drawn from."""
+    """What the charge for a private choice covers: each option's value, and the values it was drawn from."""
     return tuple(Choice(name, _value(best, name), _values(grid, name)) for name in chosen_among)
 
 
@@ -316,7 +314,7 @@ def _paid(
     epsilon: Fraction,
     charged: ChoiceAccount | None,
 ) -> Setting:
-    """The choice; with a ledger it is charged first, and what was drawn is noted there."""
+    """Make the choice; with a ledger, charge it first and record the result there."""
     prepared = next(iter(candidates.values()))
     if charged is None:
         return choose_privately(candidates, _spend(prepared, epsilon))
@@ -343,7 +341,7 @@ def _paid(
 
 
 def _spend(prepared: Preparation, epsilon: Fraction) -> Spend:
-    """All of the budget of a choice, for one draw: it is spent on nothing else."""
+    """Spend the whole budget of a choice on one draw."""
     account = Accountant.of(
         {_CHOICE: epsilon}, epsilon, noise_source(None), adjacency=prepared.method.adjacency
     )

@@ -1,4 +1,4 @@
-"""The result of `tune`: a table, JSON, a plot and reasons."""
+"""The result of `tune`: a table, JSON, a plot and the reasons for the recommendation."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _WIDTH, _HEIGHT = 720, 520
 _LEFT, _RIGHT, _TOP, _BOTTOM = 78, 520, 56, 450
 _COLOURS = ("#1f7a8c", "#c0392b", "#7d5ba6", "#2e8b57", "#d98324", "#4a4e69", "#b5179e", "#6c757d")
 FILES = ("tuning.json", "tuning.svg", "method.toml")
-# stronger claims first; each is weaker than those before it
+# strongest claim first; each is weaker than those before it
 _STRENGTH = ("dp", "approximate-dp", "dp-given-partition", "idp-given-partition")
-# percentage of linked rows, far above guessing, that calls for a word
+# percentage of linked rows, far above guessing, that deserves a warning
 _NOTABLE = 5.0
 # how many other methods are named
 _NAMED = 3
@@ -45,7 +45,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """A logarithmic axis from one place on the page to another."""
+    """A logarithmic axis from one position on the page to another."""
 
     low: float
     high: float
@@ -58,7 +58,7 @@ class _Axis:
         return self.start + part * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round numbers inside the axis, a handful of them."""
+        """A few round numbers inside the axis."""
         powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         for digits in ((1, 2, 5), (1, 3), (1,)):
             found = [digit * 10.0**power for power in powers for digit in digits]
@@ -69,7 +69,7 @@ class _Axis:
 
 
 def plot_svg(rows: Sequence[Row], utility: str, best: Row | None, title: str) -> str:
-    """Loss over linkage risk on logarithmic axes, one point per setting, the frontier drawn through.
+    """Loss over linkage risk on logarithmic axes, one point per setting, with the frontier drawn through.
 
     Settings without a risk are drawn over their size k.
     """
@@ -84,7 +84,7 @@ def plot_svg(rows: Sequence[Row], utility: str, best: Row | None, title: str) ->
     x = _axis([across(row) for row in drawn], _LEFT, _RIGHT)
     y = _axis([row.loss.mean for row in drawn if row.loss], _BOTTOM, _TOP)
     methods = list(dict.fromkeys(row.setting.method for row in drawn))
-    # what lies on the frontier must not be covered by what does not
+    # points on the frontier are drawn last, so that others do not cover them
     in_front_last = sorted(drawn, key=lambda row: (row.frontier, row is best))
     colours = {method: _COLOURS[place % len(_COLOURS)] for place, method in enumerate(methods)}
     parts = [
@@ -132,7 +132,7 @@ def _label_below(text: str) -> str:
 
 
 def _frontier_line(drawn: Sequence[Row], across: Callable[[Row], float], x: _Axis, y: _Axis) -> list[str]:
-    """Steps through the rows that no other row beats in both means."""
+    """A step line through the rows that no other row beats in both means."""
     steps: list[tuple[float, float]] = []
     for row in sorted(drawn, key=lambda row: (across(row), row.loss.mean if row.loss else 0.0)):
         if row.frontier and row.loss and (not steps or row.loss.mean < steps[-1][1]):
@@ -182,16 +182,16 @@ class Tuning:
     Attributes:
         epsilon: the budget of every setting.
         utility: the measure of loss that settings are ranked by; None for a private choice.
-        rows: every setting that ran, least loss first, those that could not be compared at the end.
+        rows: every setting that ran, in order of increasing loss, those that could not be compared at the end.
         refused: settings that the data or the claim do not allow, with the reason.
         best: the recommended setting, None if none is within the limit.
-        reasons: what it beats, by how much, its risk and its claim; `why` has them as one text.
-        tuned: what was chosen, and what was paid for it.
+        reasons: which settings it beats and by how much, its risk and its claim; `why` has them as one text.
+        tuned: what was chosen, and the budget used for it.
         seeds: number of runs of each setting; 0 for closed forms only.
         columns: the released columns.
         n: number of records.
-        recipe: `method.toml` of the recommended setting, with the mark that it was chosen on the records.
-        verdict: of a release of the same records with the recommended setting.
+        recipe: `method.toml` of the recommended setting, marked as chosen on the records.
+        verdict: on a release of the same records with the recommended setting.
     """
 
     epsilon: Fraction | None
@@ -214,17 +214,17 @@ class Tuning:
 
     @property
     def private(self) -> bool:
-        """Chosen under a budget, so that the choice may be published."""
+        """Whether the choice was made under a budget and may be published."""
         return self.tuned is not None and self.tuned.epsilon is not None
 
     @property
     def frontier(self) -> tuple[Row, ...]:
-        """The settings that no other one beats in both loss and risk, least loss first."""
+        """The settings that no other setting beats in both loss and risk, in order of increasing loss."""
         return tuple(row for row in self.rows if row.frontier)
 
     @property
     def best_row(self) -> Row | None:
-        """The recommended setting with its figures; None without one, and for a private choice."""
+        """The recommended setting with its figures; None if there is none or the choice was private."""
         return next((row for row in self.rows if row.setting == self.best), None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -256,10 +256,10 @@ class Tuning:
         return plot_svg(self.rows, self.utility or "", self.best_row, f"Loss and risk{budget}")
 
     def save(self, folder: str | Path) -> Path:
-        """Write `tuning.json`, `tuning.svg` and `method.toml` to a folder; a private choice has no picture.
+        """Write `tuning.json`, `tuning.svg` and `method.toml` to a folder; a private choice has no plot.
 
         Raises:
-            OutputError: the folder cannot be written to.
+            OutputError: the folder cannot be written.
         """
         folder = Path(folder)
         texts = {"tuning.json": json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"}
@@ -317,7 +317,7 @@ class Tuning:
                 "-" if row.loss is None else str(row.loss),
                 "-" if row.risk is None else str(row.risk),
             )
-        # drawn rows belong to nobody: what they are compared with changes their error
+        # synthetic records correspond to nobody: the records they are compared with change their error
         drawn = needs_rows(self.utility or "") and any(
             method_class(row.setting.method).example().matching for row in shown
         )
@@ -336,7 +336,7 @@ class Tuning:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Why settings were refused or are listed apart, alike ones together."""
+        """Why settings were refused or left out of the comparison, grouped by reason."""
         grouped: dict[tuple[str, Message], list[Setting]] = {}
         for setting, reason in self.refused.items():
             grouped.setdefault((setting.method, reason), []).append(setting)
@@ -359,7 +359,7 @@ class Tuning:
 def reasons(
     rows: Sequence[Row], best: Row | None, utility: str, max_risk: float | None, n: int, tuned: Tuned | None
 ) -> tuple[Message, ...]:
-    """What the choice beats and by how much, its risk and its claim, and what choosing on the records means."""
+    """What the choice beats and by how much, its risk and its claim, and what choosing on the records implies."""
     compared = [row for row in rows if row.apart is None]
     if best is None or best.loss is None:
         return (_nothing(compared, max_risk),)
@@ -399,7 +399,7 @@ def _nothing(compared: Sequence[Row], max_risk: float | None) -> Message:
 
 
 def _beaten(compared: Sequence[Row], best: Row) -> list[Message]:
-    """The best settings of the next methods, or the next setting if there is one method only."""
+    """The best settings of the next methods, or the next setting if there is only one method."""
     others: dict[str, Row] = {}
     for row in compared:
         if row.setting != best.setting and row.setting.method != best.setting.method:
@@ -421,7 +421,7 @@ def _rival(row: Row, best: Row) -> Message:
 
 
 def _claims(compared: Sequence[Row], best: Row) -> list[Message]:
-    """Claims differ: the best setting under each stronger one."""
+    """Where claims differ: the best setting under each stronger claim."""
     found = [Message.of("its-claim", model=best.model)]
     stronger = _STRENGTH[: _STRENGTH.index(best.model)] if best.model in _STRENGTH else ()
     for model in stronger:

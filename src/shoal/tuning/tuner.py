@@ -1,4 +1,4 @@
-"""Tune: compare settings of methods by loss and risk on work that can be resumed."""
+"""Tune: compare settings of methods by loss and risk, in runs that can be resumed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OutcomeStore:
         self.outcomes: dict[Setting, SettingOutcome] = dict(found or {})
 
     def add(self, setting: Setting, outcome: SettingOutcome) -> None:
-        """Keep what was found; runs of other seeds of the same setting stay."""
+        """Add an outcome; runs of the same setting with other seeds are kept."""
         before = self.outcomes.get(setting, SettingOutcome())
         runs = {run.seed: run for run in (*before.runs, *outcome.runs)}
         self.outcomes[setting] = SettingOutcome(
@@ -87,10 +87,10 @@ class OutcomeStore:
 
 
 def open_store(folder: Path | None, table: Table, arguments: Mapping[str, Any]) -> OutcomeStore:
-    """The store of a tuning: a new one, or what an earlier start with the same data and arguments left behind.
+    """The store of a tuning: a new one, or that of an earlier run with the same data and arguments.
 
     Raises:
-        OutputError: the folder holds something else, or a tuning of other data or with other arguments.
+        OutputError: the folder holds other files, or a tuning of other data or with other arguments.
     """
     if folder is None:
         return OutcomeStore()
@@ -111,7 +111,7 @@ def open_store(folder: Path | None, table: Table, arguments: Mapping[str, Any]) 
 
 
 def fingerprint(table: Table) -> str:
-    """A hash of a table's values, by which an interrupted tuning is recognised; as private as the table."""
+    """A hash of a table's values that identifies an interrupted tuning; as private as the table."""
     import pyarrow as pa
 
     frame = table.frame.to_arrow()
@@ -127,7 +127,7 @@ def fingerprint(table: Table) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """A value as JSON brings it back, whatever it was made of.
+    """A value in the form in which JSON returns it.
 
     >>> from fractions import Fraction
     >>> canonical({"epsilon": Fraction(1, 2), "ks": (3, 5)})
@@ -162,7 +162,7 @@ def _resumed(path: Path, header: Mapping[str, Any]) -> dict[Setting, SettingOutc
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    """The complete lines of a file; a last line that was cut off by an interruption is removed from it."""
+    """The complete lines of a file; a last line cut off by an interruption is removed from it."""
     try:
         text = path.read_text("utf-8", errors="replace")
         complete = text[: text.rfind("\n") + 1]
@@ -189,7 +189,7 @@ def _outcomes(lines: list[dict[str, Any]]) -> dict[Setting, SettingOutcome]:
     for line in lines:
         setting = Setting(**line["setting"])
         if "refused" in line:
-            # the sentence of whichever version of Shoal wrote it
+            # the message as written by the version of Shoal that ran the setting
             store.add(setting, SettingOutcome(refused=Message.of("refused-before", words=line["refused"])))
         elif "seed" in line:
             run = TuningRun(line["seed"], line["measures"], line["seconds"])
@@ -215,9 +215,9 @@ def run_all(
     progress: Progress,
     notice: Notice,
 ) -> None:
-    """Run every setting with every seed, as far as the store does not know it yet.
+    """Run every setting with every seed, except those already in the store.
 
-    One setting of each method goes first, with one seed; from how long that took an estimate is made before the rest
+    One setting of each method goes first, with one seed; the remaining time is estimated from that before the rest
     is started.
     """
     left = [setting for setting in candidates if not _known(store, setting, seeds)]
@@ -259,7 +259,7 @@ def _run(
     for setting in settings:
         known = store.outcomes.get(setting)
         pending = tuple(seeds) if known is None else known.left(seeds)
-        # workers draw from seeds of their own: the system's entropy stays here
+        # workers draw from explicit seeds: the system's entropy stays in this process
         tasks.append(partial(run_setting, replace(candidates[setting], source=Seeded(0)), pending, target))
     progress(what, 0, len(tasks))
     for done, (place, outcome) in enumerate(each(tasks), start=1):
@@ -274,7 +274,7 @@ def _estimate(
     store: OutcomeStore,
     workers: int,
 ) -> Message:
-    """How long the rest will take, from the runs that are known."""
+    """The estimated time for the rest, from the finished runs."""
     shared: dict[str, list[float]] = {}
     each: dict[str, list[float]] = {}
     for setting, outcome in store.outcomes.items():
@@ -302,7 +302,7 @@ def _mean(values: Sequence[float] | None) -> float:
 
 
 def _duration(seconds: float) -> Message:
-    """A rough time.
+    """An approximate time.
 
     >>> [str(_duration(seconds)) for seconds in (0.2, 75, 300)]
     ['a second', '75 seconds', '5 minutes']
@@ -354,7 +354,7 @@ def tune(
     notice: Notice | None = None,
     **options: Any,
 ) -> Tuning:
-    """Compare methods and their settings on a table: what each loses, what risk it leaves, and which to take.
+    """Compare methods and settings on a table by utility loss and re-identification risk, and recommend one.
 
     Every setting is run with several seeds and measured by `shoal.evaluate`. The expected row error of most methods is
     known in closed form, clipping included, and is used where it is what settings are ranked by.
@@ -367,38 +367,38 @@ def tune(
         ks: sizes to compare; by default ten, from 3 to half of the rows.
         splits: ways to share ε over columns; by default each method's own.
         noises: noise families; by default Laplace.
-        deltas: probabilities with which the promise may fail, for methods that take one; by default 0. Their claims
+        deltas: values of δ to compare, for methods that have one; by default 0. Their claims
             differ, and the comparison says so.
         seeds: runs of each setting.
         fast: closed forms only, without runs: losses in seconds, no risks.
-        target: what somebody will learn from the release, such as "income>30000"; then settings are ranked by it, and
+        target: the intended prediction target, such as "income>30000"; settings are then ranked by it, and
             methods with that setting spend more on it.
         utility: the measure to rank by: normalised_sse, scaled_sse, wasserstein, correlation_difference,
-            total_variation or learning. By default the row error, or, if rows of a compared method belong to nobody, a
+            total_variation or learning. By default the row error, or, if a compared method draws synthetic records, a
             measure that needs no rows.
-        max_risk: recommend only settings that surely link at most this percentage of rows.
+        max_risk: recommend only settings that certainly link at most this percentage of rows.
         claim: compare only settings whose statement makes this claim, such as "dp".
-        private: choose k by the exponential mechanism at this ε instead, without looking at anything else; only for
+        private: choose k by the exponential mechanism at this ε instead, computing nothing else; only for
             `ranking-dp` of one column or with link=False.
-        tuned: what else was chosen by looking at these records, such as "domains": the recipe says so, too.
-        ledger: charge a private choice to this ledger (a path or a postgresql:// address), before it is made.
-        dataset: the name of the data set, whose budget `ledger` charges; the journal of use notes a comparison.
-        out: folder that keeps every finished run, so that the same call goes on after an interruption, and gets
+        tuned: other data-dependent choices made on these records, such as "domains": the recipe lists them too.
+        ledger: charge a private choice to this ledger (a path or a postgresql:// address) before it is made.
+        dataset: the name of the data set whose budget `ledger` charges; the journal of use records a comparison.
+        out: folder that keeps every finished run, so that the same call resumes after an interruption, and receives
             `tuning.json`, `tuning.svg` and `method.toml`.
-        workers: processes; all cores when absent.
+        workers: processes; all cores by default.
         progress: called with (what, done, total).
-        notice: called with an estimate of the time before the work starts, a message whose `str` is its sentence.
+        notice: called with a time estimate before the work starts, a message whose `str` is its sentence.
         options: settings that all methods share, as for `shoal.protect`; methods without such a setting ignore it.
 
     Returns:
-        The comparison. It holds facts about the original data, and a setting chosen from it was chosen by looking at
-        the records: its recipe says so, and a statement made from it too. A private choice may be published.
+        The comparison. It holds facts about the original data, and a setting chosen from it is a data-dependent choice:
+        its recipe says so, and so does a statement made from it. A private choice may be published.
 
     Raises:
         InputError: the table cannot be used.
         OptionError: an option cannot be used, or no setting fits the table.
-        ClaimError: a private choice was asked for where no bound on its score is proved.
-        OutputError: the folder holds something else.
+        ClaimError: a private choice was requested where no sensitivity bound is proved.
+        OutputError: the folder holds other files.
 
     Guarantee:
         None for a comparison. With `private`: ε-DP of the original records under replace-one for the choice, see
@@ -430,7 +430,7 @@ def tune(
     table = read_declared(data, schema, na=na, types=types, file=file)
     charged = account(ledger, dataset, private)
     if private is not None:
-        # first of all: what other options would say about the records is not paid for
+        # first: refuse options that would reveal facts about the records beyond what the budget covers
         check_private(methods, utility, target, max_risk, noises, deltas)
     check_comparison(seeds, fast, target, utility, max_risk, claim, workers, table)
     aimed = options if target is None else {**options, "target": target}
@@ -456,7 +456,7 @@ def tune(
     }
     store = open_store(folder, table, arguments)
     if any(_spoiled(found.statement.model) for found in candidates.values()):
-        # afterwards it would be too late to say so
+        # must be reported before the choice: afterwards it would be too late
         (notice or _unheard)(Message.of("chosen-from-comparison"))
     cores = available_cores() if workers is None else workers
     if fast and table.n * len(candidates) <= _SMALL:
@@ -517,12 +517,12 @@ def _tuning(
 
 
 def _spoiled(model: Model) -> bool:
-    """Whether a choice that looked at the records leaves nothing of a claim."""
+    """Whether a data-dependent choice leaves nothing of the claim."""
     return MODELS[model].guarantee and not MODELS[model].of_the_table
 
 
 def _chosen(settings: Sequence[Setting], best: Row | None) -> Tuned | None:
-    """What was chosen by taking the best of these settings, as far as its method has it; None without a choice."""
+    """The options chosen by taking the best of these settings, where the method has them; None without a choice."""
     what = compared(settings)
     if best is not None:
         what = tuple(name for name in what if getattr(best.setting, name) is not None)
@@ -530,4 +530,4 @@ def _chosen(settings: Sequence[Setting], best: Row | None) -> Tuned | None:
 
 
 def _unheard(notice: Message) -> None:
-    """A notice that nobody reads."""
+    """A notice that is discarded."""

@@ -1,4 +1,4 @@
-"""A made-up table with a column of every kind, and its schema."""
+"""A synthetic table with a column of every kind, and its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""tree-dp from end to end: what it promises, how many rows it releases, and tables that leave nothing to cut."""
+"""tree-dp from end to end: its claim, the number of rows it releases, and tables with nothing to cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of the tree that cost nothing: consistent counts, shapes of trees, rows, and the rule that settles depth."""
+"""Post-processing of the tree: consistent counts, shapes of trees, rows, and the rule for the depth."""
 
 from __future__ import annotations
 

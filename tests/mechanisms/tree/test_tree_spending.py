@@ -1,4 +1,4 @@
-"""What a tree spends: all that its plan reserves, in many worlds, and nothing of what a planted fault asks for."""
+"""The spending of a tree: all that its plan reserves, in many worlds, and nothing for a planted fault."""
 
 from __future__ import annotations
 

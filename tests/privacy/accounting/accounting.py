@@ -1,4 +1,4 @@
-"""Accounting: two runs under one transcript come in, what the release lost between the two tables leaves, exactly."""
+"""Exact accounting: the privacy loss of a release between two tables, from two runs under one transcript."""
 
 from __future__ import annotations
 

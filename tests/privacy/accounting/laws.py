@@ -1,4 +1,4 @@
-"""The laws of single draws: private numbers on two sides and a common outcome come in, exact losses leave.
+"""Exact privacy losses of single draws, from the private numbers on both sides and a common outcome.
 
 Every draw of a release is one of these frozen values. A law knows its own log-ratio for one outcome (`loss`), the most
 that any outcome can lose (`bound`, a fraction), and the same in the currency of zero-concentrated DP (`rho`).

@@ -1,4 +1,4 @@
-"""Noise that knows where it came from: draws come in, and the private numbers that they are added to become known."""
+"""Noise that records its origin: the private numbers to which each draw is added."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rényi divergences by enumeration: two sides of a draw come in, the divergence of any order above one leaves.
+"""Rényi divergences of any order above one between two sides of a draw, by enumeration.
 
 No bound is used: the probabilities of all outcomes are added up, with 50 digits, as far out as they matter. Those of
 wide Gaussians are millions; there the sum is known to more digits than that.

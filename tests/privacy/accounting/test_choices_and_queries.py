@@ -1,4 +1,4 @@
-"""Exact accounting of what is answered or chosen beside releases: the private choice of k, and queries."""
+"""Exact accounting of private choices of k and of queries."""
 
 from __future__ import annotations
 

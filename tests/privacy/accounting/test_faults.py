@@ -1,4 +1,4 @@
-"""Planted faults: mechanisms and answers that promise more than they keep.
+"""Planted faults: mechanisms and answers that claim more than they keep.
 
 Each of them the accounting must find, by itself. Those of sharing the accountant stops before the draw.
 """

@@ -1,4 +1,4 @@
-"""After everything is settled and the budget spent nothing fails, whatever the records and the draws are."""
+"""Once the budget is spent nothing fails, whatever the records and the draws are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounting of triples of pairs-dp, in both currencies: what choices and sums lose, and planted faults."""
+"""Accounting of triples of pairs-dp, in ε and in ρ: losses of choices and sums, and planted faults."""
 
 from __future__ import annotations
 

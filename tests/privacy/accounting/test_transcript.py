@@ -1,4 +1,4 @@
-"""The instrument itself: transcripts are replayed faithfully, and what they cannot follow is a failure."""
+"""The accounting instrument itself: transcripts are replayed faithfully, and anything unsupported is a failure."""
 
 from __future__ import annotations
 

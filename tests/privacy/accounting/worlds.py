@@ -1,4 +1,4 @@
-"""Random tiny worlds: a preset and a seed come in; a table, a neighbour, what is declared and all settings leave."""
+"""Random tiny worlds: a table, a neighbouring table, declarations and settings for a preset and a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Priors are what they say, to the last digit where they can be; distances and supports number answers rightly."""
+"""Priors have the stated masses, exactly where possible; distances and supports number answers correctly."""
 
 from __future__ import annotations
 

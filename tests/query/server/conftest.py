@@ -1,4 +1,4 @@
-"""A server to ask: a folder with a small survey and tokens, served over real HTTP from a thread."""
+"""A server for tests: a folder with a small survey and tokens, served over real HTTP from a thread."""
 
 from __future__ import annotations
 

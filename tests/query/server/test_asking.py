@@ -1,4 +1,4 @@
-"""What the server answers, what it costs, and who sees what."""
+"""Questions to the server: the answers, their cost, and who can see what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client library: what it sends, what it tries again, and what it says when it is refused."""
+"""The client library: its requests, its retries, and its errors when refused."""
 
 from __future__ import annotations
 

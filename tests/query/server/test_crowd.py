@@ -1,4 +1,4 @@
-"""A crowd over HTTP cannot overdraw, and a server that is killed again and again loses no charge and no answer."""
+"""Many concurrent clients cannot overdraw, and a server killed repeatedly loses no charge and no answer."""
 
 from __future__ import annotations
 

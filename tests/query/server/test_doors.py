@@ -1,4 +1,4 @@
-"""The doors beside the ledger: small ε, long numbers, large answers, silent connections, second names, old tokens."""
+"""Attack surfaces beside the ledger: small ε, long numbers, large answers, silent connections, old tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be wrong with a served folder is said at start, to the holder, in one sentence."""
+"""Errors in a served folder are reported at start, to the custodian, in one sentence."""
 
 from __future__ import annotations
 

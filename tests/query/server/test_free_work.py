@@ -1,4 +1,4 @@
-"""What costs no budget has a quota of CPU time, stops nobody else, and shows nothing of what others asked."""
+"""Free operations have a quota of CPU time, block nobody else, and reveal nothing of others' questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who gets in, how much they may ask for, and what refusals and logs say."""
+"""Access control, rate limits, and the content of refusals and logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paid before the records are touched, stored before it is sent, the same answer for the same key."""
+"""Charged before the records are read, stored before it is sent, the same answer for the same key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several processes end as one, whichever of them is killed."""
+"""Several processes stop together, whichever of them is killed."""
 
 from __future__ import annotations
 

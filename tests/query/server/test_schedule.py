@@ -1,4 +1,4 @@
-"""Answers leave at times that follow from public facts, and are stored at such times, too."""
+"""Answers are stored and sent at times that follow from public facts."""
 
 from __future__ import annotations
 

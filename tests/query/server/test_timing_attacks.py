@@ -1,4 +1,4 @@
-"""What the time of an answer tells: attacks with the CPU seconds of the real work on the real schedule.
+"""Timing attacks with the CPU seconds of the real work on the real schedule.
 
 `python -m benchmarks.timing_attacks` runs the same with 1,000 trials a side and writes results/timing.md.
 """

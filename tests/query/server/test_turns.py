@@ -1,4 +1,4 @@
-"""Threads of the server take short turns, and none stops the others for long: so no answer is late.
+"""Threads of the server take short turns, and none blocks the others for long, so no answer is late.
 
 Storing an answer gives the turn away dozens of times, and each time waits as long as a calculating thread may go on. A
 search for garbage among everything that was loaded stops all threads, and that takes as long as half a pace. What is

@@ -1,4 +1,4 @@
-"""Write the documents of a bundle again from its data and its recipe: what the original held cannot be in them.
+"""Rewrite the documents of a bundle from its data and its recipe, so that they cannot hold facts of the original.
 
 python -m tests.release.edge.rewrite BUNDLE OUT
 """

@@ -1,4 +1,4 @@
-"""Types, steps, sources and released columns are declared, or the statement says that the records told them."""
+"""Types, steps, sources and released columns are declared, or the statement says that they are data-dependent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What leaves besides the values is public: neighbouring tables and one transcript give one bundle, byte for byte.
+"""Everything released besides the values is public: neighbouring tables with one transcript give identical bundles.
 
 Types, codes, labels, metadata and documents must not follow the records, and no file tells when, where and by whom it
 was written.

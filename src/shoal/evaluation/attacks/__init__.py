@@ -1,4 +1,4 @@
-"""Attacks: an original, a released and perhaps a control table come in, measured risks leave."""
+"""Attacks: measure re-identification risk by attacking a released table, with an optional control group."""
 
 from shoal.evaluation.attacks.run import AttackReport, attack
 

@@ -1,4 +1,4 @@
-"""Compiled loops of the attacks, loaded late because numba is slow to load."""
+"""Compiled loops of the attacks, imported on first use because numba is slow to import."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from shoal.kernels import compiled
 from shoal.numbers import Floats
 
-# The rough distance sums products in another order: it is off by some 1e-15 of the coordinates, far less than this.
+# The rough distance sums products in another order: the error is about 1e-15 of the coordinates, far below this.
 ROUNDING = 1e-9
 
 
@@ -26,7 +26,7 @@ def matching_rows(
     Args:
         values: (rows, columns), best with each column contiguous.
         columns: (predicates, conditions) which column each condition is about; likewise `low` and `high`.
-        enough: where to stop counting.
+        enough: stop counting here.
     """
     for i in range(columns.shape[0]):
         found = 0
@@ -57,17 +57,17 @@ def nearest_candidates(
     near: NDArray[np.int64],
     gaps: Floats,
 ) -> tuple[int, float]:
-    """How many rows were as near as any before them, and the largest distance that counts as nearest.
+    """Number of rows as near as any before them, and the largest distance that counts as nearest.
 
     Args:
         point: values of all columns.
         rows: (rows, columns), each row contiguous.
-        slack: differences of distances that are rounding.
-        rough_point: the same point, names first, numbers divided by their widths.
+        slack: distance differences within rounding.
+        rough_point: the same point, nominal columns first, numbers divided by their widths.
         rough_rows: the same for the rows.
         names: number of nominal columns.
-        near: is filled with the numbers of the rows.
-        gaps: is filled with their distances, summed in the order of the columns.
+        near: filled with the row numbers.
+        gaps: filled with the rows' distances, summed in column order.
     """
     columns = nominal.size
     size = 0.0

@@ -1,6 +1,6 @@
 """Linkability and attribute inference by the nearest released rows.
 
-Distance: sum over the columns of |difference| / range for numbers and of 0 or 1 for names (Gower).
+Distance: sum over the columns of |difference| / range for numbers and of 0 or 1 for nominal values (Gower).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from shoal.partition import row_groups
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """A released table seen through some columns: identical rows are one group.
+    """A released table restricted to some columns, with identical rows grouped.
 
     Attributes:
         values: one row of each group.
@@ -42,8 +42,8 @@ class Rows:
         """The groups nearest to each target; several where distances are equal up to rounding.
 
         Cost:
-            With numbers only, a tree: O(log n) for a target in few columns. With names, a scan of all distinct
-            rows, each up to the column that puts it out of reach. Memory O(n).
+            With numbers only, a tree: O(log n) for a target in few columns. With nominal columns, a scan of all
+            distinct rows, each up to the column that puts it out of reach. Memory O(n).
         """
         used = self.space.widths > 0
         if not used.any():
@@ -96,7 +96,7 @@ def _by_kernel(
 ) -> list[NDArray[np.int64]]:
     from shoal.evaluation.attacks._kernels import nearest_candidates as scan
 
-    # names first: most rows are out of reach after a few of them
+    # nominal columns first: most rows are out of reach after a few of them
     order = np.argsort(~space.nominal, kind="stable")
     scale = np.where(space.nominal, 1.0, 1.0 / space.widths)[order]
     rough_points, rough_rows = (np.ascontiguousarray(table[:, order] * scale) for table in (points, rows))
@@ -117,7 +117,7 @@ def _by_kernel(
             near,
             gaps,
         )
-        # what was nearest so far may have been beaten by a later row
+        # a later row may have been nearer than the nearest so far
         out.append(near[:seen][gaps[:seen] <= reach])
     return out
 
@@ -129,17 +129,17 @@ def inference(
     secret: int,
     margin: float | NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """A neighbour knows everything about a person except one thing, and wants to find that out.
+    """The attacker knows everything about a person except one attribute, and infers that from the release.
 
     The attacker knows all other columns of the target exactly, looks up the nearest released row and takes
     its secret for that of the target. Among equally near rows each is taken with the same chance, so the
-    credit of a target is the share of right secrets among them. What holds for people in general (taxes
-    follow income) is learnt by this attack as well: only the success above that of a control group is due to
+    credit of a target is the share of correct secrets among them. What holds for people in general (taxes
+    follow income) is also learnt by this attack: only the success above that of a control group is due to
     the target being in the data.
 
     Args:
         secret: position of the unknown column.
-        margin: how far off a right guess of a number may be, one for all or one for each target; names must
+        margin: how far off a correct guess of a number may be, one for all or one per target; nominal values must
             be equal.
 
     Reference:
@@ -166,7 +166,7 @@ def inference(
 def inference_by_guessing(
     secrets: NDArray[np.float64], released: NDArray[np.float64], margin: float | NDArray[np.float64]
 ) -> float:
-    """Chance that the secret of a released row picked at random is right, mean over the targets.
+    """Chance that the secret of a random released row is right, mean over the targets.
 
     >>> inference_by_guessing(np.array([1.0, 5.0]), np.array([1.0, 2.0, 5.0, 9.0]), 1.0)
     0.375
@@ -183,7 +183,7 @@ def linkability(
     first: Sequence[int],
     second: Sequence[int],
 ) -> NDArray[np.float64]:
-    """Two files about the same people have no column in common, and the attacker wants to join them.
+    """The attacker joins two files about the same people that have no column in common.
 
     One source knows some columns of a person, the other source other columns: a clinic and a shop. The
     attacker looks up the released row nearest to each half of the person's record and claims that the halves
@@ -222,5 +222,5 @@ def linkability(
 
 
 def linkability_by_guessing(released_rows: int) -> float:
-    """Chance that two rows picked at random are the same one."""
+    """Chance that two random rows are the same one."""
     return 1.0 / released_rows

@@ -1,4 +1,4 @@
-"""Attack a released table, and report the measured risks."""
+"""Run the attacks on a released table, and report the measured risks."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ _ATTACKING = "attacking the released table"
 @internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class AttackReport:
-    """How far attacks on a released table got. Facts about the original data: not for publication.
+    """Success of the attacks on released tables. Facts about the original data: not for publication.
 
     Attributes:
-        risks: one for each attack, with interval, baseline and, given a control group, the excess.
+        risks: one per attack, with interval, baseline and, given a control group, the excess.
         columns: the columns attacked.
         rows: number of rows of the original, the released and the control table (None without one).
         skipped: attacks that were not possible, and why.
-        tolerance: how far off a right guess of a number may be, as a share of the column's range.
+        tolerance: how far off a correct guess of a number may be, as a share of the column's range.
     """
 
     risks: tuple[AttackRisk, ...]
@@ -75,11 +75,11 @@ class AttackReport:
         return self.rows["control"] is not None
 
     def __getitem__(self, attack: str) -> AttackRisk:
-        """The risk of an attack by its name."""
+        """The risk of an attack, by name."""
         return next(risk for risk in self.risks if risk.attack == attack)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain Python values that JSON can hold; what does not exist is None."""
+        """Everything as plain Python values for JSON; undefined values are None."""
         out: dict[str, Any] = plain(
             {
                 "columns": self.columns,
@@ -94,7 +94,7 @@ class AttackReport:
         return out
 
     def table(self) -> Table:
-        """One line for each attack, for a terminal of 80 columns."""
+        """One line per attack, for a terminal of 80 columns."""
         from rich.markup import escape
 
         out = _empty_table("Attacks (internal: facts about the original data), success in %")
@@ -152,7 +152,7 @@ def attack(
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> AttackReport:
-    """`shoal.attack` without a note in the journal of use; its arguments are described there."""
+    """`shoal.attack` without an entry in the journal of use; its arguments are documented there."""
     if attempts < 1:
         raise OptionError("attempts-least-1-needed-few-hundred", option="attempts", found=attempts)
     if not 0.0 <= tolerance <= 1.0:
@@ -171,7 +171,7 @@ def attack(
             )
         if sensitive is not None and len(names) == 1:
             raise OptionError("secret-only-attacked-column", option="sensitive", secret=secret)
-    # two ways of linking, two of singling out, and the inference of each column
+    # two linkage attacks, two singling-out attacks, and the inference of each column
     tell, steps = progress or silent, 4 + len(names)
     tell(_ATTACKING, 0, steps)
     by_link, by_value, by_corner, *by_secret = np.random.default_rng(seed).spawn(3 + len(names))
@@ -212,7 +212,7 @@ def attack(
 
 
 def _record_linkage(pair: TablePair, names: Sequence[str]) -> list[AttackRisk]:
-    """Nearest record linkage, of a release that knows where its rows came from."""
+    """Nearest-record linkage, for a release that knows which record each row came from."""
     if not pair.matched:
         return []
     chosen = [name for name in names if pair.before.is_numeric(name) and pair.after.is_numeric(name)]
@@ -275,7 +275,7 @@ def _on_targets(
     targets = some(data.original)
     if data.control is None:
         return sampled(succeed(targets)), None
-    # both groups at once: what is prepared for the search serves both
+    # both groups at once: they share the search structures
     credits = succeed(np.concatenate((targets, some(data.control))))
     return sampled(credits[: len(targets)]), sampled(credits[len(targets) :])
 

@@ -22,9 +22,9 @@ from shoal.io import Table, first_row
 from shoal.partition import row_groups
 from shoal.text import Message
 
-# columns of a predicate on several columns
+# columns of a multivariate predicate
 COLUMNS = 3
-# candidates tried for each predicate wanted, before the attacker gives up
+# candidates tried per predicate wanted, before the attacker gives up
 TRIES = 100
 BATCH = 1_000
 
@@ -32,12 +32,12 @@ BATCH = 1_000
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Space:
-    """What the columns mean and how far apart two values are.
+    """The columns' meaning, and the distance of two values.
 
     Attributes:
-        nominal: whether a column holds names; two of them are 0 or 1 apart.
+        nominal: whether a column is nominal; two different values are at distance 1.
         widths: range of a numeric column over the original and the released table; differences are divided
-            by it. 0 for a constant column, which carries no distance.
+            by it. 0 for a constant column, which is ignored.
     """
 
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class Space:
     widths: NDArray[np.float64]
 
     def part(self, columns: Sequence[int]) -> Space:
-        """The same for some of the columns."""
+        """The same for a subset of the columns."""
         picked = np.asarray(columns, dtype=np.int64)
         return Space(tuple(self.names[j] for j in columns), self.nominal[picked], self.widths[picked])
 
@@ -53,7 +53,7 @@ class Space:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """The tables as matrices, columns contiguous; names are replaced by whole numbers common to all tables."""
+    """The tables as matrices, columns contiguous; nominal values become integer codes common to all tables."""
 
     space: Space
     original: NDArray[np.float64]
@@ -64,9 +64,9 @@ class Encoded:
 def encode(
     original: Table, released: Table, control: Table | None, columns: str | Sequence[str] | None
 ) -> Encoded:
-    """Bring the tables into one space.
+    """Encode the tables in one common space.
 
-    Numbers, dates and times are numeric; text and truth values are nominal.
+    Numbers, dates and times are numeric; text and Boolean values are nominal.
 
     Raises:
         InputError: no common column, an unknown one, a missing value, or different types under one name.
@@ -149,7 +149,7 @@ def _text(table: Table, name: str, which: str) -> Any:
     series = table.series(name)
     _refuse(np.asarray(series.is_null().to_numpy(), dtype=bool), name, which)
     if series.dtype == nw.Boolean():
-        # frame libraries write truth values differently
+        # frame libraries write Boolean values differently
         return pa.array(
             np.where(np.asarray(series.to_numpy(), dtype=bool), "true", "false"), pa.large_string()
         )
@@ -202,7 +202,7 @@ class Predicates:
         )
 
     def distinct(self) -> Predicates:
-        """Each predicate once, the first of equals kept in its place."""
+        """Each predicate once; the first of equal ones stays in its place."""
         lines = np.column_stack((self.columns, self.low, self.high))
         _, first = np.unique(lines, axis=0, return_index=True)
         return self.pick(np.sort(first))
@@ -215,7 +215,7 @@ def count_matches(
 
     Args:
         values: (rows, columns).
-        enough: nobody wants to know more than this: counting stops there.
+        enough: stop counting here; larger counts are not needed.
 
     Cost:
         O(n) for a predicate that few rows fulfil, less where counting stops early.
@@ -240,7 +240,7 @@ def count_matches(
 
 
 def isolating(rows: NDArray[np.float64], predicates: Predicates) -> Predicates:
-    """Those predicates that exactly one row fulfils."""
+    """The predicates that exactly one row fulfils."""
     return predicates.pick(count_matches(rows, predicates, enough=2) == 1)
 
 
@@ -267,13 +267,13 @@ class AttackRisk:
 
     Attributes:
         attack: its name.
-        known: what the attacker knows or looks at.
+        known: what the attacker knows or uses.
         success: on the records that were released.
         baseline: by guessing at random.
         control: the same attack on records that were not released; None without a control group.
         excess: (success - control) / (1 - control), 0 for no risk and 1 for the largest, below 0 by chance;
             None without a control group or if the attack always succeeds on it.
-        sensitive: the column whose values are guessed; None where it is about whose a row is.
+        sensitive: the inferred column; None for an attack on identity.
     """
 
     attack: str
@@ -293,7 +293,7 @@ class AttackRisk:
 
 
 def sampled(credits: NDArray[np.float64]) -> Rate:
-    """The rate of attempts whose credits, 0 to 1 each, are given.
+    """The rate of attempts with the given credits, 0 to 1 each.
 
     >>> sampled(np.array([1.0, 0.0, 0.5, 0.5])).value
     0.5
@@ -315,7 +315,7 @@ def attack_risk(
     control: Rate | None,
     sensitive: str | None = None,
 ) -> AttackRisk:
-    """Put the rates together and compare with the control group, if there is one."""
+    """Combine the rates and compare them with the control group, if there is one."""
     if control is None or control.value >= 1.0:
         return AttackRisk(attack, known, success, baseline, control, sensitive=sensitive)
     value, interval = excess(success, control)
@@ -323,11 +323,11 @@ def attack_risk(
 
 
 def excess(success: Rate, control: Rate) -> tuple[float, Interval]:
-    """Success above that of the control group, as a share of what was left to gain.
+    """Success above that of the control group, as a share of the possible gain.
 
     The limits combine the two Wilson intervals by the method of variance estimates recovery: from the point
     estimate, the square root of the sum of squares of what each limit alone would move it. Valid for
-    independent samples, and too wide rather than too narrow when successes go together.
+    independent samples; conservative when successes are positively correlated.
 
     Reference:
         Zou and Donner, Statistics in Medicine 27, 2008; Giomi et al., PoPETs 2023, for the excess itself.
@@ -346,24 +346,24 @@ def excess(success: Rate, control: Rate) -> tuple[float, Interval]:
 
 
 def _gain(success: float, control: float) -> float:
-    # where the control may succeed always, nothing is left to gain
+    # where the control group may always succeed, no gain is possible
     if control >= 1.0:
         return 0.0 if success >= 1.0 else -math.inf
     return (success - control) / (1.0 - control)
 
 
 def distinct_rows(released: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The released table with each row once."""
+    """The released table with each distinct row once."""
     return np.asfortranarray(released[row_groups(released.T).first])
 
 
 def rare_values(
     rows: NDArray[np.float64], space: Space, attempts: int, rng: np.random.Generator
 ) -> Predicates:
-    """A journalist looks for a person who is alone with one property: "exactly one person earns 83,402".
+    """The attacker looks for people with a unique value: "exactly one person earns 83,402".
 
     The attacker sees only the released table, takes values that one distinct row has and no other, and the
-    ends of numeric columns if one row alone reaches them, and claims that each isolates one person. Identical
+    ends of numeric columns if only one row reaches them, and claims that each isolates one person. Identical
     rows count once: k copies of a row are one hint, and a table without unique rows is attacked as well.
 
     Args:
@@ -397,17 +397,17 @@ def rare_values(
 
 
 def corners(rows: NDArray[np.float64], space: Space, attempts: int, rng: np.random.Generator) -> Predicates:
-    """A journalist combines properties: "exactly one person in the North is 81 or older and pays at least 900 rent".
+    """The attacker combines attributes: "exactly one person in the North is 81 or older and pays at least 900 rent".
 
     The attacker takes a released row and three of its columns. A number becomes "as large or larger" if it
-    lies above the middle of the released column and "as small or smaller" if not; a name must be equal. If no
+    lies above the median of the released column and "as small or smaller" if not; a nominal value must be equal. If no
     other distinct released row fulfils all three, the attacker claims that one person does.
 
     Args:
         rows: distinct released rows.
         attempts: number of predicates.
 
-    Fewer predicates than asked for leave if 100 times as many candidates did not yield enough.
+    Fewer predicates are returned if 100 times as many candidates did not yield enough.
 
     Reference:
         Giomi et al., A unified framework for quantifying privacy risk in synthetic data, PoPETs 2023.
@@ -430,10 +430,10 @@ def corners(rows: NDArray[np.float64], space: Space, attempts: int, rng: np.rand
 def random_predicates(
     released: NDArray[np.float64], space: Space, width: int, attempts: int, rng: np.random.Generator
 ) -> Predicates:
-    """The baseline: conditions by somebody who knows the range of each column and no row.
+    """The baseline: random conditions by somebody who knows the range of each column but no row.
 
-    Random columns; for a number one of "=", "at least", "at most" with a value anywhere in the range (a whole
-    number if the column has only those), for a name any of the names.
+    Random columns; for a number one of "=", "at least", "at most" with a value anywhere in the range (an integer
+    if the column has only integers), for a nominal column any of its values.
     """
     columns = _some_columns(released.shape[1], width, attempts, rng)
     values = np.empty(columns.shape)
@@ -518,7 +518,7 @@ def _isolated(n: int, limit: float) -> float:
 def _candidates(
     rows: NDArray[np.float64], width: int, limit: int, rng: np.random.Generator
 ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Batches of row numbers and columns: all there are in random order, or up to the limit at random."""
+    """Batches of row numbers and columns: all of them in random order, or a random sample up to the limit."""
     n, m = rows.shape
     every = n * math.comb(m, width)
     if every <= limit:
@@ -533,7 +533,7 @@ def _candidates(
 
 
 def _some_columns(m: int, width: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Different columns in ascending order for each predicate."""
+    """Distinct columns in ascending order for each predicate."""
     return np.sort(rng.permuted(np.tile(np.arange(m), (size, 1)), axis=1)[:, :width], axis=1)
 
 

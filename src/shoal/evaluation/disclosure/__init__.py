@@ -1,4 +1,4 @@
-"""Disclosure risk: what an intruder may know of a table's records comes in, how likely they are found leaves."""
+"""Disclosure risk: how likely a table's records are re-identified by an intruder who knows the quasi-identifiers."""
 
 from shoal.evaluation.disclosure.measure import risk
 from shoal.evaluation.disclosure.result import TOLERATED, Risk, RiskFigures

@@ -1,4 +1,4 @@
-"""Compiled loops over patterns of keys, loaded late because numba is slow to load."""
+"""Compiled loops over key patterns, imported on first use because numba is slow to import."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from shoal.numbers import Integers
 def minimal_uniques(codes: Integers, levels: Integers, person: Integers) -> tuple[Integers, Integers]:
     """The pattern and the set of keys, one bit each, of every minimal sample unique.
 
-    Sets of keys are visited in the order of their bits as numbers, so every subset of a set comes before it. A set is
-    visited with the patterns that its parent, the set without its lowest key, could not tell apart, in groups. What is
-    alone in its group, or there with patterns of the same person only, is unique; what was unique before is not minimal
-    and has left. Groups without a record that can become unique leave too.
+    Key sets are visited in the order of their bits as numbers, so every subset of a set comes before it. A set is
+    visited with the patterns that its parent, the set without its lowest key, could not separate, in groups. A pattern
+    alone in its group, or grouped only with patterns of the same person, is unique; what was unique before is not
+    minimal and has been removed. Groups without a record that can become unique are removed too.
 
     Args:
         codes: (keys, patterns), below 0 for a missing value.
         levels: number of codes of each key.
-        person: whose each pattern is, from 0; below 0 for one that several persons have, which cannot be unique.
+        person: the person of each pattern, from 0; below 0 if several persons have the pattern, which is never unique.
     """
     keys, size = codes.shape
     most = 1
@@ -37,7 +37,7 @@ def minimal_uniques(codes: Integers, levels: Integers, person: Integers) -> tupl
     one_person = np.zeros(most, dtype=np.int64)
     place = np.zeros(most, dtype=np.int64)
     seen = np.empty(most, dtype=np.int64)
-    # the uniques of a pattern hang on one chain
+    # the uniques of a pattern form one linked list
     head = np.full(size, -1, dtype=np.int64)
     owner = np.empty(1024, dtype=np.int64)
     found = np.empty(1024, dtype=np.int64)

@@ -1,7 +1,7 @@
 """Disclosure risk of a table from the columns that an intruder may know.
 
-Without weights a table is taken for the population, and a record's risk follows from the number of records with the
-same keys alone. Special uniques are not among it: they need the keys themselves.
+Without weights the table is taken as the population, and a record's risk depends only on the number of records with
+the same keys. Special uniques are not included: they need the keys themselves.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from shoal.numbers import Floats, Integers
 from shoal.partition import RULES, Form, MissingRule, coded, patterns
 from shoal.progress import Progress, silent
 
-# with more keys than this special uniques are searched only on request, with more than the smaller number only where
-# records times sets of keys are not too many: a record can have hundreds of minimal sample uniques
+# with more keys than this special uniques are searched only on request; with more than the smaller number only if
+# records times key sets are not too many: a record can have hundreds of minimal sample uniques
 SEARCHED_KEYS, ALWAYS_SEARCHED = 12, 8
 _SEARCHED_SETS = 1 << 24
 
@@ -57,7 +57,7 @@ def risk(
     c: float = 2.0,
     progress: Progress | None = None,
 ) -> Risk:
-    """`shoal.risk` without a note in the journal of use; its arguments are described there."""
+    """`shoal.risk` without an entry in the journal of use; its arguments are documented there."""
     data = read(table) if schema is None else read_declared(table, schema)
     schema = None if schema is None else schema.stepped
     if data.n == 0:
@@ -121,12 +121,12 @@ def _keys(table: Table, named: str | Sequence[str] | None, schema: Schema | None
 
 
 def _by_default(keys: int, uniques: int) -> bool:
-    """Whether special uniques are searched without being asked for."""
+    """Whether special uniques are searched by default."""
     return keys <= ALWAYS_SEARCHED or (keys <= SEARCHED_KEYS and uniques << keys <= _SEARCHED_SETS)
 
 
 def _by_role(table: Table, schema: Schema | None, role: str) -> str | None:
-    """The one column of a role that the table has."""
+    """The single column of a role, if the table has it."""
     if schema is None:
         return None
     return next((a.name for a in schema.attributes if a.role == role and a.name in table.names), None)
@@ -143,7 +143,7 @@ def _weights(table: Table, name: str) -> Floats:
 
 
 def units_of(table: Table, name: str) -> Integers:
-    """Whose record each one is: persons by number, from 0.
+    """The person of each record, numbered from 0.
 
     Raises:
         InputError: the column is unknown, or a record has no person.
@@ -156,7 +156,7 @@ def units_of(table: Table, name: str) -> Integers:
 
 
 def _households(table: Table, name: str) -> Integers:
-    """Households by number; who has none is one of their own."""
+    """Households by number; a record without one is a household by itself."""
     column = coded(table, name)
     alone = column.codes < 0
     numbers = column.codes.copy()
@@ -202,10 +202,10 @@ def figures_of_sizes(
     form: Form = "approximate",
     tolerated: float = TOLERATED,
 ) -> RiskFigures:
-    """Figures of a table without weights whose missing keys are a value of their own.
+    """Figures of a table without weights in which a missing key is a separate value.
 
     Args:
-        sizes: the different sizes of groups of records with the same keys.
+        sizes: the distinct sizes of groups of records with the same keys.
         groups: how many groups have each size.
         diversity: least distinct, entropy and recursive l of each sensitive column.
 
@@ -239,7 +239,7 @@ def figures_of_sizes(
         household_expected=None,
         household_risk=None,
         sample_uniques=uniques,
-        # everybody is in the table: a unique of it is one of the population, and matched correctly
+        # the table is the population: a sample unique is a population unique, and matched correctly
         tau1=float(uniques),
         tau2=float(uniques),
         suda=None,

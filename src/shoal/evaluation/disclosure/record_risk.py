@@ -1,17 +1,17 @@
 """Re-identification risk of records: frequencies, individual risk, population uniques, l-diversity.
 
-The intruder knows that the keys fit, and picks one of the F people of the population who share them. F is not known;
+The intruder knows that the keys match, and picks one of the F people of the population who share them. F is unknown;
 given the f of the sample it is modelled as negative binomial, and the risk is the mean of 1/F.
 
 The number of people in a cell of the table of all keys is modelled as Poisson, its mean fitted to the margins of the
 sample: large where the values of the keys are common, small where they are rare.
 
-fk is the number of records that are compatible with a record, Fk the sum of their weights, which estimates how many
-people of the population are. Where persons have several records, fk is the number of persons with a compatible one, and
-Fk the sum of their weights, each person's once.
+fk is the number of records that are compatible with a record, Fk the sum of their weights, which estimates the number
+of such people in the population. Where persons have several records, fk is the number of persons with a compatible
+one, and Fk the sum of their weights, each person's once.
 
-A missing sensitive value tells nothing, and could be any value. So what is counted is what is certain: the least
-diversity over all values that the missing ones could have, which they have when each is the commonest of its group.
+A missing sensitive value could be any value. What is reported is therefore certain: the least diversity over all
+values that the missing ones could have, attained when each is the commonest of its group.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from shoal.partition import (
     row_groups,
 )
 
-# records above this are shown as endangered, if they also stand out
+# records with a higher risk are reported as high-risk if they also stand out
 HIGH_RISK = 0.1
 _MAD_TO_SD = 1.4826
 
@@ -50,12 +50,12 @@ FORMS: Mapping[str, Callable[[Floats, Floats], Floats]] = {"approximate": approx
 
 
 def household_risks(risks: Floats, households: Integers, units: Integers | None = None) -> Floats:
-    """The chance that at least one member of a record's household is found: 1 - Π (1 - r).
+    """The chance that at least one member of a record's household is re-identified: 1 - Π (1 - r).
 
     Args:
         risks: of each record.
         households: of each record, numbered from 0.
-        units: person of each record, where several can be one person's: every member counts once.
+        units: person of each record, where a person can have several: every member counts once.
 
     >>> household_risks(np.array([0.5, 0.5, 0.1]), np.array([0, 0, 1])).round(4).tolist()
     [0.75, 0.75, 0.1]
@@ -65,13 +65,13 @@ def household_risks(risks: Floats, households: Integers, units: Integers | None 
         own = row_groups([households, units])
         risks, members = risks_of_units(risks, own.labels), households[own.first]
     with np.errstate(divide="ignore"):
-        # a risk of 1 is certain for all
+        # a risk of 1 makes the whole household certain
         safe = np.bincount(members, np.log1p(-np.minimum(risks, 1.0)))
     return np.asarray(-np.expm1(safe)[households])
 
 
 def risks_of_units(risks: Floats, units: Integers) -> Floats:
-    """The risk of each person: that of the record by which they are found most easily.
+    """The risk of each person: that of the person's riskiest record.
 
     >>> risks_of_units(np.array([0.5, 0.1, 0.2]), np.array([0, 0, 1])).tolist()
     [0.5, 0.2]
@@ -82,16 +82,16 @@ def risks_of_units(risks: Floats, units: Integers) -> Floats:
 
 
 def risk_threshold(risks: Floats, tolerated: float, counts: Integers | None = None) -> float | None:
-    """The risk above which records have to be protected for a global risk of less than `tolerated`.
+    """The risk above which records must be protected for a global risk of less than `tolerated`.
 
-    If the risks of all records above it were lowered to the threshold, their mean would be below what is tolerated.
+    If the risks of all records above it were lowered to the threshold, their mean would be below `tolerated`.
 
     Args:
         risks: of the records, or of groups of them.
         counts: the number of records of each group.
 
     Returns:
-        A risk that occurs; None where the table is below already, 0 where no threshold does.
+        A risk that occurs; None where the table is already below, 0 where no threshold suffices.
 
     Reference:
         µ-Argus manual, the threshold of the individual risk.
@@ -119,7 +119,7 @@ def risk_threshold(risks: Floats, tolerated: float, counts: Integers | None = No
 
 
 def endangered(risks: Floats, counts: Integers | None = None) -> int:
-    """How many records have a risk above 0.1 that also stands out: above the median by 3 scaled deviations.
+    """Number of records with a risk above 0.1 that is also above the median by 3 scaled deviations.
 
     >>> endangered(np.array([0.01] * 8 + [0.5])), endangered(np.array([0.5, 0.01]), np.array([1, 8]))
     (1, 1)
@@ -169,8 +169,8 @@ def population_uniques(
     Args:
         found: the different combinations of key values.
         levels: number of values of each key.
-        weights: of each pattern's one record; None means that everybody is in the table.
-        margins: sets of keys whose joint table the model keeps beside the one of each key.
+        weights: of each pattern's only record; None means that the table is the population.
+        margins: key sets whose joint table the model fits in addition to that of each key.
         fraction: share of the population that is in the sample, instead of 1/weight.
 
     Raises:
@@ -195,7 +195,7 @@ def population_uniques(
 
 
 def main_effects(found: Patterns) -> Floats:
-    """Fitted mean of each pattern's cell where keys are independent: n times the product of shares."""
+    """Fitted mean of each pattern's cell under independent keys: n times the product of shares."""
     n = found.counts.sum()
     fitted = np.full(found.counts.size, float(n))
     for key in found.codes:
@@ -204,7 +204,7 @@ def main_effects(found: Patterns) -> Floats:
 
 
 def with_margins(found: Patterns, levels: Sequence[int], margins: Sequence[Sequence[int]]) -> Floats:
-    """The same with joint tables of some keys kept, by iterative proportional fitting on the full table."""
+    """The same with the joint tables of some keys fitted too, by iterative proportional fitting on the full table."""
     gaps = [bool((key < 0).any()) for key in found.codes]
     shape = tuple(many + gap for many, gap in zip(levels, gaps, strict=True))
     cells = math.prod(shape)
@@ -232,7 +232,7 @@ def with_margins(found: Patterns, levels: Sequence[int], margins: Sequence[Seque
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Diversity:
-    """What the people with the same keys share of one sensitive column; one number per record.
+    """Diversity of one sensitive column among the people with the same keys; one number per record.
 
     Attributes:
         distinct: number of different values.
@@ -249,8 +249,8 @@ def diversity(labels: Integers, values: Integers, c: float = 2.0, units: Integer
     """Distinct, entropy and recursive (c, l)-diversity of each record's group.
 
     Args:
-        labels: group of each record, from 0, none empty; a missing key is a value of its own.
-        values: number of each record's sensitive value, below 0 for a missing one.
+        labels: group of each record, from 0, none empty; a missing key is a separate value.
+        values: code of each record's sensitive value, below 0 for a missing one.
         c: constant of the recursive measure.
         units: the person of each record, from 0, where persons are counted: see `count_groups` for the shares of values
             and `distinct_for_units` for different ones, which bound the other two measures.
@@ -264,7 +264,7 @@ def diversity(labels: Integers, values: Integers, c: float = 2.0, units: Integer
     >>> found.distinct.tolist(), found.entropy.tolist(), found.recursive.tolist()
     ([1, 1, 1, 1], [1.0, 1.0, 1.0, 1.0], [1, 1, 1, 1])
     """
-    # a missing value is the first one, and -1 again afterwards
+    # a missing value comes first, as code 0, and is mapped back to -1
     shifted = np.maximum(values, MISSING) + 1
     kinds = places(shifted)
     counted = count_groups(labels, kinds, units)
@@ -272,13 +272,13 @@ def diversity(labels: Integers, values: Integers, c: float = 2.0, units: Integer
     found = by_group(counted.group, value, counted.count, counted.sizes.size, c)
     if units is not None:
         most = _distinct(labels, values, units)
-        # the many values of one person protect nobody
+        # several values of one person add no protection
         found = Diversity(most, np.minimum(found.entropy, most), np.minimum(found.recursive, most))
     return Diversity(found.distinct[labels], found.entropy[labels], found.recursive[labels])
 
 
 def _distinct(labels: Integers, values: Integers, units: Integers) -> NDArray[np.int64]:
-    """For each group; persons without a value add none, and a group without any has one all the same."""
+    """Distinct values of each group; persons without a value add none, and a group without any value has one."""
     known = values >= 0
     found = np.zeros(int(labels.max()) + 1, dtype=np.int64)
     own = distinct_for_units(labels[known], places(values[known]), units[known])
@@ -287,7 +287,7 @@ def _distinct(labels: Integers, values: Integers, units: Integers) -> NDArray[np
 
 
 def by_group(group: Integers, value: Integers, count: Counts, groups: int, c: float = 2.0) -> Diversity:
-    """The same for each group, from how often each value occurs in it.
+    """The same for each group, from the count of each value in it.
 
     Args:
         group: of each entry, ascending; none of the `groups` without an entry.
@@ -297,12 +297,12 @@ def by_group(group: Integers, value: Integers, count: Counts, groups: int, c: fl
     gone = value < 0
     missing = np.bincount(group[gone], count[gone], minlength=groups).astype(count.dtype)
     known, counts = group[~gone], count[~gone].copy()
-    # the last entry of a group, by count, is its commonest value: the missing ones are taken for it
+    # the last entry of a group, by count, is its commonest value: missing values are counted as it
     order = np.lexsort((counts, known))
     ordered = known[order]
     last = order[np.append(ordered[1:] != ordered[:-1], True)] if order.size else order
     counts[last] += missing[known[last]]
-    # of a group that has no value at all, any one
+    # for a group without any value, any one
     empty = np.setdiff1d(np.arange(groups), known)
     entries = np.concatenate((known, empty))
     numbers = np.concatenate((counts, missing[empty]))
@@ -326,7 +326,7 @@ def _recursive(group: Integers, count: NDArray[Any], groups: int, c: float) -> N
     first = np.cumsum(entries) - entries
     running = np.cumsum(count)
     ends = running[first + entries - 1][group]
-    # what the value at a place and all rarer ones have together
+    # total count of the value at a place and all rarer ones
     tail = ends - running + count
     rank = np.arange(group.size) - first[group] + 1
     best = np.ones(groups, dtype=np.int64)

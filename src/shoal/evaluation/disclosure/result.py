@@ -1,4 +1,4 @@
-"""The result of `risk`: figures of the table, measures of each record."""
+"""The result of `risk`: figures for the whole table, and measures for each record."""
 
 from __future__ import annotations
 
@@ -41,20 +41,20 @@ _FORMS: Mapping[str, Message] = {
     "exact": Message.of("form-exact"),
 }
 TOLERATED = 0.01
-# the mark of a file about records, in its first column
+# the marker, in its first column, of a file about records
 INTERNAL = "internal, not for publication"
 
 
 @internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class Special:
-    """Special uniques of a table, in figures.
+    """Summary of a table's special uniques.
 
     Attributes:
         records: records with a minimal sample unique.
         score: sum of their scores.
         dis: sum of their DIS scores.
-        largest_dis: of one record.
+        largest_dis: the largest DIS score of a record.
         msu_sizes: number of minimal sample uniques by their number of keys, from 1.
         key_contributions: share of all scores by sets with each key, in percent; the shares overlap.
     """
@@ -71,33 +71,33 @@ class Special:
 @internal(".to_dict()")
 @dataclass(frozen=True, slots=True)
 class RiskFigures:
-    """The risk of a table without a word about a single record. Facts about the records all the same.
+    """The risk figures of a table, without measures of single records. Still facts about the original records.
 
     Attributes:
         rows: number of records.
         quasi_identifiers: the columns that an intruder may know.
-        weight: the column of weights; None where the table is taken for the population.
-        household: the column that says who lives together.
+        weight: the column of weights; None where the table is taken as the population.
+        household: the column that identifies the household.
         missing: how missing keys count in fk and Fk.
-        alpha: what a match by wildcard counts.
+        alpha: the weight of a match by wildcard.
         form: of the individual risk.
         uniques, pairs, below_3, below_5: records with fk = 1, = 2, < 3, < 5.
         expected: re-identifications, the sum of the individual risks.
         global_risk: the same as a share of the records.
         largest: the largest individual risk.
         high: records whose risk is above 0.1 and stands out.
-        tolerated: a global risk.
-        threshold: the risk above which records need protection to get below it; None where none does.
-        household_expected: records in a household of which somebody is found.
+        tolerated: the tolerated global risk.
+        threshold: the risk above which records need protection to get below it; None where none is needed.
+        household_expected: records in a household of which at least one member is expected to be re-identified.
         household_risk: the same as a share of the records.
         sample_uniques: records whose keys no other has, missing counted as a value.
         tau1: how many of those are expected to be unique in the population.
         tau2: how many of those are expected to be matched correctly.
         suda: special uniques; None where they were not searched.
         diversity: least distinct, entropy and recursive l of each sensitive column.
-        unit: the column that says whose record it is. Where there is one, all that is said above of records is said of
-            persons, who have a risk if one of their records has it.
-        persons: how many persons the records belong to; None without such a column.
+        unit: the column that identifies the person. Where there is one, everything above counts persons, not records;
+            a person counts if one of their records does.
+        persons: number of persons that the records belong to; None without such a column.
     """
 
     rows: int
@@ -129,7 +129,7 @@ class RiskFigures:
 
     @property
     def missing_words(self) -> str:
-        """The rule for missing keys, in words."""
+        """The rule for missing keys, as text."""
         return str(self._rule)
 
     @property
@@ -139,7 +139,7 @@ class RiskFigures:
 
     @property
     def conditions(self) -> str:
-        """What the figures rest on, in one line."""
+        """The assumptions behind the figures, in one line."""
         found = [Message.of("figures-rest-on", rule=self._rule, form=_FORMS[self.form])]
         weighted = self.weight is not None
         found.append(Message.of("figures-weights" if weighted else "figures-no-weights", weight=self.weight))
@@ -177,7 +177,7 @@ class RiskFigures:
                 ),
                 ("household risk", f"{self.household_risk:.4%}", f"the same as a share of the {who}"),
             ]
-        # without weights the sample is the population, and every unique is one of it
+        # without weights the sample is the population: every sample unique is a population unique
         if self.weight is not None:
             found += [
                 ("tau1", f"{self.tau1:.4g}", "uniques expected unique in the population"),
@@ -207,26 +207,27 @@ class RiskFigures:
 @internal(".to_dict() or .table()")
 @dataclass(frozen=True, slots=True, eq=False)
 class Risk:
-    """Disclosure risk of a table by what an intruder may know, record by record. Internal: never published.
+    """Disclosure risk of a table from its quasi-identifiers, record by record. Internal: never published.
 
     Attributes:
         quasi_identifiers: the columns that an intruder may know.
-        weight: the column of sampling weights; None where everybody is in the table.
-        household_column: the column that says who lives together.
+        weight: the column of sampling weights; None where the table is the population.
+        household_column: the column that identifies the household.
         missing: how missing key values count in fk and Fk: `wildcard` or `category`.
-        alpha: what a match by wildcard counts.
+        alpha: the weight of a match by wildcard.
         form: of the individual risk.
-        fk: number of records that fit each record's keys.
+        fk: number of records that match each record's keys.
         Fk: sum of their weights: the estimated number of such people in the population.
-        individual: chance that a record is found again, given that its keys fit.
-        household: chance that at least one member of a record's household is; None without a household column.
-        special: minimal sample uniques and their scores; None where they were not asked for.
+        individual: chance that a record is re-identified, given that its keys match.
+        household: chance that at least one member of a record's household is re-identified; None without a household
+            column.
+        special: minimal sample uniques and their scores; None where not requested.
         population: expected uniques of the population, by a log-linear model.
         diversity: l-diversity of each sensitive column.
-        tolerated: the global risk that a threshold was asked for.
-        levels: the keys as codes, for contributions of their levels.
-        unit: the column that says whose record it is, where persons are counted instead of records.
-        units: person of each record, by number.
+        tolerated: the tolerated global risk, for the threshold.
+        levels: the keys as codes, for the contributions of their levels.
+        unit: the column that identifies the person, where persons are counted instead of records.
+        units: person number of each record.
     """
 
     quasi_identifiers: tuple[str, ...]
@@ -249,21 +250,21 @@ class Risk:
 
     @property
     def persons(self) -> int | None:
-        """How many persons the records belong to; None where records are counted."""
+        """Number of persons that the records belong to; None where records are counted."""
         return None if self.units is None else int(self.units.max()) + 1
 
     @property
     def counted(self) -> int:
-        """How many there are of what is counted: persons, or records."""
+        """Number of persons where those are counted, otherwise of records."""
         return self.rows if self.persons is None else self.persons
 
     @property
     def _risks(self) -> Floats:
-        """The individual risk of each that is counted."""
+        """The individual risk of each person or record counted."""
         return self.individual if self.units is None else risks_of_units(self.individual, self.units)
 
     def _number(self, which: NDArray[np.bool_]) -> int:
-        """Of some records; of the persons who have one of them, where those are counted."""
+        """Number of the given records, or of the persons who have one of them."""
         return int(which.sum() if self.units is None else np.unique(self.units[which]).size)
 
     @property
@@ -297,7 +298,7 @@ class Risk:
 
     @property
     def household_expected(self) -> float | None:
-        """Expected number of records in a household of which somebody is found."""
+        """Expected number of records in a household of which somebody is re-identified."""
         if self.household is None:
             return None
         own = self.household if self.units is None else risks_of_units(self.household, self.units)
@@ -330,7 +331,7 @@ class Risk:
     def threshold(self, tolerated: float = TOLERATED) -> float | None:
         """The risk above which records need protection for a global risk below `tolerated`.
 
-        None where the table is below already, 0 where no threshold does.
+        None where the table is already below, 0 where no threshold suffices.
         """
         return risk_threshold(self._risks, tolerated)
 
@@ -341,7 +342,7 @@ class Risk:
         return dict(zip(self.quasi_identifiers, self.special.key_contributions.tolist(), strict=True))
 
     def level_contributions(self) -> dict[str, dict[Any, float]]:
-        """Which levels of a key have its part of the scores, in percent; 100 for each key."""
+        """Share of a key's scores that each of its levels contributes, in percent; 100 for each key."""
         if self.special is None:
             return {}
         return {
@@ -407,7 +408,7 @@ class Risk:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The figures of the whole table as plain values for JSON; nothing about a single record."""
+        """The figures of the whole table as plain values for JSON; nothing about single records."""
         return self.figures.to_dict()
 
     def table(self) -> Table:
@@ -466,10 +467,10 @@ class Risk:
         return pa.table(columns)
 
     def save(self, path: str | Path) -> None:
-        """Write the measures of each record to a new file, in the format of its ending.
+        """Write the measures of each record to a new file, in the format of its extension.
 
         Raises:
-            OutputError: the file exists, lies in the folder of a release, or cannot be written.
+            OutputError: the file exists, is in the folder of a release, or cannot be written.
         """
         from shoal.io import private_file, write
 
@@ -491,7 +492,7 @@ class Risk:
 
 
 def _whole(values: Floats) -> NDArray[Any]:
-    """As whole numbers where they are."""
+    """Convert to integers where all values are whole."""
     whole = values.astype(np.int64)
     return whole if (whole == values).all() else values
 

@@ -1,8 +1,8 @@
-"""SUDA2: special uniques and their scores.
+"""SUDA2: find special uniques and compute their scores.
 
-A record that few of its keys make unique is more special, and likelier unique in the population, than one that only all
-of them do. A minimal sample unique (MSU) is a set of keys in which a record is unique and in no subset of which it is.
-A missing value is no part of a minimal sample unique, and matches no other record.
+A record made unique by few of its keys is more special, and likelier unique in the population, than one that needs all
+of them. A minimal sample unique (MSU) is a set of keys in which a record is unique while no subset makes it unique.
+A missing value is never part of a minimal sample unique, and matches no other record.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Suda:
 
     def level_contributions(self, codes: Integers, key: int, levels: int) -> Floats:
         """Share of a key's points that records with each of its levels have, in percent; they sum to 100."""
-        # a record that misses the key has no points of it
+        # a record with a missing key has no points for it
         by_level = np.bincount(codes + 1, self.points[:, key], minlength=levels + 1)[1:]
         total = by_level.sum()
         return np.asarray(100.0 * by_level / total if total else by_level)
@@ -72,10 +72,10 @@ def suda(found: Patterns, levels: Sequence[int], fraction: float = 0.01, points:
         found: the different combinations of key values.
         levels: number of values of each key.
         fraction: share of the population that is in the sample, for DIS.
-        points: how a minimal sample unique is weighed.
+        points: how a minimal sample unique is weighted.
 
     Cost:
-        Patterns times sets of keys at worst; sets whose subsets tell all records apart are not visited.
+        Patterns times key sets at worst; sets whose subsets separate all records are not visited.
 
     Reference:
         Elliot, Manning and Ford (2002); Manning, Haglin and Keane (2008); Skinner and Elliot (2002) for DIS.
@@ -87,7 +87,7 @@ def suda(found: Patterns, levels: Sequence[int], fraction: float = 0.01, points:
 
 
 def only_person(found: Patterns) -> Integers:
-    """The one who has each pattern: a person, or a record where those are counted; -1 where several have it."""
+    """The only person (or record, where those are counted) that has each pattern; -1 where several have it."""
     alone = found.counts == 1
     if found.people is None:
         return np.where(alone, np.arange(alone.size), -1)
@@ -95,7 +95,7 @@ def only_person(found: Patterns) -> Integers:
 
 
 def scored(found: Patterns, owner: Integers, sets: Integers, fraction: float, points: Points) -> Suda:
-    """Scores from the minimal sample uniques: the pattern that each belongs to, and its keys as bits."""
+    """Scores from the minimal sample uniques, given the pattern of each and its keys as bits."""
     keys, size = found.codes.shape
     inside = (sets[:, None] >> np.arange(keys)) & 1
     sizes = inside.sum(axis=1)
@@ -128,7 +128,7 @@ def msu_points(keys: int, size: int, points: Points = "original") -> float:
 
 
 def dis_scores(scores: Floats, pairs: int, keys: int, fraction: float) -> Floats:
-    """DIS-SUDA: the chance that a match with a unique record is correct, shared out by scores.
+    """DIS-SUDA: the chance that a match with a unique record is correct, distributed in proportion to the scores.
 
     Args:
         scores: of the unique records, 0 for others.

@@ -1,1 +1,1 @@
-"""Measures of tables that are never in memory as a whole: tasks count, and the totals are put together here."""
+"""Evaluation in parts: measures of tables too large for memory, from counts made by tasks and merged here."""

@@ -1,7 +1,7 @@
-"""What groups of rows say about confidential columns, for tables of any size: batches come in, worst groups leave.
+"""l-diversity and t-closeness of tables of any size: measure the worst equivalence class of each sensitive attribute.
 
-Entries (group, value) are counted where they meet, then go to the bucket of their group, whose measures are those of a
-group in memory. Groups are known by hashes, values by their number among all that occur.
+Entries (group, value) are counted within a batch, then sent to the bucket of their group, which computes the same
+measures as in memory. Groups are identified by hashes, values by their code.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ Kind = Literal["places", "numbers", "whole", "texts"]
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A confidential column: how its values become numbers, and whether their order means anything.
+    """A sensitive attribute: how its values become numbers, and whether their order is meaningful.
 
     Attributes:
-        order: of texts that have one.
+        order: of the values of an ordered text column.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Secret:
 
     @classmethod
     def of(cls, table: Table, name: str, schema: Schema | None) -> Secret:
-        """As `shoal.evaluation.checks.ordered_codes` takes a column."""
+        """The column interpreted as in `shoal.evaluation.checks.ordered_codes`."""
         attribute = schema[name] if schema is not None and name in schema else None
         if attribute is not None and attribute.kind_facts.listed and attribute.ordered:
             return cls(name, "places", "ordered", attribute)
@@ -124,13 +124,13 @@ def _whole(table: Table, name: str) -> tuple[Integers, NDArray[np.bool_]]:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbering:
-    """The values of a confidential column by number.
+    """The codes of a sensitive attribute's values.
 
     Attributes:
-        keys: those that have an order of their own, ascending; None for texts.
-        codes: the number of each text.
-        nothing: the number of a missing value.
-        empty: the number of an empty text, which is missing too where values are told apart; -1 without one.
+        keys: of values that have their own order, ascending; None for texts.
+        codes: the code of each text.
+        nothing: the code of a missing value.
+        empty: the code of an empty text, which also counts as missing where values are unordered; -1 without one.
         totals: how many records have each value.
     """
 
@@ -142,7 +142,7 @@ class Numbering:
     totals: Integers
 
     def of(self, table: Table) -> Integers:
-        """The number of every row's value."""
+        """The code of every row's value."""
         if self.keys is not None:
             keys, gone = self.secret.keys(table)
             return np.where(gone, self.nothing, np.searchsorted(self.keys, keys)).astype(np.int64)
@@ -155,7 +155,7 @@ class Numbering:
 def counted_secrets(
     batches: Iterator[pa.RecordBatch], reading: BatchReading, secrets: Sequence[Secret], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """How often every value of confidential columns occurs."""
+    """How often every value of the sensitive attributes occurs."""
     missing = [0] * len(secrets)
     tallies = [Tally(MOST_VALUES) for _ in secrets]
     texts: list[dict[str, int] | None] = [{} for _ in secrets]
@@ -185,10 +185,10 @@ def counted_secrets(
 
 
 def number_values(side: Side, secrets: Sequence[Secret], tell: Progress) -> list[Numbering]:
-    """The values of confidential columns by number: one pass.
+    """Assign codes to the values of sensitive attributes: one pass.
 
     Raises:
-        InputError: a column has more different values than can be told apart.
+        InputError: a column has too many distinct values.
     """
     shards, names = side.runner.shards, [secret.name for secret in secrets]
     task = partial(counted_secrets, reading=side.reading, secrets=tuple(secrets), shards=shards)
@@ -221,7 +221,7 @@ def _texts_numbered(secret: Secret, counts: Mapping[str, int], missing: int) -> 
         known = sorted(counts, key=lambda text: place.get(text, -1))
     else:
         known = sorted(counts)
-    # what is missing comes first, as in memory where it has a place in an order
+    # missing values come first, as in memory, where they have a place in the order
     first = 1 if missing else 0
     codes = {text: first + number for number, text in enumerate(known)}
     totals = np.array([*([missing] if missing else []), *(counts[text] for text in known)], dtype=np.int64)
@@ -235,10 +235,10 @@ def entries(
     groupings: Sequence[Grouping],
     buckets: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Groups with values, those of a batch counted, on the way to where equal ones meet.
+    """(group, value) entries with the counts of a batch, sent to where equal ones are merged.
 
     Args:
-        groupings: as the claim takes rows for equal and, last, the coarser one that the risk has.
+        groupings: the equivalence classes of the claim and, last, the coarser ones of the risk.
     """
     for table, _ in reading.parts(batches):
         known: dict[tuple[str, bool], Hash] = {}
@@ -257,7 +257,7 @@ def entries(
 
 
 def _added_up(blobs: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
-    """Equal entries of a bucket as one; lanes of groups, values and counts, sorted by the coarser groups first."""
+    """Merge equal entries of a bucket: groups, values and counts, sorted by the coarser groups first."""
     columns = [np.concatenate([arrays[place] for arrays in blobs]) for place in range(len(blobs[0]))]
     *lanes, values, counts = columns
     order, starts = runs(*lanes[-2:], *lanes[:-2], values.astype(np.int64).view(np.uint64))
@@ -266,7 +266,7 @@ def _added_up(blobs: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
 
 
 def met_entries(batches: Iterator[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-    """Equal entries counted together, on the way to the bucket of their group."""
+    """Merge equal entries and send them to the bucket of their group."""
     for _, parts in by_bucket(batches):
         found: list[Blob] = []
         for part, blobs in parts.items():
@@ -280,7 +280,7 @@ def met_entries(batches: Iterator[pa.RecordBatch], buckets: int) -> Iterator[pa.
 def worst_groups(
     batches: Iterator[pa.RecordBatch], numberings: Sequence[Numbering]
 ) -> Iterator[pa.RecordBatch]:
-    """For each confidential column what the worst group of a bucket has, in one array."""
+    """For each sensitive attribute the measures of the worst group of a bucket, in one array."""
     for bucket, parts in by_bucket(batches):
         found: list[Blob] = []
         for part, blobs in parts.items():
@@ -294,7 +294,7 @@ def worst_groups(
 def _worst(
     numbering: Numbering, lanes: Sequence[Hash], values: Integers, counts: Integers
 ) -> NDArray[np.float64]:
-    """Least distinct and entropy l, largest distance and ratio of groups; then the least l of the coarser ones."""
+    """Least distinct and entropy l, largest distance and ratio of groups; then the least l of the coarser groups."""
     groups = _numbered(lanes[-2:], lanes[:-2])
     sizes = np.bincount(groups, counts).astype(np.int64)
     whole = GroupCounts(groups, values, counts, sizes, numbering.totals)
@@ -306,7 +306,7 @@ def _worst(
 
 
 def _numbered(*keys: Sequence[Hash]) -> Integers:
-    """Numbers of groups, from 0, of entries in which equal ones stand together."""
+    """Group numbers, from 0, of sorted entries."""
     new = np.zeros(keys[0][0].size, dtype=np.bool_)
     for some in keys:
         for lane in some:
@@ -315,7 +315,7 @@ def _numbered(*keys: Sequence[Hash]) -> Integers:
 
 
 def _least(groups: Integers, values: Integers, counts: Integers) -> tuple[float, float, float]:
-    # a value may stand in several of the finer groups that a group is made of
+    # a value may occur in several of the finer groups that make up a group
     order, starts = runs(groups.view(np.uint64), (values + 1).view(np.uint64))
     chosen = order[starts]
     together = np.add.reduceat(counts[order], starts)
@@ -326,7 +326,7 @@ def _least(groups: Integers, values: Integers, counts: Integers) -> tuple[float,
 def measure_closeness(
     side: Side, secrets: Sequence[Secret], groupings: Sequence[Grouping], tell: Progress
 ) -> tuple[dict[str, Closeness], dict[str, dict[str, float]]]:
-    """What the worst group says about each confidential column, and the least l of the coarser groups."""
+    """The worst group's measures for each sensitive attribute, and the least l of the coarser groups."""
     numberings = number_values(side, secrets, tell)
     buckets = buckets_for(side.runner)
     names = list(

@@ -1,4 +1,4 @@
-"""Counts of two tables read in parts: one side at a time, joint tallies, sizes of groups."""
+"""Counts for two tables read in parts: passes over one side, joint tallies and equivalence class sizes."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RowCount:
-    """Says how many rows there are, and answers nothing else."""
+    """A stand-in for a table that knows only its number of rows."""
 
     n: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BatchReading:
-    """How a batch becomes a part of a table: public, and the same for all batches.
+    """How a batch becomes a part of a table: public, and the same for every batch.
 
     Attributes:
-        schema: what is declared about the table, with steps that are run on every batch.
+        schema: the declared schema, with preprocessing steps that are run on every batch.
         na, types, file: as `shoal.columns.declaration.read_declared` takes them.
-        dropping: columns without whose value a row takes no part.
+        dropping: columns in which a missing value excludes the row.
     """
 
     schema: Schema | None = None
@@ -61,17 +61,17 @@ class BatchReading:
     dropping: tuple[Attribute, ...] = ()
 
     def columns(self, names: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-        """What is read for some columns: steps may need others."""
+        """The columns to read for the given columns: preprocessing steps may need others."""
         steps = () if self.schema is None else self.schema.declared.steps
         more = [step.column for step in steps] + [attribute.name for attribute in self.dropping]
         return tuple(name for name in dict.fromkeys((*names, *more)) if name in known)
 
     def table(self, frame: pa.Table) -> Table:
-        """A frame in its declared types, after the steps."""
+        """A frame in its declared types, after the preprocessing steps."""
         return read_declared(frame, self.schema, na=self.na, types=self.types, file=self.file)
 
     def parts(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Table, NDArray[np.int64]]]:
-        """The rows of every batch that take part, as a table, and their numbers."""
+        """The participating rows of every batch as a table, with their row numbers."""
         import pyarrow as pa
 
         for batch in batches:
@@ -90,38 +90,38 @@ class BatchReading:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """A table whose records a runner has."""
+    """One of the two tables, whose records only a runner can read."""
 
     runner: Runner
     reading: BatchReading = field(default_factory=BatchReading)
 
     def table(self) -> Table:
-        """Its columns and types, and the number of rows; no record."""
+        """Its columns, types and number of rows, without records."""
         empty = self.reading.table(self.runner.schema.empty_table())
         return replace(empty, records=RowCount(self.runner.rows))
 
     def collect(
         self, what: str, names: Sequence[str], tell: Progress, *stages: TaskStage
     ) -> Sequence[pa.RecordBatch]:
-        """What stages make of some columns of all records."""
+        """The results of stages over some columns of all records."""
         self.runner.watched(tell)
         return self.runner.collect(what, Over(self.reading.columns(names, self.runner.schema.names)), *stages)
 
 
 Counted = tuple[Integers, Integers]
 
-# what a blob is about; counts have their own number, from 0, labels theirs from LABELS, too many of them from OVER down
+# blob tags: counts use their own number, from 0; labels count up from LABELS, overflows down from OVER
 FACTS, SUMS, OVER = -1, -2, -10
 LABELS = 1 << 24
-# different texts of a column
+# distinct texts of a column
 MOST_LABELS = 100_000
-# up to so many keys all of them are counted, seen or not
+# up to this many keys all of them are counted, seen or not
 _DENSE = 1 << 16
 _WAITING = 1 << 19
 
 
 class Tally:
-    """How often keys occur, as long as there are not too many different ones. Private."""
+    """How often keys occur, unless there are too many distinct ones. Private."""
 
     def __init__(self, most: int, points: int | None = None) -> None:
         self._most = most
@@ -148,7 +148,7 @@ class Tally:
         self._pieces, self._waiting = ([whole] if whole[0].size <= self._most else None), 0
 
     def result(self) -> Counted | None:
-        """The different keys in ascending order and their counts; None where there are too many."""
+        """The distinct keys in ascending order and their counts; None where there are too many."""
         if self._dense is not None:
             seen = np.flatnonzero(self._dense)
             return seen, self._dense[seen]
@@ -157,7 +157,7 @@ class Tally:
         return None if self._pieces is None else self._pieces[0]
 
     def blobs(self, number: int, shards: int) -> Iterator[Blob]:
-        """On the way to where counts of all tasks are added up; the same keys meet in the same place."""
+        """Blobs for the merge of all tasks' counts; equal keys go to the same bucket."""
         found = self.result()
         if found is None:
             yield 0, OVER - number, packed(np.zeros(1, dtype=np.int64))
@@ -171,7 +171,7 @@ class Tally:
 
 
 def mixed(values: NDArray[np.uint64], key: int = 0) -> NDArray[np.uint64]:
-    """Numbers as others that look random, different ones different: the finaliser of splitmix64."""
+    """Map numbers to pseudo-random ones, one to one: the finaliser of splitmix64."""
     found = values + np.uint64((key * 0xD1B54A32D192ED03 + 0x9E3779B97F4A7C15) % (1 << 64))
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -184,12 +184,12 @@ def text_blob(bucket: int, part: int, value: Any) -> Blob:
 
 
 def label_blobs(number: int, counts: Mapping[str, int] | None, shards: int) -> Blob:
-    """Labels and how often each occurs, on the way to where those of all tasks are added up."""
+    """Labels and their counts, for the merge of all tasks' counts."""
     return text_blob(number % shards, LABELS + number, counts)
 
 
 def added(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
-    """Counts of the same keys added up; facts and sums go on as they are."""
+    """Add up counts of equal keys; pass facts and sums through."""
     for bucket, parts in by_bucket(batches):
         found: list[Blob] = []
         for part, blobs in parts.items():
@@ -215,7 +215,7 @@ def _text(array: NDArray[Any]) -> Any:
 
 
 def _joined(found: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
-    """Counts of labels together; None where there are too many."""
+    """Merge counts of labels; None where there are too many."""
     total: dict[str, int] = {}
     for counts in found:
         if counts is None:
@@ -230,13 +230,13 @@ def _joined(found: Iterable[dict[str, int] | None]) -> dict[str, int] | None:
 @internal()
 @dataclass(slots=True, eq=False)
 class Aggregates:
-    """What the tasks of one pass found together.
+    """The merged results of one pass.
 
     Attributes:
         facts: plain values of every task.
         sums: arrays of every task.
         counts: keys and counts by number; None where there are too many.
-        labels: likewise for texts.
+        labels: the same for texts.
     """
 
     facts: list[Any] = field(default_factory=list)
@@ -246,7 +246,7 @@ class Aggregates:
 
 
 def gathered(batches: Iterable[pa.RecordBatch], most: int) -> Aggregates:
-    """The results of a pass on the driver."""
+    """Collect the results of a pass on the driver."""
     found = Aggregates()
     pieces: dict[int, list[Counted]] = {}
     texts: dict[int, list[dict[str, int] | None]] = {}
@@ -272,18 +272,18 @@ def gathered(batches: Iterable[pa.RecordBatch], most: int) -> Aggregates:
 
 
 Hash = NDArray[np.uint64]
-# rows of a bucket, about, and the most buckets
+# approximate rows per bucket, and the largest number of buckets
 _BUCKET = 1 << 20
 _MOST_BUCKETS = 4096
 
 
 def buckets_for(runner: Runner) -> int:
-    """Into how many buckets the rows of a table are spread."""
+    """Number of buckets for the rows of a table."""
     return max(runner.shards, min(-(-runner.rows // _BUCKET), _MOST_BUCKETS))
 
 
 def column_hashes(table: Table, name: str, *, blank_missing: bool = False) -> Hash:
-    """Two hashes of every value, (2, rows): equal exactly where values are, missing ones among each other too.
+    """Two hashes of every value, (2, rows): equal exactly where values are equal, with all missing values alike.
 
     Args:
         blank_missing: an empty text is a missing value.
@@ -301,7 +301,7 @@ def column_hashes(table: Table, name: str, *, blank_missing: bool = False) -> Ha
 
 
 def _whole_numbers(table: Table, name: str) -> Hash | None:
-    """The hashes of whole numbers and of moments; None for columns of anything else."""
+    """The hashes of integers and timestamps; None for other columns."""
     import pyarrow as pa
 
     kind = table.dtype(name)
@@ -320,7 +320,7 @@ def _whole_numbers(table: Table, name: str) -> Hash | None:
 
 
 def _distinct(table: Table, name: str, blank_missing: bool) -> tuple[list[bytes], Integers]:
-    """The different values of a column as bytes, and which of them every row has."""
+    """The distinct values of a column as bytes, and the index of each row's value among them."""
     import pyarrow as pa
 
     values = as_arrow(table.series(name))
@@ -328,10 +328,10 @@ def _distinct(table: Table, name: str, blank_missing: bool) -> tuple[list[bytes]
     try:
         encoded = values.dictionary_encode(null_encoding="encode")
     except pa.ArrowException:
-        # lists and other nested values have no codes of their own
+        # lists and other nested values cannot be dictionary-encoded
         values = pa.array([None if value is None else str(value) for value in values.to_pylist()])
         encoded = values.dictionary_encode(null_encoding="encode")
-    # a text may be any, so what is missing is told by the byte in front
+    # a text may be anything, so a leading byte marks missing values
     texts = [
         b"0" if value is None or (blank_missing and value == "") else b"1" + str(value).encode()
         for value in encoded.dictionary.to_pylist()
@@ -348,7 +348,7 @@ def row_hashes(columns: Sequence[Hash]) -> Hash:
 
 
 def runs(*keys: NDArray[np.uint64]) -> tuple[Integers, Integers]:
-    """An order in which equal entries stand together, and where they begin; by the first key alone if it tells."""
+    """An order that puts equal entries together, and where each run begins; by the first key alone if that suffices."""
     order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0], kind="stable")
     if not order.size:
         return order, order
@@ -362,13 +362,13 @@ def runs(*keys: NDArray[np.uint64]) -> tuple[Integers, Integers]:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Columns whose values make groups of rows; `blank_missing` takes an empty text for a missing value."""
+    """Columns whose values define groups of rows; `blank_missing` treats an empty text as a missing value."""
 
     names: tuple[str, ...]
     blank_missing: bool = False
 
     def hashes(self, table: Table, known: dict[tuple[str, bool], Hash]) -> Hash:
-        """Two hashes of every row; those of columns are kept in `known`."""
+        """Two hashes of every row; hashes of columns are cached in `known`."""
         for name in self.names:
             if (name, self.blank_missing) not in known:
                 known[name, self.blank_missing] = column_hashes(table, name, blank_missing=self.blank_missing)
@@ -378,13 +378,13 @@ class Grouping:
 def grouped_rows(
     batches: Iterator[pa.RecordBatch], reading: BatchReading, groupings: Sequence[Grouping], buckets: int
 ) -> Iterator[pa.RecordBatch]:
-    """Hashes of rows on the way to their buckets, equal ones of a batch counted."""
+    """Hashes of rows for their buckets, with equal ones of a batch counted."""
     for table, _ in reading.parts(batches):
         known: dict[tuple[str, bool], Hash] = {}
         found: list[Blob] = []
         for part, grouping in enumerate(groupings):
             first, second = grouping.hashes(table, known)
-            # equal first hashes with different second ones make more runs than groups, which the bucket puts together
+            # equal first hashes with different second ones make more runs than groups; the bucket merges these
             order = np.argsort(first, kind="stable")
             one, other = first[order], second[order]
             new = np.concatenate(([True], (one[1:] != one[:-1]) | (other[1:] != other[:-1])))
@@ -396,7 +396,7 @@ def grouped_rows(
 
 
 def group_sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """How many groups of every size a bucket has."""
+    """Number of groups of each size in a bucket."""
     for bucket, parts in by_bucket(batches):
         found: list[Blob] = []
         for part, blobs in parts.items():
@@ -410,7 +410,7 @@ def group_sizes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def count_groups(side: Side, groupings: Sequence[Grouping], tell: Progress) -> list[Counted]:
-    """For each grouping the sizes of its groups of equal rows, ascending, and how many there are of each."""
+    """For each grouping the sizes of its equivalence classes, ascending, and how many there are of each."""
     buckets = buckets_for(side.runner)
     task = partial(grouped_rows, reading=side.reading, groupings=tuple(groupings), buckets=buckets)
     found: dict[int, list[Counted]] = {}
@@ -425,13 +425,13 @@ def count_groups(side: Side, groupings: Sequence[Grouping], tell: Progress) -> l
 
 @contextmanager
 def working(runner: Runner) -> Iterator[None]:
-    """A folder for what lies between stages, gone afterwards; it holds hashes and codes of private values."""
+    """A temporary folder for intermediate results; it holds hashes and codes of private values."""
     with scratch() as folder, runner.working_in(folder / "work"):
         yield
 
 
 def actual_k(side: Side, names: Sequence[str], rows: int, tell: Progress) -> ActualK:
-    """The k a table actually has, as `shoal.partition.groups.actual_k` of a table in memory."""
+    """The k of a table, as `shoal.partition.groups.actual_k` computes it in memory."""
     whole, *alone = count_groups(side, [Grouping(tuple(names)), *(Grouping((name,)) for name in names)], tell)
     sizes, counts = whole
     return ActualK(

@@ -41,7 +41,7 @@ from shoal.progress import Progress
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 
-# measures that bring a function of their own, from correlation matrices before and after
+# measures with a function of their own that need only correlation matrices before and after
 _COMPUTED: Mapping[str, Callable[[JointColumns, JointColumns], float | None]] = {
     "eigen": lambda before, after: loss.eigenvalues_moved(before.pearson, after.pearson),
     "il_correl": lambda before, after: loss.inverses_moved(before.gapless, after.gapless),
@@ -54,13 +54,13 @@ _PAIRS = 3
 def evaluate_in_parts(
     before: Side, after: Side, pair: TablePair, columns: Sequence[str] | None, tell: Progress
 ) -> Evaluation:
-    """What a release lost and what risk it leaves, from aggregates.
+    """Utility loss and disclosure risk of a release, from aggregates.
 
     Args:
         before: the original records.
         after: the released ones.
-        pair: both tables without a record: their columns and types, and what is known about them.
-        columns: measure only these; by default those that can be compared.
+        pair: both tables without records: their columns and types, and what is known about them.
+        columns: measure only these; by default all comparable columns.
     """
     chosen = chosen_columns(pair, columns)
     asked = [
@@ -107,7 +107,7 @@ def _missing(column: Numbers | TextCounts) -> int:
 
 
 def _cut(pair: TablePair, asked: CountedColumn, before: Values, after: Values) -> tuple[Cut, Cut]:
-    """A column of both tables as the same categories."""
+    """A column of both tables, cut into the same categories."""
     first, second = before.columns[asked.name], after.columns[asked.name]
     if isinstance(first, Numbers):
         kind = kind_of(pair, asked.name)
@@ -155,7 +155,7 @@ def _plan(pair: TablePair, cuts: Sequence[Cut], values: Values) -> CountingPlan:
 def _pairs(
     names: Sequence[str], found: Sequence[JointColumns]
 ) -> tuple[dict[tuple[str, str], float], list[tuple[str, str]]]:
-    """Total variations of two-way tables, and the pairs with too many cells."""
+    """Total variation distances of two-way tables, and the pairs with too many cells."""
     moved_pairs: dict[tuple[str, str], float] = {}
     unseen = []
     for places, before in found[0].counts.items():
@@ -202,7 +202,7 @@ def _utility(
 
 
 def _computed(part: Literal["utility", "risk"], found: Sequence[JointColumns]) -> dict[str, float | None]:
-    """Measures that bring a function of their own: those that products give, None for the others."""
+    """Measures with a function of their own: computed from products where possible, None for the others."""
     return {
         name: _COMPUTED[name](*found) if name in _COMPUTED else None
         for name, measure in MEASURES.items()
@@ -228,7 +228,7 @@ def _told(
     crowded: Sequence[str],
     unseen: Sequence[tuple[str, str]],
 ) -> tuple[Message, ...]:
-    """What is not, or not exactly, what the same measures of a table in memory are."""
+    """What is missing, or only approximate, compared with the measures of a table in memory."""
     found = []
     rough = [
         name
@@ -261,9 +261,9 @@ def check_in_parts(
     levels: Mapping[str, float | None],
     tell: Progress,
 ) -> Check:
-    """The protection a table reaches, from sizes of groups and what the worst of them say.
+    """The protection that a table reaches, from group sizes and the worst groups.
 
-    Two passes, and two more for confidential columns. Risks of weighted records and special uniques are left out, and a
+    Two passes, and two more for sensitive attributes. Risks of weighted records and special uniques are left out, and a
     line says so. Persons with several rows are refused.
     """
     table = side.table()
@@ -273,7 +273,7 @@ def check_in_parts(
     if unit is not None:
         raise OptionError("column-unit-persons-counted-side-side", column=unit, unit=unit)
     claimed = Grouping(known)
-    # the risk takes an empty text for a missing value
+    # the risk treats an empty text as a missing value
     told_apart = any(isinstance(table.dtype(name), (nw.String, nw.Categorical, nw.Enum)) for name in known)
     coarse = Grouping(known, blank_missing=True) if told_apart else claimed
     groupings = [claimed, coarse] if told_apart else [claimed]
@@ -294,6 +294,6 @@ def check_in_parts(
 
 
 def _by_role(table: Table, schema: Schema | None, role: str) -> str | None:
-    """The one column of a role that the table has."""
+    """The single column of a role, if the table has it."""
     attributes = () if schema is None else schema.attributes
     return next((a.name for a in attributes if a.role == role and a.name in table.names), None)

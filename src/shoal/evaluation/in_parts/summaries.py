@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# different numbers of a column that are counted one by one; of more, as many ranges between values that occur
+# distinct numbers of a column counted individually; beyond that, the number of ranges they are counted in
 MOST_VALUES = 1 << 20
 _WHAT = "counting values"
 
 
 @dataclass(frozen=True, slots=True)
 class CountedColumn:
-    """A column whose values are counted.
+    """A column to be counted.
 
     Attributes:
-        attribute: what is declared about it, if anything is.
+        attribute: its declaration, if any.
         ordered: its values are numbers; otherwise texts.
-        labels: texts are spelled as the report shows them, and not as they are stored.
+        labels: texts are spelled as in the report, not as stored.
     """
 
     name: str
@@ -73,15 +73,15 @@ class CountedColumn:
 @internal()
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
-    """What one pass says about a column, whatever its values are.
+    """Facts about a column from one pass, whatever its type.
 
     Attributes:
-        n: values that are there.
-        missing: rows without one.
+        n: number of values present.
+        missing: number of missing values.
         mean, square: mean, and sum of squared deviations from it.
         low, high: smallest and largest value.
-        whole: all values are whole numbers.
-        wrong: the first row that cannot be read, and what is wrong with it.
+        whole: all values are integers.
+        wrong: the first row that cannot be read, and why.
     """
 
     n: int = 0
@@ -95,7 +95,7 @@ class ColumnSummary:
 
     @classmethod
     def of(cls, values: Floats) -> ColumnSummary:
-        """Of numbers with NaN for missing ones."""
+        """The summary of numbers, with NaN for missing ones."""
         present = values[~np.isnan(values)]
         missing = int(values.size - present.size)
         if not present.size:
@@ -112,7 +112,7 @@ class ColumnSummary:
         )
 
     def joined(self, other: ColumnSummary) -> ColumnSummary:
-        """Facts about two parts of a column together.
+        """Merge the facts about two parts of a column.
 
         Reference:
             Chan, Golub and LeVeque (1979), for the squares.
@@ -136,7 +136,7 @@ class ColumnSummary:
     def moments(self) -> Moments:
         if not self.n:
             return Moments(0, math.nan, math.nan)
-        # rounding leaves a constant a little variance
+        # rounding leaves a constant with a tiny variance
         variance = 0.0 if self.low == self.high else self.square / self.n
         return Moments(self.n, self.mean, variance)
 
@@ -147,8 +147,8 @@ class Numbers:
     """A column of numbers, counted.
 
     Attributes:
-        distribution: the different values; of a column with too many, the lower ends of ranges of values.
-        exact: all different values are there.
+        distribution: the distinct values; of a column with too many, the lower ends of ranges of values.
+        exact: all distinct values are counted individually.
     """
 
     facts: ColumnSummary
@@ -158,7 +158,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextCounts:
-    """A column of texts, counted; None where there are too many different ones."""
+    """A column of texts, counted; None where there are too many distinct ones."""
 
     counts: Mapping[str, int] | None
     missing: int
@@ -173,7 +173,7 @@ class Values:
     """The columns of a table, counted.
 
     Attributes:
-        n: rows that take part.
+        n: number of participating rows.
     """
 
     n: int
@@ -181,7 +181,7 @@ class Values:
 
 
 def ordered_keys(values: Floats) -> Integers:
-    """Numbers as whole ones in the same order, none lost.
+    """Numbers as integers in the same order, without loss.
 
     >>> keys = ordered_keys(np.array([-1.5, -0.0, 0.0, 2.0]))
     >>> (np.diff(keys) >= 0).all(), numbers_behind(keys).tolist()
@@ -192,14 +192,14 @@ def ordered_keys(values: Floats) -> Integers:
 
 
 def numbers_behind(keys: Integers) -> Floats:
-    """The numbers of `ordered_keys`."""
+    """The numbers that `ordered_keys` encoded."""
     return np.where(keys < 0, keys ^ np.int64(0x7FFFFFFFFFFFFFFF), keys).view(np.float64)
 
 
 def counted_values(
     batches: Iterator[pa.RecordBatch], reading: BatchReading, asked: Sequence[CountedColumn], shards: int
 ) -> Iterator[pa.RecordBatch]:
-    """Moments of numbers, and how often every value and every text occurs."""
+    """Moments of numbers, and counts of every value and every text."""
     facts = {one.name: ColumnSummary() for one in asked}
     tallies = {one.name: Tally(MOST_VALUES) for one in asked if one.ordered}
     texts: dict[str, dict[str, int] | None] = {one.name: {} for one in asked if not one.ordered}
@@ -230,7 +230,7 @@ def counted_values(
 def _readable(
     batches: Iterator[pa.RecordBatch], reading: BatchReading, facts: dict[str, ColumnSummary]
 ) -> Iterator[tuple[Table, Integers]]:
-    """The parts of batches; what cannot be read as declared is a fact about the first column."""
+    """The parts of batches; an unreadable value is recorded as a fact about the first column."""
     for batch in batches:
         try:
             yield from reading.parts(iter([batch]))
@@ -258,7 +258,7 @@ def _counted_texts(values: pa.Array, texts: dict[str, dict[str, int] | None], na
 def sampled_values(
     batches: Iterator[pa.RecordBatch], reading: BatchReading, asked: Sequence[CountedColumn], stride: int
 ) -> Iterator[pa.RecordBatch]:
-    """Values of every stride-th row: a public choice, for columns with too many different values."""
+    """Values of every stride-th row, a public choice, for columns with too many distinct values."""
     for table, rows in reading.parts(batches):
         mine = np.flatnonzero(rows % stride == 0)
         if mine.size:
@@ -274,7 +274,7 @@ def counted_ranges(
     ends: Sequence[Floats],
     shards: int,
 ) -> Iterator[pa.RecordBatch]:
-    """How many values lie in each range; `ends` are the lower ends of each column's ranges."""
+    """Number of values in each range; `ends` are the lower ends of each column's ranges."""
     tallies = [np.zeros(lower.size, dtype=np.int64) for lower in ends]
     for table, _ in reading.parts(batches):
         for one, lower, counts in zip(asked, ends, tallies, strict=True):
@@ -290,15 +290,15 @@ def counted_ranges(
 
 
 def range_of(values: Floats, lower: Floats) -> Integers:
-    """The range that each value lies in, by the ranges' lower ends."""
+    """The range of each value, given the ranges' lower ends."""
     return np.maximum(np.searchsorted(lower, values, side="right") - 1, 0).astype(np.int64)
 
 
 def count_values(side: Side, asked: Sequence[CountedColumn], tell: Progress) -> Values:
-    """The columns of a table, counted: one pass, and two more where a column has too many different values.
+    """Count the columns of a table: one pass, and two more where a column has too many distinct values.
 
     Raises:
-        InputError: a value cannot be read as declared; the sentence names the row as in memory.
+        InputError: a value cannot be read as declared; the message names the row as in memory.
     """
     shards = side.runner.shards
     names = [one.name for one in asked]
@@ -335,7 +335,7 @@ def _none() -> tuple[Integers, Integers]:
 def _by_ranges(
     side: Side, asked: Sequence[CountedColumn], facts: Mapping[str, ColumnSummary], tell: Progress
 ) -> list[Distribution]:
-    """Distributions of columns with too many different values, in ranges that hold about equally many records."""
+    """Distributions of columns with too many distinct values, in ranges that hold about equally many records."""
     names, shards = [one.name for one in asked], side.runner.shards
     stride = max(1, side.runner.rows // MOST_VALUES)
     task = partial(sampled_values, reading=side.reading, asked=tuple(asked), stride=stride)
@@ -357,7 +357,7 @@ def _by_ranges(
     return made
 
 
-# cells in use of all two-way tables together
+# cells in use over all two-way tables
 _MOST_CELLS = 1 << 24
 _FEWEST_CELLS = 1 << 14
 # categories of a column: the texts of both tables
@@ -367,10 +367,10 @@ MOST_ALONE = 2 * MOST_LABELS + 1
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Standardisation:
-    """Numbers of a column as standardised ones; all of them 0 where there is no spread.
+    """How to standardise the numbers of a column; all become 0 where there is no spread.
 
     Attributes:
-        values, ranks: where ranks are standardised: the different values, and the standardised rank of each.
+        values, ranks: where ranks are standardised: the distinct values, and the standardised rank of each.
     """
 
     mean: float
@@ -412,7 +412,7 @@ class Standardisation:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """A column as categories: parts of a domain, or codes of texts, `gone` for a missing one."""
+    """A column cut into categories: parts of a domain, or codes of texts, with `gone` for a missing value."""
 
     asked: CountedColumn
     parts: DomainParts | None = None
@@ -421,7 +421,7 @@ class Cut:
     gone: int = -1
 
     def of(self, table: Table) -> tuple[Integers, Floats | None]:
-        """Category of every row, and the numbers they were made of."""
+        """The category of every row, and the numbers behind the categories."""
         if self.parts is not None:
             values = numbers_of(table, self.asked.name, self.asked.attribute)
             return self.parts(values), values
@@ -440,13 +440,13 @@ class Cut:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountingPlan:
-    """What is counted of a table's columns together.
+    """What is counted jointly over a table's columns.
 
     Attributes:
         cuts: the columns as categories.
         scales: of columns of quantities, by their place.
         ranks: of columns with an order, by their place.
-        pairs: two-way tables are counted, too.
+        pairs: whether two-way tables are counted too.
     """
 
     cuts: tuple[Cut, ...]
@@ -456,12 +456,12 @@ class CountingPlan:
 
     @property
     def tables(self) -> list[tuple[int, ...]]:
-        """Columns and pairs of them that are counted, in the order of their numbers."""
+        """The columns and pairs of columns counted, in the order of their numbers."""
         alone: list[tuple[int, ...]] = [(place,) for place in range(len(self.cuts))]
         return alone + (list(combinations(range(len(self.cuts)), 2)) if self.pairs else [])
 
     def most_of(self, places: Sequence[int]) -> int:
-        """Cells that may be in use: categories of a column alone are never too many."""
+        """Limit on the cells in use: the categories of a single column are never too many."""
         return max(_FEWEST_CELLS, _MOST_CELLS // len(self.tables)) if len(places) > 1 else MOST_ALONE
 
     @property
@@ -493,7 +493,7 @@ def counted_together(
 
 
 class _Sums:
-    """Sums of products over the rows of a pair of columns, as `Products` has them, and the ends of every column."""
+    """Sums of products over the rows of a pair of columns, as in `Products`, and the ends of every column."""
 
     def __init__(self, size: int) -> None:
         self.count, self.total, self.squares, self.common = (np.zeros((size, size)) for _ in range(4))
@@ -535,14 +535,14 @@ class _Sums:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class JointColumns:
-    """Columns of a table together.
+    """The joint summaries of a table's columns.
 
     Attributes:
         counts: categories and their counts, by the columns' places: one or two; None where too many cells are in use.
         products: of columns of quantities.
         ranks: of ranks of columns with an order.
-        complete: of quantities in rows without a gap.
-        pearson, gapless: correlations of quantities as statistical offices take them, with gaps and in rows without;
+        complete: of quantities in rows without a missing value.
+        pearson, gapless: correlations of quantities as computed by statistical offices, with gaps and in complete rows;
             None where they do not exist.
     """
 
@@ -554,7 +554,7 @@ class JointColumns:
 
 
 def count_together(side: Side, plan: CountingPlan, tell: Progress) -> JointColumns:
-    """Two-way tables and products of a table: one pass."""
+    """Count two-way tables and sum products of a table: one pass."""
     shards = side.runner.shards
     task = partial(counted_together, reading=side.reading, plan=plan, shards=shards)
     names = [cut.asked.name for cut in plan.cuts]
@@ -588,7 +588,7 @@ def _few(counted: Counted | None, most: int) -> Counted | None:
 
 
 def _summed(found: Aggregates, quantities: int, ordered: int) -> list[list[Floats]]:
-    """The sums of all tasks, in the order of tasks."""
+    """The sums over all tasks, in task order."""
     sizes = (quantities, ordered, quantities)
     total: list[list[Floats]] = []
     for number, size in enumerate(sizes):
@@ -607,7 +607,7 @@ def _summed(found: Aggregates, quantities: int, ordered: int) -> list[list[Float
 
 
 def _pearson(found: Products) -> Floats | None:
-    """Correlations over common rows of columns that are standardised by all their values, dividing by n - 1."""
+    """Correlations over common rows of columns standardised by all their values, dividing by n - 1."""
     n = np.diag(found.count)
     if not n.size or found.constant.any() or (found.count < 2).any():
         return None
@@ -617,7 +617,7 @@ def _pearson(found: Products) -> Floats | None:
 
 
 def _gapless(sums: Sequence[Floats]) -> Floats | None:
-    """Correlations in rows without a gap."""
+    """Correlations over complete rows."""
     count, total, _, common, low, high = sums
     if not count.size or count[0, 0] < 2 or not (high > low).all():
         return None

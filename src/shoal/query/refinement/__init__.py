@@ -1,4 +1,4 @@
-"""Knowledge refinement: draw one answer from a prior that is moved towards the truth."""
+"""Knowledge refinement: draw one answer from the analyst's prior, refined towards the truth."""
 
 from shoal.query.refinement.priors import (
     Grid,

@@ -1,6 +1,6 @@
 """Prior distributions of an analyst and their support.
 
-A prior comes from the one who asks and never from the data: whatever it is, the promise is the same.
+A prior comes from the analyst and never from the data: the guarantee does not depend on it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from shoal.errors import OptionError
 from shoal.numbers import exact
 from shoal.text import Message
 
-# a query sorts all answers by their distance from the truth, so there must not be too many of them
+# a query sorts all answers by their distance from the truth, so their number is limited
 MAX_ANSWERS = 1 << 20
-# Draws below a total need it to fit into 63 bits.
+# Totals must fit into 63 bits for draws below them.
 MAX_TOTAL = 1 << 62
-# Masses that come as floating-point numbers are rounded to whole parts of this.
+# Floating-point masses are rounded to integer multiples of this.
 _PARTS = 1 << 50
 _MASS = Message.of("part-mass-of-prior")
 
@@ -37,10 +37,10 @@ class Support(Protocol):
     def size(self) -> int: ...
 
     def index(self, answer: Any) -> int | None:
-        """The number of the answer (of the nearest one, where that has a meaning), or None if it is no answer."""
+        """The number of an answer (or of the nearest, where that is meaningful), or None if it is not possible."""
 
     def answer(self, index: int) -> Any:
-        """The answer of a number."""
+        """The answer with a given number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """All combinations of the answers of several parts; the last part moves fastest.
+    """All combinations of the answers of several parts; the last part varies fastest.
 
     >>> grid = Grid((Labels(("a", "b")), Labels(("x", "y", "z"))))
     >>> grid.size, grid.index(("b", "x")), grid.answer(5)
@@ -144,7 +144,7 @@ def _check_size(size: int) -> None:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Prior:
-    """Whole-number weights of all possible answers; the mass of an answer is its weight over their total.
+    """Integer weights of all possible answers; the mass of an answer is its weight divided by their total.
 
     >>> uniform(Labels(("a", "b", "c"))).mass(1)
     Fraction(1, 3)
@@ -172,12 +172,12 @@ class Prior:
 
 
 def uniform(support: Support) -> Prior:
-    """Every answer alike: nothing is known."""
+    """Equal mass for every answer: no prior knowledge."""
     return Prior(support, np.ones(support.size, dtype=np.int64))
 
 
 def normal(lattice: Lattice, mean: Fraction, deviation: Fraction) -> Prior:
-    """A normal distribution cut off at the ends of the lattice; a point has the mass of the step around it.
+    """A normal distribution truncated at the ends of the lattice; a point has the mass of the step around it.
 
     >>> prior = normal(Lattice(Fraction(0), Fraction(10), Fraction(1)), Fraction(5), Fraction(2))
     >>> round(float(prior.mass(5)), 4), prior.mass(4) == prior.mass(6)
@@ -191,7 +191,7 @@ def normal(lattice: Lattice, mean: Fraction, deviation: Fraction) -> Prior:
 
 
 def from_scipy(lattice: Lattice, distribution: Any) -> Prior:
-    """Any frozen distribution of scipy, cut off at the ends of the lattice; a point has the mass of the step around it.
+    """Any frozen scipy distribution, truncated at the ends of the lattice; a point has the mass of the step around it.
 
     >>> from scipy import stats
     >>> coin = from_scipy(Lattice(Fraction(0), Fraction(2), Fraction(1)), stats.binom(2, 0.5))
@@ -200,7 +200,7 @@ def from_scipy(lattice: Lattice, distribution: Any) -> Prior:
     """
     points = Points(lattice)
     edges = float(lattice.lo) + float(lattice.step) * (np.arange(points.size + 1) - 0.5)
-    # from both ends, since a difference of numbers near 1 knows little of a small tail
+    # from both ends, since a difference of numbers near 1 loses the precision of a small tail
     low, high = np.diff(distribution.cdf(edges)), -np.diff(distribution.sf(edges))
     masses = np.where(edges[1:] <= distribution.median(), low, high)
     return Prior(points, _parts(masses))
@@ -247,7 +247,7 @@ def categorical(masses: Mapping[str, object], order: Sequence[str] | None = None
 
 
 def joint(parts: Sequence[Support], masses: Mapping[tuple[Any, ...], object]) -> Prior:
-    """Masses of whole vectors; vectors that are not named have none and are never answered.
+    """Masses of whole vectors; vectors that are not listed have mass 0 and are never answered.
 
     >>> prior = joint([Labels(("n", "y"))] * 2, {("n", "n"): 2, ("n", "y"): 1, ("y", "n"): 1})
     >>> prior.mass(3), prior.mass(0)
@@ -283,7 +283,7 @@ def product(*parts: Prior) -> Prior:
 
 
 def sum_exactly(weights: NDArray[np.int64]) -> int:
-    """The sum of whole numbers of at least 0, also where it does not fit into 64 bits."""
+    """The sum of non-negative integers, also where it does not fit into 64 bits."""
     return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())
 
 
@@ -295,11 +295,11 @@ def _mass(value: object) -> Fraction:
 
 
 def _whole(masses: Sequence[Fraction], shared: Sequence[int] | None = None) -> NDArray[np.int64]:
-    """Whole numbers in the ratio of the masses; rounded to parts of 2^50 only where exact ones would be too large.
+    """Integers in the ratio of the masses; rounded to parts of 2^50 only where exact ones would be too large.
 
     Args:
         masses: decimal numbers, so that their common denominator is short.
-        shared: the number of answers that share each of them evenly; the number for one of these is returned.
+        shared: the number of answers that share each mass evenly; the number for one of these is returned.
     """
     shares = [1] * len(masses) if shared is None else shared
     common = math.lcm(*{mass.denominator for mass in masses})
@@ -325,7 +325,7 @@ def _parts(masses: ArrayLike) -> NDArray[np.int64]:
     found = np.where(np.isfinite(found) & (found > 0), found, 0)
     if not found.any():
         raise OptionError("prior-no-mass-possible-answers")
-    # what is possible stays possible
+    # an answer with positive mass keeps a positive weight
     return np.where(found > 0, np.maximum(np.rint(found / found.sum() * _PARTS), 1), 0).astype(np.int64)
 
 
@@ -335,7 +335,7 @@ def _reduced(weights: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _coarser(weights: NDArray[np.int64], bits: int) -> NDArray[np.int64]:
-    """Weights rounded so that their total stays below 2^bits; what is possible stays possible."""
+    """Weights rounded so that their total stays below 2^bits; positive weights stay positive."""
     shrink = max(sum_exactly(weights).bit_length() - (bits - 1), 0)
     rounded = weights >> shrink
     return np.where((weights > 0) & (rounded == 0), 1, rounded)

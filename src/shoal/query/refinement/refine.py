@@ -1,13 +1,13 @@
-"""Refine an answer: probabilities, distances, and a draw from the refined law.
+"""Refine an answer: probabilities, distances, and a draw from the refined distribution.
 
-The truth and its distances are private, so the work must not follow from them. Nothing is sorted: the distances at
-which the probability changes are found by bisection over all values that a distance can have, and every step of it is
+The truth and its distances are private, so the work must not depend on them. Nothing is sorted: the distances at
+which the probability changes are found by bisection over all possible distances, and every step of it is
 a pass over all answers.
 
-No promise depends on a distance: it only settles which answers are raised. Floating point is good enough.
+The guarantee does not depend on a distance: it only determines which answers are raised. Floating point suffices.
 
 exp(ε) is irrational. The factors are rational numbers rounded inwards, so that every ratio of probabilities is an exact
-fraction that is at most exp(ε), and the loss of 2^-80 is nobody's concern.
+fraction of at most exp(ε); the loss of 2^-80 is negligible.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from shoal.numbers import Bools, decimal_text
 from shoal.query.refinement.priors import Grid, Prior, Support
 
 _BITS = 80
-# from here on the factors stop growing: smaller factors are always allowed, and these are beyond any use
+# from here on the factors stop growing: smaller factors are always allowed, and larger ones have no practical use
 _LARGEST_EXPONENT = 40
 Distance = Callable[[Support, int], NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Factors:
-    """What the prior mass of answers near the truth (`up`) and far from it (`down`) is multiplied with.
+    """Multipliers of the prior mass of answers near the truth (`up`) and far from it (`down`).
 
     >>> Factors(Fraction(2), Fraction(1, 2)).mass_up
     Fraction(1, 3)
@@ -50,10 +50,10 @@ class Factors:
 
     @classmethod
     def individual(cls, epsilon: Fraction) -> Factors:
-        """Factors within exp(-ε) .. exp(ε) of the prior: what a query about one person may use.
+        """Factors within exp(-ε) .. exp(ε) of the prior, for a query about one person.
 
         Guarantee:
-            A person who is not there is answered from the prior. So the answer is ε-DP for one record added or removed,
+            For a person who is not in the data the prior answers. So it is ε-DP for one record added or removed,
             and 2ε-DP for one record replaced.
 
         Reference:
@@ -67,14 +67,14 @@ class Factors:
 
     @classmethod
     def statistical(cls, epsilon: Fraction, lift: Fraction = Fraction(1, 2)) -> Factors:
-        """Factors with up / down at most exp(ε): what a query about many persons may use.
+        """Factors with up / down at most exp(ε), for a query about many persons.
 
         Args:
             epsilon: the budget.
             lift: the share of ε that raises near answers; the rest lowers far ones.
 
         Guarantee:
-            ε-DP between any two data sets, so under every relation of neighbours.
+            ε-DP between any two data sets, so under every adjacency.
 
         Reference:
             Thesis, Proposition 2 and Table 5.2; docs/proofs/queries.md#refinement.
@@ -118,7 +118,7 @@ def movable(epsilon: Fraction, delta: Fraction, *, individual: bool, replace_one
     if individual and not replace_one:
         return delta * _exp_minus_below(epsilon)
     odds = _exp_minus_below(2 * epsilon if individual else epsilon)
-    # exp(-x) / (1 + exp(-x)) grows with exp(-x), so a bound below stays one
+    # exp(-x) / (1 + exp(-x)) grows with exp(-x), so a lower bound stays one
     return delta * odds / (1 + odds)
 
 
@@ -148,12 +148,12 @@ def _check_positive(name: str, value: Fraction) -> None:
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Refined:
-    """The law of the answer. It is secret: only one sample of it may be published.
+    """The distribution of the answer. It is secret: only one draw from it may be published.
 
     Attributes:
         groups: the group of each answer; inside a group probabilities are in the ratio of the prior.
-        chances: the probability of each group, in parts of `common`; they add up to it.
-        common: a whole number that follows from public facts alone.
+        chances: the probability of each group, in units of `common`; they add up to it.
+        common: an integer that follows from public facts alone.
     """
 
     prior: Prior
@@ -180,19 +180,19 @@ def refine(
     """Raise the prior near the truth and lower it far from it, as far as the factors allow.
 
     The nearest answers that hold at most the mass p_u together are multiplied by `up`, the farthest ones that hold at
-    most 1 - p_u by `down`; answers at the distance between, if there are any, share what is left, which is between
+    most 1 - p_u by `down`; answers at the distance in between, if any, share the remaining mass, which is between
     the two. Answers at one distance have one factor.
 
     Args:
-        prior: what is expected of the answer.
-        distances: from the truth, for every answer; None if there is no truth (the person is not there): the prior
-            itself is the law then.
+        prior: the analyst's prior of the answer.
+        distances: from the truth, for every answer; None if there is no truth (the person is not in the data): the
+            distribution is then the prior itself.
         factors: see `Factors.individual` and `Factors.statistical`.
         moved: probability taken from the farthest answers and given to the nearest, see `movable`.
 
     Guarantee:
         Without `moved`, the probability of every answer is within `down` .. `up` times its prior mass, exactly. With
-        it, the probability of every set of answers is off from such a law by at most `moved`.
+        it, the probability of every set of answers differs from that of such a distribution by at most `moved`.
 
     Cost:
         A pass over the answers for every bit of a distance, whatever the distances are.
@@ -211,7 +211,7 @@ def refine(
     if distances is None:
         return Refined(prior, np.zeros(prior.support.size, dtype=np.int8), (1,), 1)
     keys, total = _keys(np.asarray(distances)), prior.total
-    # every probability below is a whole number of parts of this
+    # every probability below is an integer multiple of the reciprocal of this
     parts = lcm(factors.up.denominator, factors.down.denominator, moved.denominator)
     up, down = int(factors.up * parts), int(factors.down * parts)
     raised = factors.mass_up * total
@@ -221,7 +221,7 @@ def refine(
         return int(np.multiply(prior.weights, mask).sum())
 
     border = _first(keys, lambda key: within(keys <= key) >= least)
-    # the sphere at the border belongs to the raised ones only if it fits as a whole
+    # the sphere at the border belongs to the raised answers only if it fits as a whole
     fits = within(keys <= border) == raised
     near = border - (not fits)
     groups = (keys > near).astype(np.int8) + (keys > border)
@@ -243,20 +243,20 @@ def _moved(
     amount: int,
     common: int,
 ) -> Refined:
-    """Take `amount` from the farthest answers, one distance after the other, and give it to the nearest ones."""
-    # impossible answers are nobody's nearest
+    """Take `amount` from the farthest answers, one distance after another, and add it to the nearest ones."""
+    # answers of prior mass 0 are never the nearest
     nearest = keys == np.maximum(keys, (prior.weights == 0) * np.iinfo(np.int64).max).min()
     weights = [np.multiply(prior.weights, (groups == number) & ~nearest) for number in range(3)]
 
     def chance(mask: Bools) -> int:
-        """The probability of these answers but the nearest; the middle group is at one distance, so all or none."""
+        """The probability of these answers except the nearest; the middle group is at one distance, so all or none."""
         inner, middle, outer = (int(np.multiply(one, mask).sum()) for one in weights)
         return rates[0] * inner + chances[1] * (middle > 0) + rates[2] * outer
 
     border = _first(keys, lambda key: chance(keys > key) <= amount)
     at, beyond = (keys == border) & ~nearest, (keys > border) & ~nearest
     kept = ~(nearest | at | beyond)
-    # 0 nearest, 1 to 3 as they were, 4 at the border, 5 beyond it
+    # 0 nearest, 1 to 3 unchanged, 4 at the border, 5 beyond it
     final = (groups + 1) * kept + 4 * at + 5 * beyond
     spared = max(chance(keys >= border) - amount, 0)
     untouched = [chance(kept & (groups == number)) for number in range(3)]
@@ -269,21 +269,21 @@ def _moved(
 
 
 def _keys(distances: NDArray[Any]) -> NDArray[np.int64]:
-    """Distances as whole numbers in the same order, so that one is found by its bits.
+    """Distances as integers in the same order, so that one can be found by its bits.
 
     >>> _keys(np.array([0.5, -0.0, 0.0, -2.0, np.inf])).argsort(kind="stable").tolist()
     [3, 1, 2, 0, 4]
     """
     if distances.dtype.kind != "f":
         return distances
-    # 0.0 is added to make the two zeros one
+    # 0.0 is added to merge the two zeros
     bits = (distances.astype(np.float64) + 0.0).view(np.int64)
     keys: NDArray[np.int64] = bits ^ ((bits >> 63) & np.int64(2**63 - 1))
     return keys
 
 
 def _first(keys: NDArray[np.int64], holds: Callable[[Any], bool]) -> int:
-    """The least number for which something holds that holds from there on: as many steps as a key has bits."""
+    """Smallest number for which a monotone predicate holds: as many steps as a key has bits."""
     ends = np.iinfo(keys.dtype)
     low, high = int(ends.min), int(ends.max)
     for _ in range(ends.bits):
@@ -293,13 +293,13 @@ def _first(keys: NDArray[np.int64], holds: Callable[[Any], bool]) -> int:
 
 
 def absolute(support: Support, truth: int) -> NDArray[Any]:
-    """Steps between two points of a lattice, or places between two labels of an order.
+    """Steps between two points of a lattice, or positions between two labels of an order.
 
     >>> from shoal.query.refinement.priors import Labels
     >>> absolute(Labels(("low", "middle", "high")), 2).tolist()
     [2, 1, 0]
     """
-    # short whole numbers: `refine` passes over them once for every bit
+    # short integers: `refine` passes over them once for every bit
     return np.asarray(np.abs(np.arange(support.size, dtype=np.int32) - np.int32(truth)))
 
 
@@ -314,7 +314,7 @@ def nominal(support: Support, truth: int) -> NDArray[Any]:
 
 
 def from_table(table: ArrayLike) -> Distance:
-    """Distances read off a square table, one row for each true answer: a taxonomy's, for example.
+    """Distances from a square table, such as that of a taxonomy, with one row for each true answer.
 
     >>> from shoal.query.refinement.priors import Labels
     >>> from_table([[0, 2], [2, 0]])(Labels(("a", "b")), 1).tolist()
@@ -336,7 +336,7 @@ def from_table(table: ArrayLike) -> Distance:
 
 
 def from_function(function: Callable[[Any, Any], float]) -> Distance:
-    """The caller's own distance between two answers, such as that of a taxonomy. What is not a number counts as far.
+    """The caller's own distance between two answers, such as that of a taxonomy. NaN counts as far.
 
     >>> from shoal.query.refinement.priors import Labels
     >>> from_function(lambda a, b: abs(len(a) - len(b)))(Labels(("a", "bb", "cccc")), 0).tolist()
@@ -352,7 +352,7 @@ def from_function(function: Callable[[Any, Any], float]) -> Distance:
 
 
 class TaxonomyDistances(Protocol):
-    """What a tree of concepts must tell: the number of a concept, and its distances from all others."""
+    """What a taxonomy must provide: the number of a concept, and its distances from all others."""
 
     def code(self, name: Any) -> int: ...
 
@@ -382,7 +382,7 @@ def combined(parts: Sequence[Distance], how: str = "sum", scales: Sequence[float
     Args:
         parts: one distance for each part of the grid.
         how: "sum" or "max".
-        scales: by default the number of answers of the part less one, so that no unit of measurement counts.
+        scales: by default the number of answers of the part minus one, so that the unit of measurement has no effect.
 
     >>> from shoal.query.refinement.priors import Labels
     >>> grid = Grid((Labels(("a", "b")), Labels(("x", "y", "z"))))
@@ -411,14 +411,14 @@ def combined(parts: Sequence[Distance], how: str = "sum", scales: Sequence[float
 
 
 def sample(refined: Refined, source: Source, *, known: bool = True) -> int:
-    """The number of one answer, drawn with exactly the probabilities of the law.
+    """The number of one answer, drawn with exactly the probabilities of the distribution.
 
-    A group is drawn by whole numbers over the common denominator of all chances, an answer inside it by the
-    whole-number weights of the prior: no probability is ever rounded.
+    A group is drawn by integers over the common denominator of all chances, an answer inside it by the
+    integer weights of the prior: no probability is ever rounded.
 
     Args:
-        refined: the law.
-        source: where the bits come from.
+        refined: the distribution.
+        source: the source of the random bits.
         known: whether there is a truth at all; if not, the answer is drawn from the prior, with the same work.
 
     >>> from fractions import Fraction
@@ -439,7 +439,7 @@ def sample(refined: Refined, source: Source, *, known: bool = True) -> int:
 
 
 def fraction_of(bound: int, source: Source) -> int:
-    """A uniform whole number below a bound: the whole part of the bound times a uniform real number.
+    """A uniform integer below a bound: the integer part of the bound times a uniform real number.
 
     Unlike `whole_below` it draws the same number of words whatever the bound, except once in 2^66 draws where it is at
     most 2^62: there more digits of the real number are needed.
@@ -458,7 +458,7 @@ def fraction_of(bound: int, source: Source) -> int:
 
 
 def whole_below(bound: int, source: Source) -> int:
-    """A uniform whole number below a public bound of any size, without bias: too large numbers are drawn again.
+    """A uniform integer below a public bound of any size, without bias: numbers that are too large are redrawn.
 
     >>> from shoal.noise import Seeded
     >>> whole_below(1, Seeded(1)), whole_below(10**30, Seeded(1)) < 10**30

@@ -1,1 +1,1 @@
-"""The query server: a folder of data sets comes in, questions with a price are answered. Needs `shoal[server]`."""
+"""The query server: answer priced questions about a folder of data sets over HTTP. Needs `shoal[server]`."""

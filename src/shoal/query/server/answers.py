@@ -2,20 +2,20 @@
 
 event loop -> ledger thread: charge, durable -> worker: answer -> ledger thread: store, durable -> event loop
 
-An answer that was not stored was not sent. So a question that is asked again after a crash, under the same key, is
-answered anew without paying twice, and never gets two different answers. An answer is stored at the time that the
-schedule gives it, not when it is ready: the order of entries and the list of stored answers would tell when that was.
+An answer that was not stored was not sent. A question repeated after a crash, under the same key, is
+answered anew without a second charge, and never gets two different answers. An answer is stored at its scheduled
+time, not when it is ready: the order of entries and the list of stored answers would otherwise reveal when that was.
 
-Everything here works on the public facts of a data set; only the function that is handed out touches its records.
+Everything here works on the public facts of a data set; only the function passed to the worker reads its records.
 
-Every analyst has a queue. A question is given the time by which the server is through with it if every question takes
-what is allowed for it, the ones of other analysts included; work is done in the order of these times. Its answer is
-stored half a pace later and sent after another half, however soon the work was done. Whether work was done in time is
-known from records, so it decides nothing about other questions, but for one case: an answer that was not ready. That is
+Every analyst has a queue. A question is scheduled for the time by which the server finishes it if every question takes
+its full allowance, those of other analysts included; work is done in the order of these times. Its answer is
+stored half a pace later and sent after another half, however soon the work was done. Whether work was done in time
+depends on records, so it affects no other question, with one exception: an answer that was not ready. That is
 a recorded fault, and the answer waits with the analyst's whole queue for the next time on a coarse grid, a power of two
 of the pace later.
 
-Pieces without an order of their own are taken in turns, so that nobody waits for the rest of another's queue.
+Batches without an order of their own take turns, so that nobody waits for the rest of another's queue.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _NEAR_SECONDS = 2.0
 Piece = TypeVar("Piece")
 # What is stored for a question that could not be answered: constant, and as final as an answer.
 FAILED = canonical({"failed": True})
-# How often a price is computed anew because others asked meanwhile; then the question pays its own price.
+# How often a price is recomputed because of concurrent questions; after that the question pays its separate price.
 _TRIES = 5
 _PRICING_THREADS = 1
 # Protocol 1 of the thesis: questions with the same noise are priced by their joint sensitivity.
@@ -73,13 +73,13 @@ _TOGETHER = "protocol-1"
 _QUICK_BYTES = 2048
 _STATEMENT_BYTES, _CELL_BYTES = 1500, 40
 MOST_AT_ONCE = 100
-# does the pricing of questions that are priced together, which can take long, and counts the time
+# prices questions jointly, which can take long, and counts the time
 Meter = Callable[[Callable[[], Fraction]], Fraction]
 
 
 @dataclass(slots=True, eq=False)
 class Departure:
-    """When an answer is planned to be computed (`ready`), stored and sent; a pace of 0 is at once.
+    """When an answer is scheduled to be computed (`ready`), stored and sent; a pace of 0 means at once.
 
     >>> departure = Departure(10.0, 0.5)
     >>> departure.stored, departure.sent
@@ -101,7 +101,7 @@ class Departure:
 
 @dataclass(slots=True)
 class Punctuality:
-    """How many answers left, and how many of them could not leave when they should; for the holder's eyes only."""
+    """Number of answers sent, and of those that could not be sent on time; for the custodian only."""
 
     answers: int = 0
     late: int = 0
@@ -109,7 +109,7 @@ class Punctuality:
 
 @dataclass(order=True, slots=True)
 class _Planned:
-    """A question in the plan: by when, how many of its seconds are left, how many it has in all."""
+    """A scheduled question: its time, the seconds remaining, and its total seconds."""
 
     ready: float
     left: float = field(compare=False)
@@ -117,13 +117,13 @@ class _Planned:
 
 
 class Schedule:
-    """The queues of all analysts, in the time that questions are allowed to take.
+    """The queues of all analysts, in terms of the time that questions are allowed to take.
 
     Args:
-        pace: seconds between two times at which an answer may leave; 0 lets answers leave at once.
-        longest: seconds that an analyst's queue may reach into the future.
+        pace: seconds between two times at which an answer may be sent; 0 sends answers at once.
+        longest: seconds that an analyst's queue may extend into the future.
         clock: the time in seconds.
-        fault: told about every time that was missed, by how many paces it was moved; a power of two.
+        fault: called for every missed time, with the number of paces it was moved; a power of two.
     """
 
     def __init__(
@@ -137,21 +137,21 @@ class Schedule:
         self._fault = fault or (lambda paces: None)
         self._ends: dict[str, float] = {}
         self._open: dict[str, list[Departure]] = {}
-        # when the first of a queue was due that was late
+        # when the first late answer of a queue was due
         self._origins: dict[str, float] = {}
-        # what is left to be done if every question takes all of its time, in the order of the work
+        # remaining work if every question takes all of its time, in the order of the work
         self._plan: list[_Planned] = []
         self._planned = -math.inf
         self.punctuality = Punctuality()
 
     def admit(self, analyst: str, seconds: float) -> Departure:
-        """Queue a question that may take so many seconds.
+        """Queue a question that may take the given number of seconds.
 
-        Analysts who are being served share the machine, so each of them is given that many times longer. If even then
-        the question or one that was admitted before could not be answered in time, it is given a later time.
+        Analysts being served share the machine, so each is allowed proportionally more time. If even then
+        the question or one admitted before could not be answered in time, it is scheduled later.
 
         Raises:
-            Problem: that would be too late; nothing was spent.
+            Problem: that would be too late; no budget was used.
         """
         now = self._clock()
         if not self.pace:
@@ -160,10 +160,10 @@ class Schedule:
         self._ends = {name: end for name, end in self._ends.items() if end > now}
         self._origins = {name: origin for name, origin in self._origins.items() if name in self._ends}
         begins = max(now, self._ends.get(analyst, now))
-        # of what is further away a share is kept for one who comes later
+        # of later times a share is reserved for new analysts
         sharing = len(self._ends.keys() | {analyst}) + (begins - now > _NEAR_SECONDS)
         ready = self._first_free(begins + seconds * sharing, seconds, now)
-        # the first question is taken however long it may take
+        # the first question is accepted however long it may take
         if ready - now > self._longest and self._plan:
             wait = math.ceil(ready - now - self._longest)
             raise RequestProblem("busy", headers={"Retry-After": str(max(wait, 1))})
@@ -174,7 +174,7 @@ class Schedule:
         return departure
 
     def _advance(self, now: float) -> None:
-        """Let the plan go on as if every question took all of its seconds."""
+        """Advance the plan as if every question took all of its seconds."""
         passed, self._planned = now - self._planned, now
         for question in self._plan:
             done = min(question.left, passed)
@@ -185,13 +185,13 @@ class Schedule:
         self._open = {name: queue for name, queue in waiting.items() if queue}
 
     def _first_free(self, earliest: float, seconds: float, now: float) -> float:
-        """The first time by which a question can be through without making another one late.
+        """The first time by which a question can be finished without making another one late.
 
-        Up to any time, the seconds of all questions that are due by then must fit, and before them the longest of
-        those that are due later: it may have been begun.
+        Up to any time, the seconds of all questions due by then must fit, and before them the longest of
+        those due later: it may have been started.
         """
         size = len(self._plan)
-        # of the questions from each place on: the longest, and the least time to spare
+        # over the questions from each place on: the longest, and the least slack
         longest, spare = [0.0] * (size + 1), [math.inf] * (size + 1)
         before = sum(question.left for question in self._plan)
         for place in range(size - 1, -1, -1):
@@ -209,21 +209,21 @@ class Schedule:
         raise AssertionError("unreachable: after all others there is always room")
 
     def queued(self) -> int:
-        """How many analysts have a question on its way."""
+        """Number of analysts with a question in progress."""
         now = self._clock()
         return sum(end > now for end in self._ends.values())
 
     def done(self, departure: Departure) -> None:
-        """The answer was computed: a fault if it should have been stored before, and the whole queue waits."""
+        """The answer was computed: a fault if it should have been stored before; the whole queue then waits."""
         self._check(departure, departure.stored)
 
     def _check(self, departure: Departure, due: float) -> None:
         now = self._clock()
         if not departure.pace or now <= due:
             return
-        # counted from the first that was late, so that several do not add up to a finer grid
+        # counted from the first late answer, so that several do not add up to a finer grid
         origin = self._origins.setdefault(departure.analyst, departure.ready)
-        # one that was due before the first found late can be sent before that one should have been
+        # an answer due before the first late one can be sent before that one was due
         behind = max(now - due + departure.ready - origin, self.pace)
         paces = 1 << max(math.ceil(math.log2(behind / self.pace)), 0)
         self.punctuality.late += 1
@@ -239,13 +239,13 @@ class Schedule:
         self.punctuality.answers += 1
         if departure.pace:
             self._check(departure, departure.sent)
-            # what is queued before it may move it while it waits
+            # queued questions before it may move it while it waits
             while (left := departure.sent - self._clock()) > 0:
                 await asyncio.sleep(left)
 
 
 class WorkQueue(Generic[Piece]):
-    """Queues that are emptied by any number of threads.
+    """Queues emptied by any number of threads.
 
     >>> queue = WorkQueue[int]()
     >>> for name, piece in (("ada", 1), ("ada", 2), ("ben", 3)):
@@ -260,7 +260,7 @@ class WorkQueue(Generic[Piece]):
 
     def __init__(self) -> None:
         self._queues: dict[str, deque[tuple[float, Piece]]] = {}
-        # the names whose first piece can be taken, by its order and then by the turn
+        # the names whose first item can be taken, by its order and then by turn
         self._ready: list[tuple[float, int, str]] = []
         self._turns = count()
         self._busy: set[str] = set()
@@ -268,7 +268,7 @@ class WorkQueue(Generic[Piece]):
         self._changed = threading.Condition()
 
     def put(self, name: str, piece: Piece, order: float = 0.0) -> None:
-        """Add a piece to the end of a queue."""
+        """Append an item to a queue."""
         with self._changed:
             queue = self._queues.setdefault(name, deque())
             queue.append((order, piece))
@@ -276,7 +276,7 @@ class WorkQueue(Generic[Piece]):
                 self._offer(name)
 
     def take(self) -> tuple[str, Piece] | None:
-        """The next piece, when there is one; `done` must follow. None when all is done after `close`."""
+        """The next item, once there is one; `done` must follow. None when the queues are empty after `close`."""
         with self._changed:
             while not self._ready:
                 if self._closed and not self._queues:
@@ -291,7 +291,7 @@ class WorkQueue(Generic[Piece]):
             return name, piece
 
     def done(self, name: str) -> None:
-        """Let the next piece of this queue have its turn."""
+        """Allow the next item of this queue to be taken."""
         with self._changed:
             self._busy.discard(name)
             if name in self._queues:
@@ -300,12 +300,12 @@ class WorkQueue(Generic[Piece]):
                 self._changed.notify_all()
 
     def waiting(self, name: str) -> int:
-        """How many pieces of one queue were not taken yet."""
+        """Number of items of one queue that were not taken yet."""
         with self._changed:
             return len(self._queues.get(name, ()))
 
     def close(self) -> None:
-        """Nothing more will come."""
+        """Accept no more items."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -327,16 +327,16 @@ class _Job:
 
 
 class PaidAnswers:
-    """Answers questions, each of them paid before it is looked at.
+    """Answers questions, each of them charged before any record is read.
 
     Args:
-        ledger: where it is paid and kept.
-        schedule: when answers leave.
+        ledger: where charges and answers are recorded.
+        schedule: when answers are sent.
         workers: threads that compute answers.
-        most_waiting: questions that may be on their way at once; further ones are turned away before they pay.
-        most_queued: likewise, of one analyst.
-        failed: told about every question that could not be answered; gets the kind of error only.
-        noted: called after each transaction, before any of its results is handed out.
+        most_waiting: questions in progress at once; further ones are refused before they are charged.
+        most_queued: the same, for one analyst.
+        failed: called for every question that could not be answered, with the kind of error only.
+        noted: called after each transaction, before any of its results is sent.
     """
 
     def __init__(
@@ -370,13 +370,13 @@ class PaidAnswers:
     async def ask(
         self, charge: Charge, answer: Callable[[], dict[str, Any]], seconds: float, patience: float
     ) -> tuple[Receipt | RequestProblem, Departure]:
-        """Pay a question, answer it, store the answer; its receipt or refusal, and when that may be sent.
+        """Charge a question, answer it, and store the answer; return its receipt or refusal, and when that may be sent.
 
         Args:
-            charge: what it costs.
+            charge: its cost.
             answer: computes the answer; called in a worker, once the charge is durable.
             seconds: how long that may take, from public facts.
-            patience: seconds to wait after it should be ready; the question goes on when they are over.
+            patience: seconds to wait after it should be ready; the question continues when they have passed.
 
         Raises:
             Problem: refused for a public reason, at once.
@@ -413,7 +413,7 @@ class PaidAnswers:
     def _admitted(
         self, charge: Charge, answer: Callable[[], dict[str, Any]], seconds: float
     ) -> tuple[_Job, Departure]:
-        """The job of a question, new or on its way under the same key, and when the answer may be sent."""
+        """The job of a question, new or in progress under the same key, and when the answer may be sent."""
         name = (charge.dataset, charge.analyst, charge.key)
         job = self._jobs.get(name) if charge.key else None
         if job is not None and job.charge.content != charge.content:
@@ -432,7 +432,7 @@ class PaidAnswers:
         return job, departure
 
     def close(self) -> None:
-        """Finish what was begun, then end the threads."""
+        """Finish work in progress, then stop the threads."""
         self._queue.close()
         for worker in self._workers:
             worker.join()
@@ -442,7 +442,7 @@ class PaidAnswers:
         self._group.close()
 
     def _charged(self, job: _Job, result: Receipt | Exception) -> None:
-        """In the ledger thread: paid, refused, or paid before."""
+        """In the ledger thread: charge, refuse, or find the earlier charge."""
         if isinstance(result, Receipt) and result.answer is None:
             job.paid = result
             self._queue.put(job.charge.analyst, job, job.departure.ready)
@@ -453,7 +453,7 @@ class PaidAnswers:
         while (task := self._queue.take()) is not None:
             name, job = task
             try:
-                # in the order of the answer's own: cells of a histogram stay in theirs
+                # in the answer's own order: cells of a histogram stay in theirs
                 job.content = json.dumps(job.answer(), separators=(",", ":"), allow_nan=False)
             except Exception as error:
                 # the kind only: a message could hold values
@@ -463,19 +463,19 @@ class PaidAnswers:
                 self._queue.done(name)
             self._held.add(job)
             if job.departure.pace:
-                # nobody waits any more once the loop is closed; what is held is stored by `close`
+                # nobody waits once the loop is closed; held answers are stored by `close`
                 with contextlib.suppress(RuntimeError):
                     self._loop.call_soon_threadsafe(self._hold, job)
             else:
                 self._store(job)
 
     def _hold(self, job: _Job) -> None:
-        """In the event loop: keep an answer until it is time to store it."""
+        """In the event loop: hold an answer until it is time to store it."""
         self._schedule.done(job.departure)
         self._store_in_time(job)
 
     def _store_in_time(self, job: _Job) -> None:
-        # an answer before it in the queue that is late moves it while it waits
+        # a late answer before it in the queue delays it while it waits
         if job.departure.stored > self._loop.time():
             self._loop.call_at(job.departure.stored, self._store_in_time, job)
         else:
@@ -498,9 +498,9 @@ class PaidAnswers:
         self._done.append(job)
 
     def _hand_over(self) -> None:
-        """After each transaction, wake the event loop once for all that it finished."""
+        """After each transaction, wake the event loop once for everything that finished."""
         if self._done:
-            # nobody waits any more once the loop is closed; what was written stays written
+            # nobody waits once the loop is closed; what was written stays written
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._settle)
 
@@ -508,13 +508,13 @@ class PaidAnswers:
         while self._done:
             job = self._done.popleft()
             self._counts[job.charge.analyst] -= 1
-            self._counts += Counter()  # forget those who have nothing on its way
+            self._counts += Counter()  # forget analysts without a question in progress
             if job.charge.key:
                 self._jobs.pop((job.charge.dataset, job.charge.analyst, job.charge.key), None)
             try:
                 outcome = job.result if isinstance(job.result, Receipt) else _problem(job.result)
             except Exception:
-                # whatever cannot be said must not keep the others waiting
+                # a result that cannot be rendered must not hold up the others
                 outcome = RequestProblem("failed")
             for waiter in job.waiters:
                 if waiter.done():
@@ -557,13 +557,13 @@ def _plainly(work: Callable[[], Fraction]) -> Fraction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParsedQuestion:
-    """A question that was understood.
+    """A parsed and priced question.
 
     Attributes:
-        charge: what it costs, and whom it is charged to.
-        seconds: of CPU that it takes at worst, from public facts.
+        charge: its cost, and the account that is charged.
+        seconds: worst-case CPU seconds, from public facts.
         answer: computes the answer from the records with the system's entropy.
-        preview: what can be said before paying.
+        preview: what can be shown before the charge.
     """
 
     charge: Charge
@@ -575,10 +575,10 @@ class ParsedQuestion:
 def understand(
     body: bytes, served: Served, analyst: str, key: str, meter: Meter = _plainly
 ) -> ParsedQuestion:
-    """Read and price a question; `meter` does the pricing that comes later.
+    """Parse and price a question; `meter` runs pricing that happens later.
 
     Raises:
-        Problem: it is not JSON, or cannot be asked; the reason is computed from public facts alone.
+        Problem: it is not JSON, or not a valid question; the reason is computed from public facts alone.
     """
     return _priced(_document(body), served, analyst, key, meter)
 
@@ -586,7 +586,7 @@ def understand(
 def understand_many(
     body: bytes, served: Served, analyst: str, key: str, meter: Meter = _plainly
 ) -> list[ParsedQuestion | RequestProblem]:
-    """Read and price several questions; the key of each is that of the request with its place.
+    """Parse and price several questions; the key of each is that of the request with its index.
 
     Raises:
         Problem: it is not a list of questions.
@@ -640,7 +640,7 @@ def _priced(document: Any, served: Served, analyst: str, key: str, meter: Meter)
 
 
 def _not_too_little(epsilon: Fraction, least: Fraction) -> None:
-    """Whoever asks for next to nothing may ask for ever; what is public is free."""
+    """Refuse a cost that is positive but negligible, which would allow unlimited questions; public answers are free."""
     if 0 < epsilon < least:
         raise OptionError(
             "question-costs-least-here", least=decimal_text(least), epsilon=decimal_text(rounded_up(epsilon))
@@ -648,7 +648,7 @@ def _not_too_little(epsilon: Fraction, least: Fraction) -> None:
 
 
 def _answer_bytes(query: Query) -> int:
-    """About how long the answer will be: statement, and a name and a number for each cell."""
+    """Approximate length of the answer: statement, and a name and a number for each cell."""
     inner = query.options.get("query", query.options)
     cells = len(inner.get("edges", ())) + len(inner.get("cells", ()))
     return _STATEMENT_BYTES + _CELL_BYTES * cells
@@ -656,7 +656,7 @@ def _answer_bytes(query: Query) -> int:
 
 @lru_cache(maxsize=64)
 def _joint(served: Served) -> Callable[[Sequence[str]], Fraction]:
-    """The price of several questions together, from the texts that the ledger keeps."""
+    """The joint price of several questions, from the texts that the ledger keeps."""
     facts = served.table.facts
 
     @lru_cache(maxsize=1024)
@@ -667,7 +667,7 @@ def _joint(served: Served) -> Callable[[Sequence[str]], Fraction]:
 
 
 def quick(body: bytes) -> bool:
-    """Whether a question can be read at once; a long one, or a prior to be computed, would keep others waiting."""
+    """Whether a question can be parsed at once; a long one, or a prior to be computed, would keep others waiting."""
     return len(body) <= _QUICK_BYTES and b"prior" not in body
 
 
@@ -684,7 +684,7 @@ def _document(body: bytes) -> dict[str, Any]:
 
 
 def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are there once: two readers could take others for two questions."""
+    """An object without duplicate keys: two readers could otherwise read two different questions."""
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:

@@ -1,4 +1,4 @@
-"""The application: routes of the query server and its start page."""
+"""The server application: routes of the query server and its start page."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _ABOUT = (
 
 
 def html_page(description: dict[str, Any]) -> str:
-    """All operations with what they take and return."""
+    """All operations with their inputs and outputs."""
     info = description["info"]
     operations = "".join(
         _operation(method, path, operation)
@@ -101,7 +101,7 @@ def _lines(title: str, lines: list[tuple[str, str]]) -> str:
 
 
 class Application:
-    """The operations behind the guard, so that nothing is seen of a request before the guard."""
+    """The operations behind the guard, which sees every request first."""
 
     def __init__(self, api: FastAPI, limits: Limits) -> None:
         self._api = api
@@ -111,7 +111,7 @@ class Application:
         await self._guarded(scope, receive, send)
 
     def openapi(self) -> dict[str, Any]:
-        """The description of all operations."""
+        """The OpenAPI description of all operations."""
         return self._api.openapi()
 
 
@@ -119,8 +119,8 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
     """The application.
 
     Args:
-        config: how it is set up.
-        opened: the result of `open_folder`, if it was called before, to see its errors.
+        config: the server's configuration.
+        opened: the result of `open_folder`, if it was called earlier, so that its errors appear first.
     """
 
     @asynccontextmanager
@@ -134,7 +134,7 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
         yield
         noting.cancel()
         await run_in_threadpool(state.close)
-        # a ledger that cannot be used at the end has no heads to note, and must not keep the server from ending
+        # a ledger that cannot be used at the end has no heads to record, and must not prevent the server from stopping
         with contextlib.suppress(ShoalError, OSError):
             state.note_heads()
         ledger.close()
@@ -163,7 +163,7 @@ def create_app(config: Config, opened: tuple[Ledger, dict[str, Served]] | None =
 
 
 def _without_telemetry() -> dict[str, Any]:
-    """Newer versions of FastAPI report requests and errors to whatever collector the environment names: not here."""
+    """Disable the telemetry that newer FastAPI versions send to a collector named in the environment."""
     if "telemetry" not in inspect.signature(FastAPI.__init__).parameters:
         return {}
     return {"telemetry": {"tracing": False, "metrics": False, "logs": False}}

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the server, and its health."""
+"""The OpenAPI description of the server, and its health check."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SHAPES: dict[str, dict[str, Any]] = {
 }
 _OLDEST_SECONDS = 1.0
 _PATIENCE_SECONDS = 3.0
-# how long one failed transaction is held against the database; the next question finds out whether it still fails
+# how long one failed transaction counts against the database; the next question finds out whether it still fails
 _FAILED_SECONDS = 10.0
 
 
@@ -235,7 +235,7 @@ class Health:
         self._looking: asyncio.Task[None] | None = None
 
     async def alive(self) -> bool:
-        """Whether the ledger can be read, has room on its disk, and was written to without an error of late."""
+        """Whether the ledger can be read, has free disk space, and had no recent write error."""
         if time.monotonic() - self._looked >= _OLDEST_SECONDS:
             if self._looking is None or self._looking.done():
                 self._looking = asyncio.create_task(self._look())
@@ -250,7 +250,7 @@ class Health:
             await asyncio.to_thread(self._ledger.alive)
             self._alive = self._group is None or self._group.failed < time.monotonic() - _FAILED_SECONDS
         except Exception as error:
-            # whatever it is, questions would meet it too
+            # whatever the error is, questions would meet it too
             self._alive = False
             warn("ledger cannot be used", failure=type(error).__name__)
         self._looked = time.monotonic()

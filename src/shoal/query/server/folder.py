@@ -1,17 +1,17 @@
-"""The folder of a server: data sets, their settings and records.
+"""The data folder of a server: data sets, their settings and records.
 
 DIR/NAME/dataset.toml   terms of one data set, see `DatasetSettings`
 DIR/NAME/schema.toml    its schema
 DIR/NAME/data.csv       its records (or data.parquet; data = "..." in dataset.toml names another place)
 DIR/tokens.toml         hashes of the tokens
 DIR/ledger.sqlite       the ledger, unless it is kept elsewhere
-DIR/ledger.heads        its newest heads; a folder with this file was served before, and needs its ledger
-DIR/timing.faults       answers that did not leave when they should; while it is there, no claim is made about timing
+DIR/ledger.heads        its latest heads; a folder with this file was served before, and needs its ledger
+DIR/timing.faults       answers that were not sent on time; while it exists, no claim is made about timing
 
 Two names have two budgets, and what the answers reveal about the same people adds up unnoticed.
 
-A small file can hold a table that fills the memory: what a Parquet file says of itself is looked at first, then it is
-read piece by piece and only its size is kept.
+A small file can hold a table that fills the memory: the metadata of a Parquet file is checked first, then it is
+read in pieces, keeping only its size.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from shoal.query.facts import QueryTable
 
 
-# written so that Python, pydantic and JSON schema read them alike
+# a pattern that Python, pydantic and JSON schema read alike
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.\-]{0,63}$"
 KEY = r"^[A-Za-z0-9_.:\-]{1,100}$"
 
@@ -58,12 +58,12 @@ _DATA_FILES = ("data.parquet", "data.csv")
 LEAST_EPSILON = Fraction(1, 1000)
 MOST_BYTES = 64 * 2**20
 _MOST_ROWS = 20_000_000
-# the time that answers take follows from this where the number of records is private
+# the time of answers is derived from this where the number of records is private
 _MOST_PRIVATE_ROWS = 100_000
 
 
 def plain_name(text: str, what: Message) -> str:
-    """The name, or an error that says what a name may be.
+    """The name if it is valid; otherwise an error with the rules for names.
 
     >>> plain_name("survey-2026", DATA_SET)
     'survey-2026'
@@ -74,7 +74,7 @@ def plain_name(text: str, what: Message) -> str:
 
 
 def check_size(path: Path, dataset: str, most_rows: int, most_bytes: int = MOST_BYTES_READING) -> None:
-    """Refuse a file with more rows or more bytes, once unpacked, than a server is meant to hold.
+    """Refuse a file with more rows or more bytes, once decompressed, than a server can hold.
 
     Raises:
         InputError: it is too large, or cannot be read.
@@ -88,7 +88,7 @@ def check_size(path: Path, dataset: str, most_rows: int, most_bytes: int = MOST_
 
 
 def check_rows(dataset: str, rows: int, most_rows: int) -> None:
-    """Refuse a table with too many rows, whatever the file said."""
+    """Refuse a table with too many rows, whatever the file's metadata said."""
     if rows > most_rows:
         raise _too_large(dataset, f"{rows:,} rows", f"{most_rows:,} (most_rows in dataset.toml)")
 
@@ -110,7 +110,7 @@ def _too_large(dataset: str, found: str, most: str) -> InputError:
 
 
 def check_same_table(datasets: dict[str, Served]) -> dict[str, Served]:
-    """Refuse a folder in which a table is served twice, whatever the format of its file and the order of its rows.
+    """Refuse a folder that serves the same table twice, whatever the format of its file and the order of its rows.
 
     Raises:
         OptionError: it names both data sets.
@@ -125,7 +125,7 @@ def check_same_table(datasets: dict[str, Served]) -> dict[str, Served]:
 
 
 def check_earlier_names(datasets: dict[str, Served], ledger: Ledger) -> None:
-    """Refuse a table that the ledger knows under another name: a new name would bring a new budget.
+    """Refuse a table that the ledger has under another name: a new name would give it a new budget.
 
     Raises:
         OptionError: it names the other one.
@@ -155,7 +155,7 @@ def _marks(served: Served) -> tuple[str, str]:
 
 
 def rows_mark(table: QueryTable) -> str:
-    """A mark of the rows of a table in any order: a sum over mixed-up rows. As private as the table."""
+    """A hash of the rows of a table in any order: a sum over hashed rows. As private as the table."""
     rows = [np.full(table.n, odd) for odd in _ODD]
     for name in sorted((*table.positions, *table.codes)):
         values = table.positions[name].view(np.uint64) if name in table.positions else _texts(table, name)
@@ -167,7 +167,7 @@ def rows_mark(table: QueryTable) -> str:
 
 
 def _texts(table: QueryTable, name: str) -> NDArray[np.uint64]:
-    """A number for each label that does not follow from the order in which labels were met."""
+    """A number for each label that does not depend on the order in which labels occurred."""
     marks = [hashlib.blake2b(text.encode(), digest_size=8).digest() for text in (*table.names[name], "")]
     numbers = np.frombuffer(b"".join(marks), dtype=np.uint64)
     return np.asarray(numbers[table.codes[name]])
@@ -179,7 +179,7 @@ def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, slots=True)
 class DatasetSettings:
-    """What the holder fixes for a data set in its dataset.toml.
+    """The custodian's settings for a data set, in its dataset.toml.
 
     Attributes:
         ceiling: the most ε that all answers together may cost.
@@ -188,10 +188,10 @@ class DatasetSettings:
         every_analyst: the most ε for each analyst.
         analysts: the most ε for single analysts.
         least_epsilon: the least ε that a question may cost, unless it is free.
-        most_rows: the most records there may be. Public: where the number of records is private, the time that answers
-            take is computed from this.
+        most_rows: the most records there may be. Public: where the number of records is private, the time of answers
+            is derived from this.
         most_bytes: the most bytes that the entries of one analyst may take in the ledger.
-        same_table_as: other data sets that are known to hold the same table, with budgets of their own.
+        same_table_as: other data sets that are known to hold the same table, with separate budgets.
         description: a sentence for analysts; public.
         data: the file of the records, relative to the folder.
     """
@@ -256,7 +256,7 @@ class DatasetSettings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Served:
-    """A data set that is ready to be asked."""
+    """A data set that is ready for questions."""
 
     name: str
     settings: DatasetSettings
@@ -265,7 +265,7 @@ class Served:
 
     @property
     def public_rows(self) -> int:
-        """The number of records, or the bound of it that everybody may know."""
+        """The number of records, or its public upper bound."""
         rows = self.table.facts.rows
         return rows if rows is not None else self.settings.most_rows or _MOST_PRIVATE_ROWS
 
@@ -284,7 +284,7 @@ class Served:
 
 
 def load_folder(folder: Path) -> dict[str, Served]:
-    """All data sets of a folder, read and checked: what is wrong with the records is said here, to the holder."""
+    """Read and check all data sets of a folder: errors in the records are reported here, to the custodian."""
     if not folder.is_dir():
         raise InputError("folder-there-no-folder", folder=folder)
     places = sorted(path.parent for path in folder.glob("*/dataset.toml"))
@@ -315,7 +315,7 @@ def load_dataset(place: Path) -> Served:
 
 
 def write_dataset(place: Path, settings: DatasetSettings, schema: Schema, data: Any) -> None:
-    """Make the folder of a data set from a table in memory."""
+    """Create the folder of a data set from a table in memory."""
     from shoal.io import write
 
     place.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""What the query server refuses before it reads a question, and the problem documents it answers with."""
+"""The guard of the query server: limits checked before a question is read, and the problem documents for refusals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from shoal.text import Message
 
 @dataclass(frozen=True, slots=True)
 class RefusalReason:
-    """A kind of refusal: its name on the wire, and the status."""
+    """A kind of refusal: its code in responses, and the HTTP status."""
 
     code: str
     status: int
@@ -54,7 +54,7 @@ class RequestProblem(Exception):  # noqa: N818
 
     Attributes:
         code: one of `REASONS`.
-        detail: public particulars; a message among them is rendered last.
+        detail: public details; a message among them is rendered last.
         headers: of the response.
     """
 
@@ -90,29 +90,29 @@ _HEADERS = (
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a client may ask of the server.
+    """Limits on what a client may request of the server.
 
     Attributes:
         body_bytes: largest body of a request.
-        body_seconds: the time a body may take to arrive.
-        patience: seconds until a client hears that its answer is late; the answer is still computed and kept.
+        body_seconds: time limit for receiving a body.
+        patience: seconds until a client is told that its answer is late; the answer is still computed and kept.
         rate: requests per second and token, on average; 0 for no limit.
         burst: requests at once before the rate counts.
         most_waiting: questions on their way at once.
         most_queued: questions of one analyst on their way at once.
         workers: threads that compute answers.
-        pace: answers leave this many seconds, or a multiple, after the time that is allowed for their work; 0 sends
+        pace: answers are sent this many seconds, or a multiple, after the time allowed for their work; 0 sends
             them at once, so that the time they took can be seen.
         allowance: how many times the CPU seconds of a question its answer may take: the thread that computes it shares
             the interpreter with three others, each of further workers adds one.
-        free: CPU seconds per second and token for what costs no budget, reading questions included; 0 for no limit.
+        free: CPU seconds per second and token for free operations, including parsing questions; 0 for no limit.
         free_burst: such seconds at once before the average counts.
         connections: open at once, in each process.
-        header_seconds: the time that the headers of a request may take to arrive.
+        header_seconds: time limit for receiving the headers of a request.
         header_bytes: the most bytes of headers.
         page_bytes: the most bytes of earlier questions and answers in one response.
         unread_bytes: the most bytes of responses to one token that were not read yet.
-        unread_seconds: the time after which a connection that reads nothing of its response is closed.
+        unread_seconds: the time after which a connection is closed if the client reads nothing of its response.
     """
 
     body_bytes: int = 256 * 1024
@@ -157,7 +157,7 @@ class ServerGuard:
                 return
             if message["type"] == "http.response.start":
                 size = _length(message["headers"])
-                # what is short, a refusal for example, always goes
+                # short responses, such as refusals, are always sent
                 if (
                     size > _PIECE_BYTES
                     and self._unread[facts.get("token", "")] + size > self._limits.unread_bytes
@@ -185,8 +185,8 @@ class ServerGuard:
             await _refuse(RequestProblem("failed"), status, watched)
         finally:
             self._unread[facts.get("token", "")] -= unread
-            self._unread += Counter()  # forget those who have read everything
-            # the path as it is declared, not as it was sent
+            self._unread += Counter()  # forget clients that have read everything
+            # the declared path, not the path that was sent
             facts.setdefault("route", getattr(scope.get("route"), "path", None))
             write_log(
                 "request",
@@ -197,7 +197,7 @@ class ServerGuard:
             )
 
     def _limited(self, scope: Scope, receive: Receive) -> Receive:
-        """The same stream, that ends with a refusal where it gets too long or too slow."""
+        """The same stream, ended by a refusal if it gets too long or too slow."""
         limits, left = self._limits, self._limits.body_bytes
         for name, value in scope["headers"]:
             if name == b"content-length" and (not value.isdigit() or int(value) > limits.body_bytes):
@@ -206,7 +206,7 @@ class ServerGuard:
         else:
             raise_later = None
         complete = False
-        # for the whole body, so that it cannot come drop by drop
+        # for the whole body, so that it cannot arrive byte by byte
         deadline = asyncio.get_running_loop().time() + limits.body_seconds
 
         async def limited() -> AsgiMessage:
@@ -214,7 +214,7 @@ class ServerGuard:
             if raise_later is not None:
                 raise raise_later
             if complete:
-                # after the body there is only the end of the connection to wait for, however long it takes
+                # after the body only the end of the connection can follow, however late
                 return await receive()
             try:
                 async with asyncio.timeout_at(deadline):
@@ -237,7 +237,7 @@ def _length(headers: Any) -> int:
 
 
 def _pieces(message: AsgiMessage) -> Iterator[AsgiMessage]:
-    """A long body in pieces, each of which is sent when the one before was taken: what nobody reads is not copied."""
+    """A long body in pieces, each sent once the previous one was taken, so that unread data is not copied."""
     body = message.get("body", b"") if message["type"] == "http.response.body" else b""
     if len(body) <= _PIECE_BYTES:
         yield message
@@ -249,7 +249,7 @@ def _pieces(message: AsgiMessage) -> Iterator[AsgiMessage]:
 
 async def _refuse(problem: RequestProblem, status: int, send: Send) -> None:
     if status:
-        return  # a response has begun: all that is left is to end the connection
+        return  # a response has begun: the connection can only be closed
     body = json.dumps(problem.body()).encode("ascii")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     headers += [(name.lower().encode(), value.encode()) for name, value in problem.headers.items()]
@@ -258,25 +258,25 @@ async def _refuse(problem: RequestProblem, status: int, send: Send) -> None:
 
 
 class RateLimit:
-    """A bucket for each client, of requests or of seconds, filled at a steady rate; a rate of 0 for no limit."""
+    """A token bucket per client, of requests or of seconds, refilled at a steady rate; a rate of 0 for no limit."""
 
     def __init__(self, rate: float, burst: float) -> None:
         self._rate, self._burst = rate, float(burst)
         self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, client: str, count: int = 1) -> None:
-        """Let one request of a client pass, or refuse it; one that counts more than the bucket holds needs it full."""
+        """Admit one request of a client, or refuse it; a request larger than the bucket needs it full."""
         if self._rate:
             self._need(client, min(float(count), self._burst))
             self.spend(client, count)
 
     def check(self, client: str) -> None:
-        """Refuse a client whose bucket is empty; what it takes is counted afterwards, by `spend`."""
+        """Refuse a client whose bucket is empty; usage is counted afterwards, by `spend`."""
         if self._rate:
             self._need(client, 0.0)
 
     def spend(self, client: str, amount: float) -> None:
-        """Take from a bucket what is gone, even if that was more than it held."""
+        """Take used work from a bucket, even if it exceeds the content."""
         if not self._rate:
             return
         now = time.monotonic()
@@ -304,7 +304,7 @@ def write_log(event: str, **facts: Any) -> None:
 
 
 def warn(event: str, **facts: Any) -> None:
-    """The same for what the holder should look at, also where requests are not logged."""
+    """The same for events that the custodian should see, also where requests are not logged."""
     _write(logging.WARNING, event, facts)
 
 

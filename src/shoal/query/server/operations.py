@@ -1,4 +1,4 @@
-"""Operations of the server, free and paid."""
+"""Operations of the server, free and charged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _REFUSED = ("not_found", "not_json", "bad_question", "overdrawn", "full", "key_r
 
 
 class FastLane:
-    """Questions take a shorter way to `ask` than the general machinery: most of the server's time would go there."""
+    """A short route to `ask` that bypasses the general request handling, which would take most of the server's time."""
 
     def __init__(self, api: FastAPI) -> None:
         self._api = api
@@ -91,7 +91,7 @@ async def ask_many(request: Request, name: Name, token: Asker, key: Key = None) 
         token.id, lambda: understand_many(body, served, token.name, key or "", _metered(state, token))
     )
     state.rates.take(token.id, len(questions) - 1)
-    # in the queue of the analyst one after the other; all of them leave with the last
+    # in the analyst's queue one after the other; all are sent with the last one
     found = await asyncio.gather(*(_outcome(state, question) for question in questions))
     results = [result for result, _ in found]
     departures = [departure for _, departure in found if departure is not None]
@@ -135,12 +135,12 @@ async def _question(request: Request, name: str, token: Token, key: str) -> Pars
 
 
 def _metered(state: State, token: Token) -> Meter:
-    """Prices that are computed later count as free work, too: nothing is paid for a question that is refused."""
+    """Prices computed later count as free work, too: a refused question is not charged."""
     return lambda work: state.free.metered(token.id, work)
 
 
 def _with_receipt(receipt: Receipt | RequestProblem) -> bytes | RequestProblem:
-    """The response, ready to be sent, so that nothing is left to be done when its time has come."""
+    """The response, ready to be sent, so that no work is left when its time has come."""
     if isinstance(receipt, RequestProblem):
         return receipt
     if receipt.answer is None or receipt.answer == FAILED:
@@ -235,7 +235,7 @@ def add_general(app: FastAPI) -> None:
 
 
 def add_own_answers(app: FastAPI) -> None:
-    """Declare the operations about what was asked and spent."""
+    """Declare the operations about the analyst's own questions and spending."""
 
     @app.get(
         "/v1/datasets/{name}/answers",

@@ -1,6 +1,6 @@
-"""Run the server: connections and worker processes.
+"""Run the server: manage connections and worker processes.
 
-A connection that never ends its headers costs nothing to make and would otherwise be kept for ever.
+A connection that never completes its headers costs the client nothing and would otherwise be kept open indefinitely.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
     import socket
 
 
-# connections that are taken before this counts the first of them
+# connections accepted before this counts the first of them
 TAKEN_AT_ONCE = 64
-# files that a process needs besides connections: the ledger, the log, those that are coming, those that are going
+# files that a process needs besides connections: the ledger, the log, and connections being opened or closed
 _OTHER_FILES = 100 + 2 * TAKEN_AT_ONCE
 _WARN_SECONDS = 1.0
-# connections that the system keeps until they are taken
+# connections that the system queues until they are accepted
 _WAITING = 2048
-# Python lets a thread calculate for so long while others wait for their turn. Storing an answer takes many short turns,
-# and at the usual 5 ms each, beside a long question that is being read, they would add up to more than half a pace
+# Python lets a thread run this long while others wait for their turn. Storing an answer takes many short turns,
+# and at the default 5 ms each, beside a long question being parsed, they would add up to more than half a pace
 _TURN_SECONDS = 2e-4
 
 
 @dataclass(slots=True)
 class _Waiting:
-    """A connection without a request: how much of one has come, and the alarm that ends it."""
+    """A connection without a complete request: the bytes received, and the timer that closes it."""
 
     received: int = 0
     alarm: asyncio.TimerHandle | None = None
@@ -62,10 +62,10 @@ class Connections:
     """The connections of one process.
 
     Args:
-        most: connections at once; never more than the process may open.
-        seconds: the time that the headers of a request may take to arrive.
+        most: connections at once; limited by the number of files the process may open.
+        seconds: time limit for receiving the headers of a request.
         header_bytes: the most bytes of headers.
-        unread_seconds: the time after which a connection is closed that reads nothing of what is there for it.
+        unread_seconds: the time after which a connection is closed if the client reads nothing of a pending response.
     """
 
     def __init__(
@@ -77,13 +77,13 @@ class Connections:
         self._unread_seconds = unread_seconds
         self._all: set[Any] = set()
         self._unread: dict[Any, asyncio.TimerHandle] = {}
-        # those that have sent no request that is complete, oldest first
+        # connections without a complete request, oldest first
         self._waiting: dict[Any, _Waiting] = {}
         self._warned = float("-inf")
         self.turned_away = 0
 
     def enter(self, connection: Any) -> None:
-        """A new connection: when it is full, the one that has waited longest without asking anything must go."""
+        """Add a connection; if there are too many, close the one that has waited longest without a request."""
         self._all.add(connection)
         if len(self._all) > self.most:
             self._end(next(iter(self._waiting), connection))
@@ -91,7 +91,7 @@ class Connections:
             self._expect(connection)
 
     def heard(self, connection: Any, size: int, *, asking: bool) -> None:
-        """Bytes came; `asking` if they completed the headers of a request."""
+        """Bytes arrived; `asking` if they completed the headers of a request."""
         if connection not in self._all:
             return
         if asking:
@@ -105,18 +105,18 @@ class Connections:
             self._end(connection)
 
     def answered(self, connection: Any) -> None:
-        """A response was sent; the connection is kept for the next request, but may go when it is full."""
+        """A response was sent; the connection is kept for the next request, but may be closed when space is needed."""
         if connection in self._all:
             self._waiting[connection] = _Waiting()
 
     def unread(self, connection: Any) -> None:
-        """The connection takes no more for now: it has so long to read something."""
+        """The client stopped reading: start the time limit."""
         if connection in self._all and self._unread_seconds < math.inf:
             loop = asyncio.get_running_loop()
             self._unread[connection] = loop.call_later(self._unread_seconds, self._end, connection)
 
     def read(self, connection: Any) -> None:
-        """The connection takes more again."""
+        """The client reads again."""
         if (alarm := self._unread.pop(connection, None)) is not None:
             alarm.cancel()
 
@@ -147,7 +147,7 @@ class Connections:
 
 
 def watched_protocol(connections: Connections) -> type[asyncio.Protocol]:
-    """The HTTP protocol of the server, which says what happens to each connection."""
+    """The HTTP protocol of the server, which reports what happens to each connection."""
     from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
     class Watched(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
@@ -181,16 +181,16 @@ def watched_protocol(connections: Connections) -> type[asyncio.Protocol]:
 
 
 class ProcessEndedError(ShoalError):
-    """One of the processes ended by itself, and so all were stopped."""
+    """A process ended by itself, and so all were stopped."""
 
 
 def run_together(work: Sequence[Callable[[], None]]) -> None:
-    """Run all pieces until a signal ends them. They are forked, so that what was read before is shared.
+    """Run all workers until a signal ends them. They are forked, so that data read before are shared.
 
     Raises:
-        ProcessEndedError: one ended without being told to.
+        ProcessEndedError: a worker ended without a signal.
     """
-    # forked, not started afresh: the records were read once, and are in the memory of all
+    # forked, not spawned: the records were read once, and are in the memory of all
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=_obedient, args=(piece,)) for piece in work]
     told: list[int] = []
@@ -218,7 +218,7 @@ def run_together(work: Sequence[Callable[[], None]]) -> None:
 
 
 def _obedient(piece: Callable[[], None]) -> None:
-    """The work, ended when the process that started it is gone, however that happened."""
+    """Wrap the work so that it ends when the parent process is gone, however that happened."""
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -240,21 +240,21 @@ def serve(
     """Serve on open sockets until a signal ends it.
 
     Args:
-        config: how the server is set up; what is wrong with it is raised before anything is served.
-        sockets: where it listens.
+        config: the server's configuration; errors in it are raised before anything is served.
+        sockets: the listening sockets.
         ready: called when everything is in order.
         log_requests: whether each request is logged.
-        processes: that answer side by side, over one ledger.
+        processes: number of processes that answer in parallel, sharing one ledger.
     """
     ledger, datasets = open_folder(config)
     set_up_logs(log_requests)
     ready()
-    # Ctrl-C is how a server ends
+    # Ctrl-C is the normal way to stop a server
     with contextlib.suppress(KeyboardInterrupt):
         if processes == 1:
             _run(config, (ledger, datasets), sockets)
         else:
-            # no connection to the ledger may be shared: each process opens its own
+            # a ledger connection must not be shared: each process opens its own
             ledger.close()
             run_together([partial(_run_one, processes, config, datasets, sockets)] * processes)
             _note_heads(config)
@@ -276,7 +276,7 @@ def _run_one(
 
 
 def _note_heads(config: Config) -> None:
-    """When all processes have ended: the last heads, and what the file holds."""
+    """When all processes have ended: record the last heads, and the hash of the file."""
     with contextlib.suppress(ShoalError, OSError):
         ledger = open_ledger(ledger_address(config), create=False)
         for file in head_files(config):
@@ -289,7 +289,7 @@ def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list
     server = http_server(create_app(config, opened), config.limits)
     usual = sys.getswitchinterval()
     sys.setswitchinterval(_TURN_SECONDS)
-    # what was loaded until now stays: to look through it for garbage stops all threads for most of a pace
+    # objects loaded so far are permanent: scanning them for garbage stops all threads for most of a pace
     gc.collect()
     gc.freeze()
     try:
@@ -300,7 +300,7 @@ def _run(config: Config, opened: tuple[Ledger, dict[str, Served]], sockets: list
 
 
 class _Server(uvicorn.Server):
-    """A server that takes few connections at once, so that they can be watched, while many may wait to be taken."""
+    """A server that accepts few connections at once, so that they can be watched, while many may wait."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -329,11 +329,11 @@ def http_server(app: Application, limits: Limits) -> uvicorn.Server:
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens; port 0 takes a free one."""
+    """A listening socket; port 0 takes a free one."""
     import socket
 
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # said to be TCP, or else an answer waits up to 40 ms until the packet before it was acknowledged
+    # disable Nagle's algorithm, or an answer waits up to 40 ms for the acknowledgement of the previous packet
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -346,7 +346,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 
 class _Plain(logging.Formatter):
-    """One line of JSON; no trace, which could hold values."""
+    """A log line of JSON without a traceback, which could hold values."""
 
     def format(self, record: logging.LogRecord) -> str:
         if record.name == log.name:
@@ -357,7 +357,7 @@ class _Plain(logging.Formatter):
 
 
 def set_up_logs(requests: bool) -> None:
-    """Standard error gets the server's own events, and warnings of the libraries below it."""
+    """Send the server's own events, and warnings of its libraries, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Plain())
     for name, level in ((log.name, logging.INFO), ("uvicorn", logging.WARNING), ("asyncio", logging.WARNING)):

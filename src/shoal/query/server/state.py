@@ -1,12 +1,12 @@
 """State of the server: tokens, ledger and its checkpoints, free work and recorded faults.
 
-A token holds 256 random bits, so that a plain hash of it cannot be turned back by trying.
+A token holds 256 random bits, so its plain hash cannot be reversed by trying.
 
-A small text file, best kept on another disk, has the newest head of every data set. It is written after each
-transaction, before anybody hears of what was granted.
+A small text file, best kept on another disk, has the latest head of every data set. It is written after each
+transaction, before any result of it is sent.
 
-It is done by one thread, which takes the tokens in turns, and not by the workers that compute answers: whoever asks for
-much of it waits for it, and nobody else does.
+Free work is done by one thread, which takes the tokens in turns, and not by the workers that compute answers: a
+client that requests much of it waits, and nobody else does.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ _CLOSED = "closed"
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it is kept.
+    """A token as it is stored.
 
     Attributes:
-        id: tells tokens apart in lists and logs; not secret.
-        name: who uses it; budgets are kept by this name, so a new token does not bring a new budget.
-        role: holders see what everybody spent, analysts only their own.
+        id: identifies the token in lists and logs; not secret.
+        name: of the user; budgets are kept by this name, so a new token does not bring a new budget.
+        role: holders see everyone's spending, analysts only their own.
         hash: of the token's text.
-        datasets: the data sets it is good for; empty for all.
-        expires: when it ends, in UTC; empty for never.
+        datasets: the data sets it gives access to; empty for all.
+        expires: its expiry time, in UTC; empty for never.
     """
 
     id: str
@@ -96,7 +96,7 @@ class Token:
 def new_token(
     path: Path, name: str, role: str, datasets: tuple[str, ...] = (), days: float | None = None
 ) -> str:
-    """Add a token to the file and return its text, which is not kept anywhere; it ends after so many days."""
+    """Add a token to the file and return its text, which is not stored anywhere; it expires after the given days."""
     plain_name(name, TOKEN_OWNER)
     if role not in get_args(Role):
         raise OptionError("unknown-token-role", option="role", role=role, allowed=tuple(get_args(Role)))
@@ -140,7 +140,7 @@ def hash_of(text: str) -> str:
 
 
 class TokenBook:
-    """The tokens of a running server; looks at the file again when it has changed."""
+    """The tokens of a running server; rereads the file when it has changed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -149,7 +149,7 @@ class TokenBook:
         self._by_hash: dict[str, Token] = {}
 
     def find(self, text: str) -> Token | None:
-        """The token with this text, unless its time is over."""
+        """The token with this text, unless it has expired."""
         now = time.monotonic()
         if now - self._looked >= _LOOK_AGAIN_SECONDS:
             self._look()
@@ -167,7 +167,7 @@ class TokenBook:
             try:
                 self._by_hash = {token.hash: token for token in read_tokens(self._path)}
             except InputError:
-                # a file that cannot be read lets nobody in
+                # a file that cannot be read admits nobody
                 self._by_hash = {}
             self._stamp = stamp
 
@@ -185,13 +185,13 @@ def _new_token(entry: Any) -> Token:
         tuple(entry.get("datasets", ())),
         entry.get("expires", ""),
     )
-    token.is_over(datetime.datetime.now(datetime.UTC))  # an end that cannot be read is found here
+    token.is_over(datetime.datetime.now(datetime.UTC))  # an expiry time that cannot be read is found here
     return token
 
 
 @contextlib.contextmanager
 def _changing(path: Path) -> Iterator[list[Token]]:
-    """The tokens, to be changed; written aside and put in place at the end, one process at a time."""
+    """The tokens, for modification; written to a temporary file and renamed at the end, one process at a time."""
     if not path.parent.is_dir():
         raise InputError("tokens-there-no-folder", parent=path.parent)
     folder = os.open(path.parent, os.O_RDONLY)
@@ -220,9 +220,9 @@ def _changing(path: Path) -> Iterator[list[Token]]:
 
 
 class FaultFile:
-    """One line of JSON for each fault. While there is one, no claim about timing is made, after a new start either.
+    """One line of JSON per fault. While there is one, no claim about timing is made, after a restart either.
 
-    Each fault tells whoever asked a little about how long an answer took, so it is for the holder to judge: find the
+    Each fault reveals to the client a little about how long an answer took, so the custodian must judge it: find the
     cause, and remove the file.
     """
 
@@ -234,7 +234,7 @@ class FaultFile:
         self._alarmed = -_ALARM_SECONDS
 
     def note(self, paces: int) -> None:
-        """Keep that an answer waited for so many paces more."""
+        """Record that an answer was delayed by this many paces."""
         self.count += 1
         self.last = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         if time.monotonic() - self._alarmed >= _ALARM_SECONDS:
@@ -246,7 +246,7 @@ class FaultFile:
             with os.fdopen(handle, "a", encoding="utf-8") as file:
                 file.write(line)
         except OSError as error:
-            # counted all the same; the next start does not know of it
+            # counted all the same, but unknown after a restart
             warn("fault not kept", failure=type(error).__name__)
 
     def claim(self, pace: float) -> str:
@@ -257,7 +257,7 @@ class FaultFile:
 
 
 class FreeWork:
-    """Does free work; made inside the event loop that waits for it.
+    """Runs free work; created inside the event loop that waits for it.
 
     Args:
         seconds: CPU seconds per second and token, on average; 0 for no limit.
@@ -272,7 +272,7 @@ class FreeWork:
         self._thread.start()
 
     async def run(self, token: str, work: Callable[[], _Result]) -> _Result:
-        """Have a piece of work done when it is the token's turn.
+        """Run a piece of work when it is the token's turn.
 
         Raises:
             Problem: its quota is used up, or too much of its work is waiting.
@@ -285,12 +285,12 @@ class FreeWork:
         return await future
 
     def at_once(self, token: str, work: Callable[[], _Result]) -> _Result:
-        """Do a short piece of work here and now, within the same quota."""
+        """Run a short piece of work immediately, within the same quota."""
         self._quota.check(token)
         return self.metered(token, work)
 
     def metered(self, token: str, work: Callable[[], _Result]) -> _Result:
-        """Do a piece of work in this thread; what it takes counts, however it ends."""
+        """Run a piece of work in this thread; the time counts, however it ends."""
         began = time.thread_time()
         try:
             return work()
@@ -307,14 +307,14 @@ class FreeWork:
             result: Any = None
             error: Exception | None = None
             try:
-                # whoever does not wait any more needs no answer
+                # a client that no longer waits needs no answer
                 if not future.cancelled():
                     result = self.metered(token, work)
             except Exception as raised:
                 error = raised
             finally:
                 self._queue.done(token)
-            # nobody waits any more once the loop is closed
+            # nobody waits once the loop is closed
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(_settle, future, result, error)
 
@@ -331,17 +331,17 @@ def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -
 class HeadFile:
     """A file with one line per data set: the hash of an entry, the name, the number of the entry.
 
-    After a regular end a last line has the hash of the whole ledger file, by which `shoal ledger verify` finds damage
+    After a regular stop the last line has the hash of the whole ledger file, for `shoal ledger verify` to find damage
     between the entries.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # what was written last, and whether it was waited for
+        # what was written last, and whether it was flushed to disk
         self._noted = "", False
 
     def heads(self) -> list[str]:
-        """The heads that were noted; none if there is no file."""
+        """The recorded heads; none if there is no file."""
         return [line.split()[0] for line in self._lines() if not line.startswith(_CLOSED)]
 
     def digest(self) -> str | None:
@@ -355,16 +355,16 @@ class HeadFile:
         return [line for line in text.splitlines() if line.strip()]
 
     def note(self, ledger: Ledger, *, durable: bool = True) -> None:
-        """Write the newest heads; the old file is replaced as a whole.
+        """Write the latest heads; the old file is replaced as a whole.
 
         Args:
-            ledger: whose.
-            durable: wait for the disk. Without it what was noted outlives this process, though perhaps not the system,
-                and `note` must follow.
+            ledger: the ledger with the heads.
+            durable: wait for the disk. Without it the file survives this process, but not necessarily a system crash,
+                and a durable `note` must follow.
         """
         heads = ledger.heads()
         with self._alone():
-            # several processes may note the heads of one ledger: whichever comes last must not put back an older one
+            # several processes may record the heads of one ledger: the last to write must not restore an older one
             for line in self._lines():
                 head, name, number = (*line.split(), "0")[:3]
                 if head != _CLOSED and name in heads and int(number) > heads[name][0]:
@@ -375,7 +375,7 @@ class HeadFile:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Nobody else writes here meanwhile."""
+        """Hold a lock that excludes other writers."""
         try:
             folder = os.open(self._path.parent, os.O_RDONLY)
         except OSError as error:
@@ -387,15 +387,15 @@ class HeadFile:
             os.close(folder)
 
     def note_closed(self, ledger_file: Path) -> None:
-        """Add the hash of a ledger file that nobody has open any more."""
+        """Append the hash of a ledger file that no process has open any more."""
         digest = digest_of(ledger_file)
         if digest is not None and (heads := [line for line in self._lines() if not line.startswith(_CLOSED)]):
             self._write("".join(f"{line}\n" for line in (*heads, f"{_CLOSED} {digest}")))
 
     def _write(self, text: str, durable: bool = True) -> None:
         try:
-            # a name of its own, as several servers may note the heads of one ledger; mkstemp lets nobody else read it,
-            # which heads need: they tell when something was asked
+            # a unique name, as several servers may record the heads of one ledger; mkstemp makes it private,
+            # as heads require: they reveal when something was asked
             handle, name = tempfile.mkstemp(
                 prefix=f"{self._path.name}.", suffix=".new", dir=self._path.parent
             )
@@ -418,38 +418,38 @@ class HeadFile:
 
 
 def check_heads(files: Sequence[HeadFile], ledger: Ledger) -> None:
-    """Every head that was noted must still be in the ledger, and the ledger whole.
+    """Verify that every recorded head is still in the ledger, and that the ledger is intact.
 
     Raises:
-        LedgerError: one is not, so entries were lost.
+        LedgerError: one is missing, so entries were lost.
     """
     if heads := [head for file in files for head in file.heads()]:
         verify(ledger, heads)
 
 
 async def keep_heads(files: Sequence[HeadFile], ledger: Ledger) -> None:
-    """Have the noted heads written to the disk again and again, while the server runs."""
+    """Write the recorded heads to the disk repeatedly, while the server runs."""
     while True:
         await asyncio.sleep(_SECONDS)
         for file in files:
             try:
                 await asyncio.to_thread(file.note, ledger)
             except Exception as error:
-                # the next try may go better; a ledger that cannot be used is refused where it is used
+                # the next attempt may succeed; a ledger that cannot be used is refused where it is used
                 kind = error if isinstance(error, ShoalError) else type(error)
                 warn("heads not noted", failure=getattr(kind, "__name__", type(error).__name__))
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How a server is set up.
+    """The configuration of a server.
 
     Attributes:
         folder: the served folder, see `folder.py`.
         ledger: address of the ledger; DIR/ledger.sqlite when absent.
-        heads: one more file, best on another disk, in which the heads of the ledger are noted and checked at start.
-        limits: what a client may ask for.
-        closes: whether the ledger is closed when this process ends; of several that share it, none closes it.
+        heads: one more file, best on another disk, in which ledger heads are recorded and checked at start.
+        limits: limits for clients.
+        closes: whether the ledger is closed when this process ends; of several processes that share it, none closes it.
     """
 
     folder: Path
@@ -464,18 +464,18 @@ def ledger_address(config: Config) -> str | Path:
 
 
 def ledger_file(config: Config) -> Path | None:
-    """The file of the ledger, if it is one."""
+    """The ledger's file, if it is a file."""
     address = str(ledger_address(config))
     return None if "://" in address else Path(address)
 
 
 def head_files(config: Config) -> list[HeadFile]:
-    """Where heads are noted: in the folder, and where the holder said."""
+    """The files that record heads: in the folder, and where the custodian chose."""
     return [HeadFile(path) for path in (config.folder / HEADS_FILE, config.heads) if path is not None]
 
 
 def open_folder(config: Config) -> tuple[Ledger, dict[str, Served]]:
-    """Read the data sets, open the ledger, check it, and agree on the terms: everything that can fail at start."""
+    """Read the data sets, open and check the ledger, and register the terms: everything that can fail at start."""
     datasets = load_folder(config.folder)
     files = head_files(config)
     path, served_before = ledger_file(config), any(file.heads() for file in files)
@@ -498,14 +498,14 @@ def open_folder(config: Config) -> tuple[Ledger, dict[str, Served]]:
 
 
 def note_closed(config: Config) -> None:
-    """After a regular end: what the ledger file holds, byte by byte."""
+    """After a regular stop: record the hash of the ledger file."""
     path = ledger_file(config)
     for file in head_files(config) if path is not None else ():
         file.note_closed(path or Path())
 
 
 class State:
-    """Of a server that runs; made inside its event loop."""
+    """The state of a running server; created inside its event loop."""
 
     def __init__(self, config: Config, ledger: Ledger, datasets: dict[str, Served]) -> None:
         self.ledger, self.datasets, self.limits = ledger, datasets, config.limits
@@ -534,7 +534,7 @@ class State:
             file.note(self.ledger, durable=durable)
 
     def close(self) -> None:
-        """Finish what was begun."""
+        """Finish work in progress."""
         self.free.close()
         self.paid_answers.close()
 
@@ -545,7 +545,7 @@ def state_of(request: Request) -> State:
 
 
 def authenticated(request: Request) -> Token:
-    """Who asks; strangers are limited by where they come from, others by their token."""
+    """Identify the client; unknown clients are rate-limited by address, others by token."""
     state = state_of(request)
     scheme, _, text = request.headers.get("authorization", "").partition(" ")
     token = state.tokens.find(text) if scheme.lower() == "bearer" else None
@@ -558,7 +558,7 @@ def authenticated(request: Request) -> Token:
 
 
 def served_to(request: Request, token: Token, name: str) -> Served:
-    """A data set that this token opens; one that it does not open looks like one that does not exist."""
+    """A data set that this token gives access to; any other one looks as if it did not exist."""
     served = state_of(request).datasets.get(name)
     if served is None or not token.opens(name):
         raise RequestProblem("not_found")

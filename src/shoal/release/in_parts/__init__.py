@@ -1,1 +1,1 @@
-"""Releases of tables that are never in memory as a whole: the stages of each method, and the run that joins them."""
+"""Releases in parts: the stages of each method for tables too large for memory, and the run that joins them."""

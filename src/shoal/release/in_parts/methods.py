@@ -137,7 +137,7 @@ def _ranges(work: Work, histograms: Sequence[Histogram]) -> Ranges:
 
 
 def missing_of(work: Work, name: str) -> int:
-    """How many records have no value of a column, and get none."""
+    """Number of records without a value in a column, which receive none."""
     return work.records.missing_of(name) if name in work.records.reading.separating else 0
 
 
@@ -147,13 +147,13 @@ def cluster_sizes(work: Work, name: str, histogram: Histogram, share: Fraction) 
     if method.partition != "optimal":
         return group_sizes(described.n - missing_of(work, name), method.size, method.remainder)
     assert histogram.counts is not None
-    # the best runs of values follow from how often each occurs
+    # the optimal runs of values depend on the count of each value
     ordered = np.repeat(histogram.positions, histogram.counts)
     return optimal(ordered, described.lattices[name].steps, share, method.size).sizes
 
 
 def _cluster_values(work: Work, name: str, ranked: Ranked, account: Accountant) -> tuple[Floats, int | None]:
-    """What the records of every cluster get, and how many clusters have no noise where that can be."""
+    """The released value of every cluster, and the number of clusters without noise where that can occur."""
     method, described = cast("PartitionMethod", work.prepared.method), work.prepared.described
     lattice, tree = described.lattices[name], described.tree(name)
     share = work.prepared.plan.shares[name]
@@ -193,7 +193,7 @@ def _cluster_values(work: Work, name: str, ranked: Ranked, account: Accountant) 
 
 
 def by_swap(work: Work) -> Made:
-    """`swap-ranking`: confidential values change owners inside groups of ranks, the others stay."""
+    """`swap-ranking`: sensitive values are swapped inside groups of ranks, the others stay unchanged."""
     method, described = cast("SwapRanking", work.prepared.method), work.prepared.described
     rows = work.runner.rows
     names = confidential_columns(method, described)
@@ -214,7 +214,7 @@ def by_swap(work: Work) -> Made:
         place = described.columns.index(name)
         own = {position: found for (column, position), found in cut.items() if column == place}
         keys = _keys(described, name)
-        # a block of ranks that is drawn together is never cut: a range has whole ones
+        # a block of ranks that is drawn together is never cut: a range consists of whole ones
         routes[name] = lay_rank_buckets(number, first, rows, histograms[name], sizes, keys, own)
         given += routes[name].given(sizes)
         clusters.append(cluster_facts(name, sizes))
@@ -236,7 +236,7 @@ def by_swap(work: Work) -> Made:
         described=work.described,
         routes=routes,
         staying=staying,
-        # told apart as in memory, where a table without strata is one class
+        # separated as in memory, where a table without strata is one class
         source=source.child("class", 0),
         out=out,
     )
@@ -246,7 +246,7 @@ def by_swap(work: Work) -> Made:
 
 
 def _on_lattice(described: Described, name: str) -> bool:
-    """Whether records of one position have one value, so that their rows alone settle who is first."""
+    """Whether all records of one position have the same value, so that rows alone decide their order."""
     attribute = described.attribute(name)
     if not attribute.kind_facts.measured:
         return True
@@ -254,7 +254,7 @@ def _on_lattice(described: Described, name: str) -> bool:
 
 
 def _keys(described: Described, name: str) -> Integers | None:
-    """The order of names, which is that of their taxonomy."""
+    """The order of nominal values, which is that of their taxonomy."""
     tree = described.tree(name)
     if tree is None:
         return None
@@ -278,7 +278,7 @@ def swapped_rows(
     source: Source,
     out: Outgoing,
 ) -> Iterator[pa.RecordBatch]:
-    """Values change owners inside groups of ranks.
+    """Swap values inside groups of ranks.
 
     Guarantee:
         A uniform permutation in every group (`kanonymity.swap_algorithms.swap_ranking`), the same one
@@ -297,7 +297,7 @@ def swapped_rows(
 
 
 def by_moments(work: Work) -> Made:
-    """`xm-20` to `xm-26` and their like: noise on the moments of clusters of ranks, rows drawn from these."""
+    """`xm-20` to `xm-26` and similar: noise on the moments of clusters of ranks, with rows drawn from these."""
     prepared = work.prepared
     method, described, rows = cast("CrossMoment", prepared.method), prepared.described, work.runner.rows
     account = prepared.account()
@@ -316,7 +316,7 @@ def by_moments(work: Work) -> Made:
     for number, name in enumerate(described.columns):
         group = Group((name,), (described.lattices[name],), (np.empty(0, dtype=np.int64),))
         budget = budget_of(prepared.plan, group)
-        # without noise there is none to weigh
+        # without noise there is none to weight
         share = Fraction(1) if budget is None else budget.means[0]
         sizes = cluster_sizes(work, name, histograms[number], share)
         ranked = Ranked.of(histograms[number], sizes, missing_of(work, name))
@@ -370,7 +370,7 @@ def moment_rows(
     source: Source,
     out: Outgoing,
 ) -> Iterator[pa.RecordBatch]:
-    """Every record gets a mean, or a draw from the distribution of its cluster; inside a cluster the rows say which."""
+    """Give every record a mean, or a draw from its cluster's distribution; in a cluster, row numbers decide which."""
     for bucket, parts in by_bucket(batches):
         if GIVEN not in parts:
             for number, gaps in parts.items():
@@ -398,7 +398,7 @@ def by_record(work: Work) -> Made:
     """`laplace`: noise on every record by itself."""
     prepared, source = work.prepared, work.source()
     described = work.described
-    # which batch a record is in follows from its place in the table
+    # the batch of a record follows from its position in the table
     shared = prepared.account().parallel("batches of records")
     out = work.outgoing(work.runner.rows, source)
     task = partial(

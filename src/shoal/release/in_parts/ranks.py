@@ -1,4 +1,4 @@
-"""Ranks over all parts of a table, and records that are neighbours in rank order."""
+"""Ranks over all parts of a table: find clusters of records that are adjacent in rank order."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# Records of a range, about, and of a position that is cut by its rows.
+# Approximate number of records of a range, and of a position that is cut by its rows.
 RANGE = 1 << 20
 HEAVY = 4 * RANGE
-# Of a sorted cluster, how far a record can move its sum shows at the first and the last three.
+# In a sorted cluster, the first and last three records determine how far a record can move its sum.
 _ENDS = 3
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranked:
-    """A column in order of rank, cut into clusters. Private.
+    """A column in rank order, cut into clusters. Private.
 
     Attributes:
         positions, counts: its histogram.
-        sizes: of the clusters, in order of rank; records without a value are one more, behind all others.
+        sizes: of the clusters, in rank order; records without a value form one more, after all others.
     """
 
     positions: Integers
@@ -45,7 +45,7 @@ class Ranked:
 
     @classmethod
     def of(cls, histogram: Histogram, sizes: Integers, missing: int = 0) -> Ranked:
-        """`missing` records without a value count as the first of the domain, in a cluster of their own."""
+        """`missing` records without a value count as the first position of the domain, in a separate cluster."""
         assert histogram.counts is not None
         if not missing:
             return cls(histogram.positions, histogram.counts, sizes)
@@ -71,7 +71,7 @@ class Ranked:
         running = np.cumsum(self.counts)
         totals = np.concatenate(([0], np.cumsum(self.positions * self.counts)))
         place = np.searchsorted(running, self.ends, side="left")
-        # the last position of a cluster may go on in the next one
+        # the last position of a cluster may continue in the next one
         beyond = running[place] - self.ends
         upto = totals[place + 1] - beyond * self.positions[place]
         found: Integers = np.diff(upto, prepend=0)
@@ -89,7 +89,7 @@ class Ranked:
         )
 
     def outline(self) -> tuple[Integers, Partition]:
-        """The records at both ends of every cluster, which stand for all of it where only its ends matter."""
+        """The records at both ends of every cluster, which represent it where only its ends matter."""
         few = np.minimum(self.sizes, 2 * _ENDS)
         labels = np.repeat(np.arange(self.sizes.size), few)
         place = np.arange(labels.size) - np.repeat(np.cumsum(few) - few, few)
@@ -104,21 +104,21 @@ class Ranked:
         return self.at(ranks), Partition(labels, few)
 
     def calibrated_sums(self, sensitivity: str) -> Integers:
-        """What a method of this sensitivity sums up in its clusters."""
+        """The sums over clusters that a method of this sensitivity uses."""
         sums = self.sums()
         positions, partition = self.outline()
         inner = CALIBRATIONS[sensitivity].sums(positions, partition)
-        # what the ends' own sum lacks is what the rest of the cluster adds
+        # the rest of the cluster adds what the sum of the ends lacks
         return sums + inner - partition.sums(positions)
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranges:
-    """How the records of all columns are spread over buckets.
+    """How the records of all columns are distributed over buckets.
 
     Attributes:
-        starts: rank at which the range of each bucket begins; one more for the end of the last of each column.
+        starts: rank at which the range of each bucket begins, plus one for the end of the last of each column.
     """
 
     routes: tuple[Route, ...]
@@ -147,7 +147,7 @@ class Ranges:
 
 
 def heavy_positions(histogram: Histogram, limit: int = HEAVY) -> list[int]:
-    """Positions that more records have than one task should hold."""
+    """Positions with more records than one task should hold."""
     assert histogram.counts is not None
     found: list[int] = histogram.positions[histogram.counts > limit].tolist()
     return found
@@ -159,11 +159,11 @@ def lay_ranges(
     run: int,
     size: int = RANGE,
 ) -> Ranges:
-    """Ranges of about `size` records of every column.
+    """Ranges of about `size` records for every column.
 
     Args:
         histograms: of the columns.
-        heavy: for a column's number and a heavy position, runs of `run` rows with how many records of it each has.
+        heavy: for a column's number and a heavy position, runs of `run` rows with the number of its records in each.
     """
     routes, starts, ends = [], [], []
     first = 0
@@ -172,7 +172,7 @@ def lay_ranges(
         positions, counts = histogram.positions, histogram.counts
         mine = [position for column, position in heavy if column == number]
         alone = np.isin(positions, mine)
-        # a new range begins where the one before is full, and on both sides of a heavy position
+        # a new range begins where the previous one is full, and on both sides of a heavy position
         part = (np.cumsum(counts) - counts) // size
         begins = np.concatenate(([True], (part[1:] != part[:-1]) | alone[1:] | alone[:-1]))
         at = np.flatnonzero(begins)
@@ -198,27 +198,27 @@ def lay_ranges(
 
 
 def _cut_runs(runs: Integers, many: Integers, run: int, size: int) -> tuple[Integers, Integers]:
-    """Rows at which a heavy position is cut, and how many of its records come before each."""
+    """Rows at which a heavy position is cut, and the number of its records before each cut."""
     before = np.cumsum(many) - many
     begins = np.flatnonzero(np.diff(before // size, prepend=0))
     begins = begins[begins > 0]
     return runs[begins] * run, before[begins]
 
 
-# Among the parts of a bucket: what the driver gives, and columns that stay as they are. Others are numbers of columns.
+# Tags in a bucket: data from the driver, and columns that stay unchanged. Other tags are column numbers.
 GIVEN, STAYING = -2, -3
 
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class RankBuckets:
-    """Ranges of ranks of a column, each a bucket, cut where groups begin.
+    """Ranges of ranks of a column, one per bucket, cut where groups begin.
 
     Attributes:
-        number: of the column among those that are ranked.
+        number: of the column among the ranked ones.
         first: number of the first bucket.
-        keys: where each position stands in the order of ranks; None where positions are in that order.
-        heavy: positions whose records are told apart by their rows, too.
+        keys: rank order of each position; None where positions are in that order.
+        heavy: positions whose records are also separated by their rows.
         runs: of rows in the table; a cell is a key and, of a heavy position, a run of rows.
         firsts, lasts: the cells of every range.
         before: rank of the first record of the first cell of every range.
@@ -249,7 +249,7 @@ class RankBuckets:
         return cells
 
     def targets(self, positions: Integers, rows: Integers) -> Iterator[tuple[Integers, Integers]]:
-        """Records by their places, and the buckets that get them; those of a cell at a cut come several times."""
+        """Positions of records in the table, with their buckets; those of a cell at a cut go to several."""
         cells = self.cells(positions, rows)
         low = np.searchsorted(self.lasts, cells, side="left")
         high = np.searchsorted(self.firsts, cells, side="right") - 1
@@ -260,7 +260,7 @@ class RankBuckets:
             which = which[low[which] <= high[which]]
 
     def given(self, sizes: Integers, *arrays: Floats) -> list[Blob]:
-        """Sizes of the groups and what belongs to them, cut into the ranges."""
+        """Sizes of the groups and their data, cut into the ranges."""
         cuts = np.searchsorted(np.cumsum(sizes), self.ends, side="left")[:-1] + 1
         parts = zip(*(np.split(one, cuts) for one in (sizes, *arrays)), strict=True)
         return [
@@ -284,7 +284,7 @@ def lay_rank_buckets(
         number, first, keys: as in `Neighbours`.
         rows: of the table.
         sizes: of the groups, in order of rank.
-        heavy: for a heavy position, runs of rows with how many records of it each has.
+        heavy: for a heavy position, runs of rows with the number of its records in each.
     """
     assert histogram.counts is not None
     runs = rows // RUN + 1
@@ -317,9 +317,9 @@ def to_rank_buckets(
     staying: Sequence[str],
     apart: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Values of ranked columns on the way to their neighbours.
+    """Send the values of ranked columns to their buckets.
 
-    Columns that stay as they are, and rows whose value stays missing, go to buckets from `apart` on.
+    Unchanged columns, and rows whose value stays missing, go to buckets from `apart` on.
     """
     for part, here in reading.parts(batches, described):
         found: list[Blob] = []
@@ -341,12 +341,12 @@ def to_rank_buckets(
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Owned:
-    """The records of a range, in order of rank.
+    """The records of a range, in rank order.
 
     Attributes:
         start: rank of the first.
         sizes: of their groups.
-        given: what the driver gave, group by group.
+        given: what the driver supplied, group by group.
     """
 
     name: str
@@ -364,13 +364,13 @@ def owned(
     routes: Mapping[str, RankBuckets],
     ranks: Callable[[str, NDArray[Any]], NDArray[Any]],
 ) -> Owned:
-    """What is in the bucket of a range; `ranks` says by what values are ordered. Equal ones are ordered by row."""
+    """Read the bucket of a range; `ranks` gives the values to order by. Equal ones are ordered by row."""
     (((number,), sizes, *given),) = parts[GIVEN]
     name, route = next((name, route) for name, route in routes.items() if route.number == number)
     rows, values = (np.concatenate([blob[place] for blob in parts[route.number]]) for place in (0, 1))
     by_row = stable_order(rows)
     order = by_row[stable_order(ranks(name, values[by_row]))]
-    # records of the cells at both ends that belong to other ranges are left to them
+    # records of the cells at both ends that belong to other ranges are left to those
     place = bucket - route.first
     start, low = int(route.starts[place]), int(route.starts[place] - route.before[place])
     order = order[low : low + int(route.ends[place]) - start]

@@ -1,4 +1,4 @@
-"""A prepared release on an engine: which methods have one, and what becomes of their stages."""
+"""Run a prepared release on an engine: choose the stages of its method and finish the bundle."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     Look = Callable[[Release, Path], tuple[Release, Findings | None]]
 
 
-# the way out where a table has to be in memory: of files, and of a frame of Spark, which no engine but its own takes
+# the advice where a table must be in memory: for files, and for a Spark frame, which only the Spark engine accepts
 IN_MEMORY = Message("in-memory")
 COLLECTED = Message("collected")
-# optimal-dp holds a column in order of rank on the driver
+# optimal-dp holds a column in rank order on the driver
 MOST_OPTIMAL = 1 << 24
 
 
@@ -54,7 +54,7 @@ class ReleaseOutcome:
 
     Attributes:
         internal: private facts for the internal report.
-        conditions: what was measured, where it follows from what was let out on the way.
+        conditions: measured quantities, where they follow from published intermediate results.
     """
 
     internal: dict[str, Any]
@@ -62,17 +62,17 @@ class ReleaseOutcome:
 
 
 def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
-    """The table of a runner: its columns and types, and who answers for its records."""
+    """The table of a runner: its columns and types, and the object that computes facts about its records."""
     frame = nw.from_native(runner.schema.empty_table(), eager_only=True)
     inferred = frozenset(frame.columns)
     return Table(frame, "parquet", inferred=inferred, records=Elsewhere(runner, counted, na=na))
 
 
 def refusal(method: Method, in_memory: Message = IN_MEMORY) -> Message | None:
-    """Why a method has no engine, and the nearest that has; None if it has one.
+    """Why a method cannot run on an engine, and the nearest one that can; None if it can.
 
     Args:
-        in_memory: how the table comes into memory, `IN_MEMORY` or `COLLECTED`.
+        in_memory: how the table gets into memory, `IN_MEMORY` or `COLLECTED`.
     """
     if not method.in_parts:
         code = "strata-not-in-parts" if method.strata else "method-not-in-parts"
@@ -83,7 +83,7 @@ def refusal(method: Method, in_memory: Message = IN_MEMORY) -> Message | None:
 
 
 def _nearest(method: Method) -> Message:
-    """Methods that promise the like of it and have an engine."""
+    """Methods with a similar claim that run on engines."""
     if method.strata and replace(method, strata=None).in_parts:
         return Message("it-without-strata")
     of_noise = any("dp" in case.model for case in method.claims.cases)
@@ -91,7 +91,7 @@ def _nearest(method: Method) -> Message:
 
 
 def check_engine(prepared: Preparation, in_memory: Message = IN_MEMORY) -> None:
-    """Refuse what would fail once the budget is spent; `in_memory` as for `refusal`."""
+    """Refuse what would fail after the budget is used; `in_memory` as for `refusal`."""
     described, method = prepared.described, prepared.method
     if prepared.rakes:
         raise OptionError("refused-in-parts", reason=Message.of("raked-not-in-parts", in_memory=in_memory))
@@ -134,8 +134,8 @@ def carry_out_on_engine(
 ) -> tuple[Release, Delivered]:
     """Spend the budget of a prepared release on an engine and write its bundle, the statement last.
 
-    The release has no aligned rows; its `data` is the path of the written file, or a frame that reads it. What its
-    pages show, and what the internal report needs, `look` finds out once the data are written. A bundle for another
+    The release has no aligned rows; its `data` is the path of the written file, or a frame that reads it. `look`
+    computes, once the data are written, what the pages show and the internal report needs. A bundle for another
     file system is finished here first.
 
     Guarantee:
@@ -165,12 +165,12 @@ def carry_out_on_engine(
 def write_release(
     prepared: Preparation, runner: Runner, folder: Path, tell: Progress
 ) -> tuple[Path, ReleaseOutcome]:
-    """Spend the budget of a prepared release, and write its data into a folder: what was written, and what is known.
+    """Spend the budget of a prepared release and write its data to a folder; return what was written, with facts.
 
     Guarantee:
         The same as `shoal.protect` with the same arguments, whatever tasks the runner runs again.
     """
-    # every mechanism comes along, which takes a while
+    # imports every mechanism, which takes a while
     from shoal.release.in_parts import methods
 
     records = prepared.described.table.records

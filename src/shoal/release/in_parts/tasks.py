@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# An order of so many rows is sent along as it is.
+# An order of at most this many rows is passed on as an array.
 _FEW = 1 << 18
 _ROUNDS = 12
 
@@ -34,9 +34,9 @@ class Permutation:
     """A permutation of 0 .. rows - 1.
 
     Attributes:
-        places: where each row goes, for few rows.
-        tables: the rounds of the network: from the one half of a number's bits to what the other is changed by.
-        low_bits: how many bits the low half has.
+        places: the new position of each row, for few rows.
+        tables: the rounds of the network: from one half of a number's bits to the change of the other half.
+        low_bits: number of bits of the low half.
     """
 
     rows: int
@@ -46,7 +46,7 @@ class Permutation:
 
     @classmethod
     def drawn(cls, rows: int, source: Source, few: int = _FEW) -> Permutation:
-        """A fresh order.
+        """A fresh random order.
 
         >>> from shoal.noise import Seeded
         >>> order = Permutation.drawn(1000, Seeded(1), few=0)
@@ -66,11 +66,11 @@ class Permutation:
         return cls(rows, None, tuple(tables), low)
 
     def of(self, rows: Integers) -> Integers:
-        """The places of some rows, by their numbers."""
+        """The positions of some rows, by their numbers."""
         if self.places is not None:
             return self.places[rows]
         places = self._turned(rows)
-        # numbers beyond the last row are turned on until they fall inside, which keeps the order a permutation
+        # numbers beyond the last row are permuted again until they fall inside, which keeps the order a permutation
         while (outside := np.flatnonzero(places >= self.rows)).size:
             places[outside] = self._turned(places[outside])
         return places
@@ -86,24 +86,24 @@ class Permutation:
         return (high.astype(np.int64) << self.low_bits) | low.astype(np.int64)
 
 
-# Released rows in a bucket: one file, or one row group.
+# Released rows per bucket: one file, or one row group.
 OUT = 1 << 19
 
-# All columns in one blob, and what the driver adds to a bucket.
+# All columns in one blob, and data that the driver adds to a bucket.
 _ALL, _GIVEN = -1, -2
 
 
 def buckets_of(rows: int) -> int:
-    """How many buckets so many rows fill."""
+    """Number of buckets that this many rows fill."""
     return max(-(-rows // OUT), 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outgoing:
-    """Where released rows go.
+    """Destinations of released rows.
 
     Attributes:
-        orders: the place of every row, one order for all columns or one for each.
+        orders: the position of every row, one order for all columns or one per column.
     """
 
     orders: tuple[Permutation, ...]
@@ -116,18 +116,18 @@ class Outgoing:
         return self.orders[column] if len(self.orders) > 1 else self.orders[0]
 
     def blobs(self, rows: Integers, columns: Sequence[Floats]) -> Iterator[Blob]:
-        """Rows with all their columns on the way to their places."""
+        """Send rows with all their columns to their positions."""
         places = self.order(0).of(rows)
         yield from scattered(places // OUT, _ALL, (places % OUT).astype(np.uint32), *columns)
 
     def column_blobs(self, column: int, rows: Integers, values: Floats) -> Iterator[Blob]:
-        """One column of some rows on the way to their places."""
+        """Send one column of some rows to their positions."""
         places = self.order(column).of(rows)
         yield from scattered(places // OUT, column, (places % OUT).astype(np.uint32), values)
 
 
 def content_of(described: Described, rows: Integers) -> bytes:
-    """A digest of what noise is drawn for: the values of all columns and the rows they stand in."""
+    """A digest of the input of the noise: the values of all columns and their row numbers."""
     digest = hashlib.blake2b(digest_size=32)
     for part in (rows, *(described.original(name) for name in described.columns)):
         digest.update(part.size.to_bytes(8, "little"))
@@ -145,12 +145,12 @@ def noisy_records(
     source: Source,
     out: Outgoing,
 ) -> Iterator[pa.RecordBatch]:
-    """Every record by itself: the method runs on a batch as it would on a table, with noise of its own.
+    """Protect every record by itself: the method runs on a batch as it would on a table, with noise of its own.
 
     `shared` is what a batch may spend.
 
     Guarantee:
-        Each record gets fresh noise once: other content or other rows have another stream, the same have the same.
+        Each record gets fresh noise once: other content or other rows use another stream, the same use the same.
     """
     for part, here in reading.parts(batches, described):
         own = source.child("records", content_of(here, part.rows))
@@ -161,12 +161,12 @@ def noisy_records(
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """Ranges of ranks of one column, each a bucket: known from how many records have each position.
+    """Ranges of ranks of one column, each a bucket, determined by the number of records at each position.
 
     Attributes:
         first: number of the first bucket.
-        cuts: the positions at which ranges begin, but for the first.
-        heavy: positions that so many records have that their rows are cut as well, with the rows at which.
+        cuts: the positions at which ranges begin, except the first.
+        heavy: positions with so many records that their rows are cut too, with the rows of the cuts.
     """
 
     first: int
@@ -182,7 +182,7 @@ class Route:
         found = np.searchsorted(self.cuts, positions, side="right")
         extra = 0
         for position, at in self.heavy.items():
-            # a heavy position is alone in its range; those after it move on by the ranges it was cut into
+            # a heavy position is alone in its range; the positions after it are shifted by the ranges it was cut into
             here = positions == position
             found = np.where(positions > position, found + at.size, found)
             found[here] += np.searchsorted(at, rows[here], side="right")
@@ -198,7 +198,7 @@ def to_ranges(
     routes: Sequence[Route],
     apart: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Positions of all columns on the way to where they are ranked, with their rows.
+    """Send the positions of all columns, with their rows, to the buckets where they are ranked.
 
     Rows whose value stays missing have no rank, and go to buckets from `apart` on.
     """
@@ -215,7 +215,7 @@ def to_ranges(
 
 
 def _present(here: Described, name: str, rows: Integers) -> tuple[Integers, Integers]:
-    """Positions of the records that have a value, or count as if, and their rows."""
+    """Positions of the records that have a value, or count as having one, and their rows."""
     positions, _ = here.positions(name)
     if name not in here.gaps:
         return positions, rows
@@ -230,7 +230,7 @@ def heavy_rows(
     heavy: Mapping[str, Sequence[int]],
     size: int,
 ) -> Iterator[pa.RecordBatch]:
-    """How many records of every heavy position are in each run of `size` rows."""
+    """Number of records of every heavy position in each run of `size` rows."""
     found: dict[tuple[int, int], dict[int, int]] = {}
     for part, here in reading.parts(batches, described):
         for name, wanted in heavy.items():
@@ -247,19 +247,19 @@ def heavy_rows(
 
 
 def given_values(bucket: int, sizes: Integers, values: Floats) -> Blob:
-    """What the records of a range get, in order of rank: values, and how many get each."""
+    """What the records of a range receive, in rank order: values, and the number of records for each."""
     return bucket, _GIVEN, packed(sizes, values)
 
 
 def _ranked(blobs: Sequence[Sequence[NDArray[Any]]]) -> Integers:
-    """The rows of a range in order of rank: by position, equal ones by row."""
+    """The rows of a range in rank order: by position, equal ones by row."""
     positions, rows = (
         np.concatenate([arrays[part] for arrays in blobs]).astype(np.int64) for part in range(2)
     )
     low, bits = int(positions.min()), int(rows.max()).bit_length()
     span = int(positions.max()) - low
     if span.bit_length() + bits < 63:
-        # one number that holds both sorts faster than two
+        # sorting one number that holds both is faster than sorting two
         return np.sort((positions - low) << bits | rows) & ((1 << bits) - 1)
     return rows[np.lexsort((rows, positions))]
 
@@ -270,9 +270,9 @@ def from_ranges(
     out: Outgoing,
     by_rank: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Records get the value of their rank. `starts` are the ranks at which ranges begin.
+    """Give records the value of their rank. `starts` are the ranks at which ranges begin.
 
-    With `by_rank` a value's place follows from its rank and not from its row: columns are not linked.
+    With `by_rank` a value's position follows from its rank and not from its row: columns are not linked.
     """
     for bucket, parts in by_bucket(batches):
         if _GIVEN not in parts:
@@ -294,7 +294,7 @@ def drawn_rows(
     starts: Integers,
     out: Outgoing,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of blocks, drawn from what is known and paid for; no record is looked at."""
+    """Rows of blocks, drawn from noisy results already charged; no record is read."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             values = list(draw(number).values())
@@ -303,7 +303,7 @@ def drawn_rows(
 
 
 def summed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Arrays of the same part added up."""
+    """Add up arrays of the same part."""
     for bucket, parts in by_bucket(batches):
         found: list[Blob] = []
         for part, blobs in parts.items():
@@ -338,7 +338,7 @@ def assembled(
     unchanged: frozenset[str] = frozenset(),
     gapped: Sequence[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Released rows in their order, as the columns store them: the very last step.
+    """Put released rows in order, as the columns store them: the final step.
 
     `gapped` are columns whose missing values stay missing.
     """

@@ -1,4 +1,4 @@
-"""A release on an engine: what it is made of comes in, aggregates of all records and places for released rows leave."""
+"""The work of a release on an engine: compute aggregates of all records, and route released rows to their places."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Made:
     """Stages that end in blobs of released rows, and what is known of the release.
 
     Attributes:
-        out: where its rows go.
+        out: the destinations of its rows.
         internal: private facts for the internal report.
         unchanged: columns that hold the records' own values.
-        conditions: what was measured, where it follows from what was let out on the way.
+        conditions: measured quantities, where they follow from published intermediate results.
     """
 
     over: Over
@@ -55,7 +55,7 @@ class Work:
 
     @property
     def described(self) -> Described:
-        """Without who answers for the records: this goes to tasks."""
+        """The described table without access to the records: this is sent to tasks."""
         return self.prepared.described.without_records()
 
     @property
@@ -63,7 +63,7 @@ class Work:
         return Over(self.records.reading.read)
 
     def source(self) -> Source:
-        """What tasks draw from: children of a new key, or of the seed."""
+        """The source of randomness for tasks: children of a new key, or of the seed."""
         return self.prepared.source if self.prepared.source.reproducible else fresh_key()
 
     def outgoing(self, rows: int, source: Source, *, linked: bool = True) -> Outgoing:
@@ -92,7 +92,7 @@ class Work:
         return [found[part] for part in sorted(found)]
 
     def facts(self, **more: Any) -> dict[str, Any]:
-        """Private facts: how many values were clipped, and what else is known."""
+        """Private facts: the number of clipped values, and other facts."""
         described = self.prepared.described
         clipped = {}
         for name in described.columns:
@@ -104,7 +104,7 @@ class Work:
     def heavy_counts(
         self, heavy: Mapping[str, Sequence[int]]
     ) -> dict[tuple[int, int], tuple[Integers, Integers]]:
-        """For a column's number and each heavy position: runs of rows, and how many records each has. Private."""
+        """For a column's number and each heavy position: runs of rows, with the number of records in each. Private."""
         counts: dict[tuple[int, int], dict[int, int]] = {}
         if not heavy:
             return {}
@@ -128,7 +128,7 @@ class Work:
 
 
 def cluster_facts(name: str, sizes: Integers) -> dict[str, Any]:
-    """What the internal report says about the clusters of a column."""
+    """Facts about the clusters of a column for the internal report."""
     return {
         "columns": [name],
         "count": sizes.size,
