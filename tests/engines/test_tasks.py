@@ -248,7 +248,7 @@ def test_no_task_module_names_a_source_of_fresh_randomness(tmp_path: Path) -> No
         for path in (SHOAL / folder).glob("*.py")
         if path.relative_to(SHOAL).as_posix() not in ON_THE_DRIVER
     ]
-    known = {"tasks.py", "ranks.py", "profile.py", "reading.py", "runner.py"}
+    known = {"tasks.py", "ranks.py", "profile.py", "runner.py"}
     assert known <= {path.name for path in modules}
     for path in modules:
         assert not forbidden_names(path), path.name

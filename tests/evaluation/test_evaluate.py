@@ -273,7 +273,7 @@ def test_tables_fit_80_columns_and_explain_every_measure() -> None:
     for phrase in ("sum of squared errors", "Wilson interval", "smallest group of identical rows", "[bold]"):
         assert phrase in text
     plain = text_of(evaluate(wide, other))
-    assert "no known order" in " ".join(plain.split())
+    assert "order of the rows is unknown" in " ".join(plain.split())
     assert "squared errors" not in plain
 
 

@@ -362,7 +362,7 @@ def a_replaced_person_costs_as_one_added(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(
         shoal.query.spec,
-        "_offer",
+        "_protocol_offer",
         lambda *arguments, **options: honest(*arguments, **{**options, "touched": 1}),
     )
 
