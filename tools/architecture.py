@@ -46,7 +46,7 @@ Written by `python -m tools.architecture`. The architecture itself is described 
 
 @dataclass
 class Walk:
-    """What a call entered.
+    """The functions that a call entered.
 
     Attributes:
         modules: the functions first entered of each module, in the order of the modules.
@@ -72,13 +72,13 @@ class Walk:
             caller = caller.f_back
         if caller is not None:
             pair = package_of(caller.f_globals["__name__"]), package_of(module)
-            # a package may call what it was handed, such as the function of a progress bar
+            # a package may call what was passed to it, such as a progress callback
             if pair[0] != pair[1] and "." not in name:
                 self.hops[pair] = self.hops.get(pair, 0) + 1
 
     @property
     def switches(self) -> int:
-        """How often the room changes along the modules, in the order in which they are entered."""
+        """How often the package changes along the modules, in the order in which they are entered."""
         return sum(package_of(one) != package_of(other) for one, other in pairwise(self.modules))
 
 
@@ -96,7 +96,7 @@ def layers() -> list[str]:
 
 def walk_of(work: Callable[[], Any]) -> Walk:
     walk = Walk()
-    # long work runs in a thread of its own
+    # long work runs in a separate thread
     threading.setprofile(walk.watch)
     sys.setprofile(walk.watch)
     try:
@@ -108,7 +108,7 @@ def walk_of(work: Callable[[], Any]) -> Walk:
 
 
 def protect_once() -> Walk:
-    """One call of the command on a small made-up table."""
+    """One call of the command on a small synthetic table."""
     from shoal.cli import run
     from shoal.io import write
     from shoal.survey import survey, survey_schema
@@ -120,17 +120,17 @@ def protect_once() -> Walk:
         words = ["protect", str(place / "survey.csv"), "--schema", str(place / "survey.toml")]
         words += ["--columns", "age,income", "--method", "ranking-dp", "--epsilon", "1", "--k", "20"]
         with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
-            # once before, so that nothing is imported on the way
+            # once in advance, so that no import happens on the way
             run([*words, "--out", str(place / "first")])
             return walk_of(lambda: run([*words, "--out", str(place / "release")]))
 
 
-# as many columns as a first release may have, and of every kind that the survey has
+# as many columns as a first release may have, and of every kind in the survey
 _COLUMNS = ("age", "sex", "region", "income", "tax")
 
 
 def protect_by_default(folder: Path) -> Walk:
-    """The command with the method that it takes by itself."""
+    """The command with its default method."""
     from shoal.cli import run
     from shoal.io import write
     from shoal.survey import survey, survey_schema
@@ -142,7 +142,7 @@ def protect_by_default(folder: Path) -> Walk:
     with open(os.devnull, "w") as nowhere, contextlib.ExitStack() as silent:
         silent.enter_context(contextlib.redirect_stdout(nowhere))
         silent.enter_context(contextlib.redirect_stderr(nowhere))
-        # once before, so that nothing is imported on the way
+        # once in advance, so that no import happens on the way
         run([*words, "--out", str(folder / "first")])
         return walk_of(lambda: run([*words, "--out", str(folder / "release")]))
 
@@ -161,7 +161,7 @@ def protect_in_library() -> Walk:
 
 
 def question(folder: Path) -> Walk:
-    """One question to a server, after another: a request comes in, its answer leaves."""
+    """One question to a server, after a first one."""
     from shoal.query import DatasetSettings, Limits, new_token, write_dataset
     from shoal.query.server.folder import TOKENS_FILE
     from shoal.query.server.state import Config
@@ -171,7 +171,7 @@ def question(folder: Path) -> Walk:
     write_dataset(folder / "survey", settings, survey_schema(), survey(300))
     token = new_token(folder / TOKENS_FILE, "ada", "analyst")
     walk = Walk()
-    # threads of the server begin with the first question: they are watched, but it does not count
+    # threads of the server start with the first question: they are traced, but it does not count
     threading.setprofile(walk.watch)
     try:
         asyncio.run(_ask(Config(folder, limits=Limits(pace=0, rate=0, patience=240)), token, walk))
@@ -206,18 +206,18 @@ async def _ask(config: Any, token: str, walk: Walk) -> None:
                 raise SystemExit(f"the server did not answer: {reply.text}")
 
 
-# sizes of the house
+# sizes of the code
 
-# rooms that nothing is built on
+# packages that nothing is built on
 _ON_TOP = ("cli", "studio")
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a size is to become, and what it may be until then.
+    """The goal of a size, and its limit until then.
 
     Attributes:
-        most: its value when it was last measured, where that is above the goal; it may only fall.
+        most: its last measured value, where that is above the goal; it may only fall.
     """
 
     what: str
@@ -240,7 +240,7 @@ LIMITS: Mapping[str, Limit] = {
 
 
 def sources(package: Path) -> dict[str, Path]:
-    """The modules of a package by name, doors by the name of their room."""
+    """The modules of a package by name, with each `__init__` under the name of its package."""
     return {
         ".".join((package.name, *path.relative_to(package).with_suffix("").parts)).removesuffix(
             ".__init__"
@@ -250,7 +250,7 @@ def sources(package: Path) -> dict[str, Path]:
 
 
 def imports_across(package: Path) -> set[str]:
-    """Modules that are imported in another room, or in another module at the top, inside functions too."""
+    """Modules imported in another package, or in another top-level module, inside functions too."""
     modules = sources(package)
     return {
         imported
@@ -271,7 +271,7 @@ def _imported(tree: ast.AST, modules: Mapping[str, Path]) -> Iterator[str]:
 
 
 def static_sizes(package: Path) -> dict[str, int]:
-    """Sizes that the code shows by itself."""
+    """Sizes visible in the source code."""
     modules = sources(package)
     lines = {name: len(path.read_text("utf-8").splitlines()) for name, path in modules.items()}
     doors = {name for name, path in modules.items() if path.name == "__init__.py"}
@@ -287,7 +287,7 @@ def static_sizes(package: Path) -> dict[str, int]:
 
 
 def sizes() -> dict[str, int]:
-    """All sizes; three calls are made for them."""
+    """All sizes; measuring them makes three calls."""
     with (
         tempfile.TemporaryDirectory() as folder,
         mock.patch.dict(os.environ, SHOAL_JOURNAL=f"{folder}/journal"),
@@ -304,7 +304,7 @@ def sizes() -> dict[str, int]:
 
 
 def judged(found: Mapping[str, int], limits: Mapping[str, Limit]) -> tuple[list[str], list[str]]:
-    """Lines with all sizes, and what is wrong with them."""
+    """Lines with all sizes, and the sizes above their limits."""
     width = max(len(limit.what) for limit in limits.values())
     lines = [f"{'':{width}}  {'size':>7}  {'goal':>7}  {'limit':>7}"]
     wrong = []
@@ -333,13 +333,13 @@ def lines_of(name: str) -> int:
 
 @dataclass(frozen=True)
 class Cost:
-    """What it takes to add something.
+    """The cost of adding something.
 
     Attributes:
-        takes: the entries, in words.
-        words: the names of what there is, such as all noises.
+        takes: the entries, as text.
+        words: the existing names, such as all noises.
         table: the module with the entries.
-        compared: the attributes and variables by which code would ask for a name, such as `kind`.
+        compared: the attributes and variables by which code would compare a name, such as `kind`.
     """
 
     change: str

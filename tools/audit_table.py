@@ -22,7 +22,7 @@ from tools.broken_mechanisms import FLAWS
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A small data set on which a method is put to the test, and why it looks like that.
+    """A small data set on which a method is audited, and why it looks like that.
 
     Every column has the public domain 0 to `hi`.
     """
@@ -81,8 +81,8 @@ class Row:
 
     Attributes:
         flaw: a broken mechanism of `tools.broken_mechanisms` instead of the method itself.
-        refuted: the outcome that is expected.
-        at_least: a bound that must be reached: the instrument is sharp, not blind.
+        refuted: the expected outcome.
+        at_least: a bound that must be reached, to show that the audit is sensitive.
         runs: test runs, half on each data set.
     """
 
@@ -107,7 +107,7 @@ class Row:
         return f"{self.method}{settings}"
 
 
-# Methods on cluster moments share ε over many statistics: at ε = 1 a small table would show nearly nothing of it.
+# Methods on cluster moments share ε over many statistics: at ε = 1 a small table would show almost nothing of it.
 _MOMENT_RUNS, _MOMENT_EPSILON, _NOISELESS_RUNS = 4_000, "4", 400
 # Methods whose runs take long.
 _SLOW_RUNS = 4_000
@@ -150,7 +150,7 @@ _SLOWEST_RUNS = 1_000
 
 
 def _pairs_rows() -> tuple[Row, ...]:
-    """pairs-dp in both currencies and under both relations; a record's effect spreads over many measurements."""
+    """pairs-dp in ε and in ρ and under both relations; a record's effect spreads over many measurements."""
 
     def row(words: str, data: str, **options: Any) -> Row:
         name = f"pairs-dp{words}"
@@ -359,7 +359,7 @@ assert len(ROWS) <= MOST_ROWS
 
 
 def prepare_row(row: Row) -> Preparation:
-    """The release that a row is about, before any budget is spent."""
+    """The release of a row, before any budget is spent."""
     import pyarrow as pa
 
     example = EXAMPLES[row.data]
@@ -382,7 +382,7 @@ def run_row(
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> Audit:
-    """Carry out one row of the table."""
+    """Run the audit of one row."""
     run: Callable[[World, Source], Released] = release if row.flaw is None else FLAWS[row.flaw]
     return audit_prepared(
         prepare_row(row),

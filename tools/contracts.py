@@ -18,7 +18,7 @@ def room(module: str) -> str:
 
 
 def deep_imports(graph: ImportGraph) -> list[tuple[str, str]]:
-    """Imports of a module within another room, not of the room itself."""
+    """Imports of a module within another package, rather than of the package itself."""
     return sorted(
         (importer, imported)
         for importer in graph.modules
@@ -28,7 +28,7 @@ def deep_imports(graph: ImportGraph) -> list[tuple[str, str]]:
 
 
 def imported_names(path: Path, module: str) -> set[str]:
-    """Names that a file imports from a module or what is below it."""
+    """Names that a file imports from a module or from modules below it."""
     return {
         name.name
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
@@ -38,7 +38,7 @@ def imported_names(path: Path, module: str) -> set[str]:
 
 
 class Doors(Contract):
-    """A room is imported through its `__init__`, which lists what others may use."""
+    """Contract: a package is imported through its `__init__`, which lists its exports."""
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
         found = deep_imports(graph)
@@ -50,7 +50,7 @@ class Doors(Contract):
 
 
 class Samplers(Contract):
-    """Named samplers are imported only in rooms that spend through an accountant."""
+    """Contract: named samplers are imported only in packages that spend through an accountant."""
 
     samplers: Any = fields.ListField(subfield=fields.StringField())
     rooms: Any = fields.ListField(subfield=fields.StringField())

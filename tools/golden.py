@@ -181,7 +181,7 @@ def _usual(method: str) -> tuple[str, ...]:
 
 
 def cases(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """What is called, by the name that a difference is reported under."""
+    """The calls, by the name under which a difference is reported."""
     found = {f"preset {name}": _protect("numbers", name, *_usual(name)) for name in methods}
     strong = [name for name in methods if not name.startswith("xm-")]
     found |= {f"mixed {name}": _protect("mixed", name, *_usual(name)) for name in strong}
@@ -394,7 +394,7 @@ def library_errors(folder: Path) -> dict[str, list[dict[str, Any]]]:
 
 # around what is said by a code: no sentence and no table has them
 _OPENS, _CLOSES = "\N{MATHEMATICAL LEFT WHITE SQUARE BRACKET}", "\N{MATHEMATICAL RIGHT WHITE SQUARE BRACKET}"
-# facts that differ from run to run
+# facts that differ between runs
 _TIMED = re.compile("(seconds|duration|elapsed|took|rate)$")
 _DURATIONS = ("time-second", "time-seconds", "time-minutes", "time-hours")
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
@@ -529,7 +529,7 @@ def _without_comments(document: str) -> list[str]:
 
 
 def record(out: Path, only: Sequence[str], *, words: bool = False) -> None:
-    """Run every case with the package that this interpreter finds; each gets a folder with all that came of it.
+    """Run every case with the package that this interpreter finds; each gets a folder with all its output.
 
     Args:
         words: only these may differ, so sentences are recorded as codes and facts.
@@ -590,7 +590,7 @@ def _record(out: Path, only: Sequence[str]) -> None:
 
 
 def _keep_journal(journal: Path, folder: Path) -> None:
-    """What a call noted, without what is random or the time, beside what else came of it; the next finds none."""
+    """Keep what a call noted in the journal, without random parts and times, and clear it for the next call."""
     if journal.exists():
         lines = [json.loads(line) for line in journal.read_text("utf-8").splitlines()]
         kept = [{key: line[key] for key in line if key not in ("id", "at", "table")} for line in lines]
@@ -604,7 +604,7 @@ def _keep_journal(journal: Path, folder: Path) -> None:
 
 @contextlib.contextmanager
 def checkout(given: str) -> Iterator[Path]:
-    """A folder with this state of the code: a folder that is there, or a commit that is laid out for the moment."""
+    """A folder with this state of the code: an existing folder, or a commit checked out temporarily."""
     if Path(given).is_dir():
         yield Path(given).resolve()
         return
@@ -679,7 +679,7 @@ def _without(data: bytes, keys: Sequence[str]) -> bytes:
 
 
 def unreleased(folder: Path, methods: Sequence[str]) -> list[str]:
-    """Methods that no case of a recording releases: nothing is compared of them."""
+    """Methods that no case of a recording releases, so that nothing is compared for them."""
     made = {path.parent.parent.name for path in folder.glob("*/out/statement.json")}
     return [name for name in methods if not any(name in case.split("_") for case in made)]
 

@@ -32,7 +32,7 @@ the sentence does not name. Codes are grouped by the part of the package that th
 
 This page is written by `python -m tools.messages`.
 """
-# what facts of these names look like
+# sample values for facts of these names
 _SAMPLES: dict[str, Any] = {
     "address": "ledger.db",
     "allowed": ("this", "that"),
@@ -91,7 +91,7 @@ _COUNTS = re.compile(
 
 
 def samples(code: str) -> dict[str, Any]:
-    """Made-up facts for a template, each of the type that its format asks for.
+    """Sample facts for a template, each of the type that its format requires.
 
     >>> samples("infinite")
     {'column': 'income', 'row': 3}
@@ -107,7 +107,7 @@ def samples(code: str) -> dict[str, Any]:
 
 
 def _sample(name: str, specs: list[str]) -> Any:
-    spec = max(specs)  # one that says something, if any does
+    spec = max(specs)  # a non-empty one, if there is any
     kind = spec.partition(" ")[0]
     if kind in ("list", "and", "or", "clauses", "lines"):
         known = _SAMPLES.get(name, ())
@@ -142,7 +142,7 @@ def _row(code: str) -> str:
 
 
 def _escaped(sentence: str) -> str:
-    """A sentence as Markdown leaves it."""
+    """A sentence escaped for Markdown."""
     shown = re.sub(r"([\\`*_\[\]|~])", r"\\\1", sentence.strip())
     return shown.replace("&", "&amp;").replace("<", "&lt;").replace("\n", "<br>")
 

@@ -37,14 +37,14 @@ ROOT = Path(__file__).parents[1]
 LIST = ROOT / "tools" / "mutants.json"
 SEED, NUMBER = 17, 60
 PACKAGE = "src/shoal"
-# what the tests may need of a checkout
+# parts of a checkout that the tests may need
 _COPIED = ("src", "tests", "benchmarks", "papers", "tools", "docs", "results", "examples")
 Outcome = Literal["killed", "survived", "timeout", "lost"]
 
 
 @dataclass(frozen=True)
 class Room:
-    """A part of the package and the tests that stand up for it.
+    """A part of the package and the tests that cover it.
 
     Attributes:
         sources: Files, or folders of which every module counts, from the root of the checkout.
@@ -97,7 +97,7 @@ ROOMS: Mapping[str, Room] = {
 
 
 def draw(root: Path, seed: int, number: int) -> list[Mutant]:
-    """So many mutants, from all rooms in turn, at most one of a line."""
+    """Draw mutants, from all parts in turn, at most one per line."""
     queues = _shuffled(root, seed)
     drawn: list[Mutant] = []
     while len(drawn) < number and any(queues.values()):
@@ -106,7 +106,7 @@ def draw(root: Path, seed: int, number: int) -> list[Mutant]:
 
 
 def redraw(root: Path, seed: int, known: Sequence[Mutant]) -> list[Mutant]:
-    """The same mutants; one whose line has gone is replaced by another of its room."""
+    """The same mutants; one whose line no longer exists is replaced by another of its part."""
     kept = [one for one in known if place(root, one, {})]
     taken = {(one.path, one.text) for one in known}
     queues = {
@@ -117,7 +117,7 @@ def redraw(root: Path, seed: int, known: Sequence[Mutant]) -> list[Mutant]:
 
 
 def _shuffled(root: Path, seed: int) -> dict[str, list[Mutant]]:
-    """By room, one mutant of each line in random order."""
+    """By part, one mutant of each line in random order."""
     generator = random.Random(seed)
     queues = {}
     for name, room in ROOMS.items():
@@ -136,7 +136,7 @@ def _files(root: Path, sources: Sequence[str]) -> list[str]:
 
 
 def moved(path: str, moves: Mapping[str, str]) -> str:
-    """Where a path lies after files and folders were moved; the longest entry that fits counts.
+    """The new location of a path after files and folders were moved; the longest matching entry counts.
 
     >>> moved("src/shoal/io/files.py", {"src/shoal/io": "src/shoal/reading"})
     'src/shoal/reading/files.py'
@@ -161,7 +161,7 @@ def place(root: Path, mutant: Mutant, moves: Mapping[str, str]) -> tuple[Path, s
 
 
 def tests_of(root: Path, mutant: Mutant, moves: Mapping[str, str]) -> list[str]:
-    """The room's tests, those named after the mutant's module first."""
+    """The part's tests, those named after the mutant's module first."""
     tests = [moved(test, moves) for test in ROOMS[mutant.room].tests]
     stem = Path(mutant.path).stem.removeprefix("_kernels_")
     near = sorted(
@@ -174,7 +174,7 @@ def tests_of(root: Path, mutant: Mutant, moves: Mapping[str, str]) -> list[str]:
 
 
 def run_tests(tree: Path, tests: Sequence[str], limit: int) -> tuple[Outcome, float]:
-    """What pytest says of a tree, and how long it took."""
+    """The outcome of pytest on a tree, and its duration."""
     started = time.monotonic()
     process = subprocess.Popen(
         [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests],
@@ -190,7 +190,7 @@ def run_tests(tree: Path, tests: Sequence[str], limit: int) -> tuple[Outcome, fl
     except subprocess.TimeoutExpired:
         status = -signal.SIGXCPU
     finally:
-        # the tests start processes of their own, which a killed pytest leaves behind
+        # the tests start child processes, which a killed pytest leaves behind
         _end(process)
     took = time.monotonic() - started
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
@@ -221,7 +221,7 @@ def copied(root: Path, to: Path) -> Path:
 def outcomes(
     drawn: Iterable[Mutant], moves: Mapping[str, str], limit: int
 ) -> Iterator[tuple[Mutant, Outcome, float]]:
-    """Each mutant with what its tests said."""
+    """Each mutant with the outcome of its tests."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         clean = copied(ROOT, Path(folder, "clean"))
         for mutant in drawn:
@@ -236,7 +236,7 @@ def outcomes(
 
 
 def report(found: Iterable[tuple[Mutant, Outcome, float]], out: TextIO) -> None:
-    """One line for each mutant as soon as it is known, then how many of each room were noticed."""
+    """One line for each mutant as soon as it is known, then the number detected in each part."""
     counts: Counter[tuple[str, Outcome]] = Counter()
     for number, (mutant, outcome, took) in enumerate(found, 1):
         counts[mutant.room, outcome] += 1

@@ -42,7 +42,7 @@ _COMPARISONS: dict[type[ast.cmpop], tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, order=True)
 class Mutant:
-    """One wrong change, named so that it is found again when its function has moved to another file.
+    """A wrong change, identified so that it is found again when its function has moved to another file.
 
     Attributes:
         room: Part of the package it is drawn from, whose tests it runs against.
@@ -52,7 +52,7 @@ class Mutant:
         text: The whole line, without the white space around it.
         occurrence: Which of the function's lines of this text, from 0.
         column: Characters of `text` before the change.
-        original: What stands there.
+        original: The characters there.
         mutated: What replaces it.
     """
 
@@ -68,7 +68,7 @@ class Mutant:
 
     @property
     def changed(self) -> str:
-        """The line with the change made."""
+        """The line with the change applied."""
         return self.text[: self.column] + self.mutated + self.text[self.column + len(self.original) :]
 
     def to_dict(self) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def mutants(room: str, root: Path, path: str) -> list[Mutant]:
 
 
 def mutated(source: str, mutant: Mutant) -> str | None:
-    """The source with the mutant's change made, or None if its line is not there.
+    """The source with the mutant's change applied, or None if its line does not exist.
 
     >>> one = Mutant("noise", "a.py", 2, "f", "return x + 1", 0, 9, "+", "-")
     >>> mutated("def f(x):\\n    return x + 1\\n", one)
@@ -162,7 +162,7 @@ def _changes(tree: ast.Module, lines: list[str]) -> Iterator[tuple[int, int, str
 
 
 def _behaviour(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes below that do something: no types, decorators, words for the user, or strings."""
+    """The nodes below that affect behaviour: no types, decorators, messages, or strings."""
     skipped: set[int] = set()
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         skipped = {id(node.args), id(node.returns), *map(id, node.decorator_list)}

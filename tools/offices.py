@@ -35,10 +35,10 @@ KEYS_MISSING = ("age_band", "workclass", "occupation", "marital_status", "race",
 
 
 def adult(rows: int | None = None, *, complete: bool = True) -> pa.Table:
-    """The Adult table as the figures have it: codes from 1 in the order of the names, an empty cell is missing.
+    """The Adult table as used for the figures: codes from 1 in the order of the names, an empty cell is missing.
 
     Args:
-        rows: the first so many; all by default.
+        rows: the first so many; by default all.
         complete: leave out rows with a missing value first.
     """
     raw = csv.read_csv(data_folder() / "adult.csv")

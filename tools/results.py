@@ -21,7 +21,7 @@ Summary = Sequence[tuple[str, str]]
 
 
 def between(text: str, name: str, inner: str) -> str:
-    """The text with `inner` between the two markers of that name.
+    """The text with `inner` between the two markers of a name.
 
     >>> between("a <!-- x: begin -->old<!-- x: end --> b", "x", "new")
     'a <!-- x: begin -->\\n\\nnew\\n\\n<!-- x: end --> b'
@@ -55,7 +55,7 @@ def tables(text: str) -> list[list[Row]]:
 
 
 def section(page: str, heading: str = "") -> str:
-    """What a page of results has under a heading (the first of that name), or above all headings."""
+    """The content of a results page under a heading (the first of that name), or above all headings."""
     parts = re.split(r"^#{2,} (.+)\n", (RESULTS / page).read_text("utf-8"), flags=re.MULTILINE)
     named = [*zip(parts[1::2], parts[2::2], strict=True)]
     return dict(reversed(named))[heading] if heading else parts[0]
@@ -290,7 +290,7 @@ SUMMARIES: Mapping[str, tuple[str, Sequence[str], Callable[[], Summary]]] = {
 
 
 def summary(name: str) -> str:
-    """What stands between the markers of that name."""
+    """The content between the markers of a name."""
     _, sources, numbers = SUMMARIES[name]
     lines = ["| measured | |", "| --- | ---: |", *(f"| {what} | {value} |" for what, value in numbers())]
     where = " and ".join(f"`results/{source}`" for source in sources)
@@ -298,7 +298,7 @@ def summary(name: str) -> str:
 
 
 def filled(page: str, text: str) -> str:
-    """A page of docs/ with its summaries as the results are now."""
+    """A page of docs/ with its summaries updated from the results."""
     for name, (where, _, _) in SUMMARIES.items():
         if where == page:
             text = between(text, name, summary(name))

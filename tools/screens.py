@@ -21,7 +21,7 @@ Theme = Literal["light", "dark"]
 ROOT = Path(__file__).parents[1]
 SCREENS = ROOT / "results" / "screens"
 DESK, PHONE = 1400, 390
-# a picture is for looking at the page, not for reading all of it
+# a screenshot shows the look of a page, not all of its text
 _TALLEST = {DESK: 1500, PHONE: 2400}
 _SCALE = {DESK: 0.6, PHONE: 0.8}
 _OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
@@ -29,12 +29,12 @@ _OPTIONS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A picture of a page.
+    """A screenshot of a page.
 
     Attributes:
         page: the kind of page.
         width: of the window.
-        start: how far down the picture begins, as the id of an element; empty for the top.
+        start: where the screenshot begins, as the id of an element; empty for the top.
     """
 
     page: str
@@ -114,7 +114,7 @@ def chromium() -> Iterator[Any]:
 
 
 def photograph(browser: Any, screen: Screen, file: Path, out: Path) -> None:
-    """The upper part of a page, or what begins at an element of it."""
+    """The upper part of a page, or the part that begins at one of its elements."""
     context = browser.new_context(
         viewport={"width": screen.width, "height": 900},
         color_scheme=screen.theme,
@@ -139,7 +139,7 @@ def photograph(browser: Any, screen: Screen, file: Path, out: Path) -> None:
 
 
 def list_page() -> str:
-    """The page that shows them."""
+    """The page that shows all screenshots."""
     lines = [
         "# Screens",
         "",
@@ -158,7 +158,7 @@ def list_page() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Take the pictures, and write the page that shows them."""
+    """Take the screenshots, and write the page that shows them."""
     parser = argparse.ArgumentParser(prog="python -m tools.screens", description=__doc__)
     parser.add_argument("--out", type=Path, default=SCREENS)
     parser.add_argument("--only", nargs="*", choices=list(PAGES), help="only these kinds of page")

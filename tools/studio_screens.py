@@ -18,18 +18,18 @@ from tools.results import DOCS, RESULTS
 from tools.served_studio import Studio, chromium, served
 
 SCREENS, SHOWN = RESULTS / "studio", DOCS / "figures" / "studio"
-# what the tutorial shows: large, light
+# format of the tutorial's screenshots: large, light
 _TUTORIAL = "desk-light-"
 _IN_TUTORIAL = ("1-start", "2-columns", "3-guarantee", "4-judge", "4-person", "5-publish")
 SIZES = {"desk": (1280, 800), "phone": (390, 844)}
 LOOKS = ("light", "dark")
 _PATIENCE = 180_000
-# what a picture is of, where that is not the top of its page
+# the subject of a screenshot, where that is not the top of its page
 _PLACES = {"4-person": "#person"}
 
 
 def walk(page: Any) -> Iterator[str]:
-    """The demo survey through all five steps; a name at everything worth a picture."""
+    """The demo survey through all five steps; yields a name wherever a screenshot is useful."""
     from playwright.sync_api import expect
 
     page.get_by_role("heading", name="Publish the table.").wait_for()
@@ -108,7 +108,7 @@ def main() -> None:
         with chromium(path) as browser:
             for size in SIZES:
                 for look in LOOKS:
-                    # a journal remembers what was shown, so every walk has its own
+                    # a journal remembers what was shown, so every walk has a separate one
                     os.environ[PLACE] = str(Path(aside) / size / look / "journal.jsonl")
                     with served() as studio:
                         shots(studio, browser, Path(aside), size, look)

@@ -30,8 +30,8 @@ class Group:
 
     Attributes:
         chosen: an expression of markers.
-        paths: where they are, if not anywhere.
-        workers: as many as there are cores if absent.
+        paths: their location, if restricted.
+        workers: by default the number of cores.
         floor: fewer collected tests than this fail the group.
     """
 
@@ -42,7 +42,7 @@ class Group:
 
 
 def groups(floor: int, thorough: bool = False) -> Mapping[str, Group]:
-    """In the order in which they run: those that `make test` does not run first, those that must be alone last."""
+    """The groups in running order: those that `make test` does not run first, those that must run alone last."""
     but = "" if thorough else " and not thorough"
     return {
         "slow": Group("slow and not papers and not system and not alone" + but, ("tests",)),
@@ -55,7 +55,7 @@ def groups(floor: int, thorough: bool = False) -> Mapping[str, Group]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A test as it was noted when it ended."""
+    """A finished test, as recorded."""
 
     outcome: str
     cpu: float
@@ -65,7 +65,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a group: pytest's exit status, its last line, seconds of the clock and of all its processes."""
+    """The outcome of a group: pytest's exit status, its last line, elapsed seconds and those of all its processes."""
 
     status: int
     said: str
@@ -113,7 +113,7 @@ def command(group: Group, workers: int, profile: str, log: Path) -> list[str]:
 
 
 def run(name: str, group: Group, workers: int, profile: str, folder: Path) -> Outcome:
-    """Carry out a group; what pytest says is shown and kept."""
+    """Run a group; the output of pytest is shown and kept."""
     log = folder / f"{name}.tsv"
     log.unlink(missing_ok=True)
     began, before = time.monotonic(), os.times()

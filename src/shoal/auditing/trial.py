@@ -160,10 +160,10 @@ class AuditSetup:
 def make_stage(
     method: Method, described: Described, view: str, run: Callable[[World, Source], Released] = release
 ) -> AuditSetup:
-    """Freeze at the actual data set what the view holds fixed.
+    """Freeze what the view holds fixed, computed on the actual data set.
 
     Raises:
-        OptionError: the method has nothing to freeze, and the view asks for it.
+        OptionError: the method has nothing to freeze, but the view requires it.
     """
     records = np.column_stack([described.original(name) for name in described.columns])
     settled = with_records(described, records)
@@ -176,7 +176,7 @@ def make_stage(
 
 
 def with_records(described: Described, records: Floats) -> PositionedTable:
-    """The same description of other records, stored in the columns' own types."""
+    """The same description with other records, stored in the columns' own types."""
     import pyarrow as pa
 
     types = described.table.frame.select(list(described.columns)).to_arrow().schema
@@ -199,7 +199,7 @@ def with_records(described: Described, records: Floats) -> PositionedTable:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The public box in which a replaced record may take any value; whole numbers where columns are."""
+    """The public box in which a replaced record may take any value; integers where columns have integers."""
 
     lo: Point
     hi: Point
@@ -207,7 +207,7 @@ class Domain:
     whole: tuple[bool, ...]
 
     def fit(self, values: Sequence[float] | Floats) -> Point:
-        """The nearest point that a record can be."""
+        """The nearest point that a record can take."""
         inside = np.clip(np.asarray(values, dtype=np.float64), self.lo, self.hi)
         rounded = np.clip(np.rint(inside), np.ceil(self.lo), np.floor(self.hi))
         return tuple(float(v) for v in np.where(self.whole, rounded, inside))
@@ -216,7 +216,7 @@ class Domain:
 @internal()
 @dataclass(frozen=True, slots=True)
 class NeighbourPair:
-    """Two data sets that differ in one record: what it is on the left and on the right, None for absent."""
+    """Two data sets that differ in one record: its value on the left and on the right, None for absent."""
 
     record: int
     left: Point | None
@@ -248,13 +248,13 @@ def find_pairs(
     Args:
         partitions: clusters of the actual records, used to find cluster borders; may be empty.
         individual: one side of every pair is the actual data set.
-        removal: neighbours lack one record instead of having another in its place.
+        removal: neighbouring data sets lack one record instead of having another in its place.
     """
     lists = [
         list(_pairs_of(record, why, records, domain, individual=individual, removal=removal))
         for record, why in _suspects(records, partitions, domain).items()
     ]
-    # one pair of each suspicious record before the second of any
+    # one pair for each suspicious record before a second for any
     chosen: dict[tuple[int, Point | None, Point | None], NeighbourPair] = {}
     for turn in zip_longest(*lists):
         for pair in turn:
@@ -328,7 +328,7 @@ def _pairs_of(
 
 
 def _places(record: int, records: Floats, domain: Domain) -> list[tuple[str, Point]]:
-    """Where a record may be moved to, worst places first."""
+    """Where a record may be moved, worst positions first."""
     lo, hi, step = (np.asarray(side) for side in (domain.lo, domain.hi, domain.step))
     actual = records[record]
     places = [("to-a-corner", domain.fit(lo)), ("to-a-corner", domain.fit(hi))]
