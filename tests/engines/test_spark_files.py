@@ -143,7 +143,9 @@ def test_folders_and_files_of_a_session_of_the_caller(
         def look(what: str, done: int, total: int) -> None:
             seen.update(rights(folder) for folder in Path().glob(".frame.input-*"))
 
-        with pytest.warns(ExposedWarning, match=r"in '/tmp.*', where others can read it .* permissions 0700\.$"):
+        with pytest.warns(
+            ExposedWarning, match=r"in '/tmp.*', where others can read it .* permissions 0700\.$"
+        ):
             release = shoal.protect(frame, work="frame", progress=look, **ASKED)
         assert seen == {0o700}
         assert release.data.count() == 6000
