@@ -220,6 +220,14 @@ def test_shares_that_follow_private_domains_are_not_stated() -> None:
     assert declared == {"a": pytest.approx(2 / 3), "b": pytest.approx(1 / 3)}
 
 
+def test_shares_that_follow_no_width_are_stated_for_private_domains_too() -> None:
+    equal = statement("laplace", domains=None, domain_from_data=1.5, split="equal").to_dict()
+    assert equal["epsilon_per_attribute"] == {"a": pytest.approx(1 / 2), "b": pytest.approx(1 / 2)}
+    for method in ("tree-dp", "pairs-dp"):
+        spending = statement(method, domains=None, domain_from_data=1.5).to_dict()["spending"]
+        assert None not in spending.values()
+
+
 def test_json_and_markdown_hold_the_contract() -> None:
     found = statement("ranking-dp", k=5)
     plain = found.to_dict()

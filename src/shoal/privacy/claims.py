@@ -193,9 +193,9 @@ class AppliedClaim:
     """
 
     model: Model
-    shows_gaps: bool = False
-    conditions: tuple[Message, ...] = ()
-    own: bool = True
+    shows_gaps: bool
+    conditions: tuple[Message, ...]
+    own: bool
 
 
 @dataclass(frozen=True, slots=True)
