@@ -28,8 +28,7 @@ from shoal.extend import Pair, pairs, register_method, register_noise, register_
 from shoal.mechanisms import forms, partition_stage
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import parameter, shared
-from shoal.mechanisms.recipe import load_recipe, recipe_text
-from shoal.mechanisms.registry import method_class
+from shoal.mechanisms.registry import load_recipe, method_class, recipe_text
 from shoal.noise import Source, discrete_laplace, families
 from shoal.noise.families import NoiseFamily, laplace_scale
 from shoal.partition import Partition

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.auditing.trial import Released, World, published, release
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.clusters import centroids
+from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.sensitivity import cluster_sum_scale
 from shoal.noise import Source, discrete_laplace
 from shoal.noise.entropy import Seeded

@@ -97,7 +97,7 @@ def test_failure_after_the_internal_report_takes_it_back(
     def refuse(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("shoal.io.folders.os.rename", refuse)
+    monkeypatch.setattr("shoal.io.files.os.rename", refuse)
     assert run([*WORDS, *OUT]) == 2
     assert last_line(capsys.readouterr().err) == "shoal: cannot write 'deep/out': Input/output error.\n"
     assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]

@@ -23,8 +23,7 @@ from shoal.columns.kinds import Lattice
 from shoal.errors import ClaimError, InputError, OptionError, Problems
 from shoal.io import read
 from shoal.mechanisms.partition_stage import Group, partition_group
-from shoal.mechanisms.recipe import load_recipe, recipe_text
-from shoal.mechanisms.registry import configured
+from shoal.mechanisms.registry import configured, load_recipe, recipe_text
 from tests.support.mixed_table import (
     AMOUNT,
     CODES,

@@ -19,7 +19,7 @@ from pyarrow import csv
 import shoal
 from shoal import Attribute, InputError, OptionError, Schema, Step
 from shoal.cli import run
-from shoal.columns.apply_steps import with_steps
+from shoal.columns.declaration import with_steps
 from shoal.columns.steps import breaks_of
 from shoal.io import read
 from shoal.query.facts import prepare as query_table

@@ -26,8 +26,7 @@ from typing import Any
 import shoal
 from shoal.io import read
 from shoal.io.common import load
-from shoal.mechanisms.recipe import load_recipe
-from shoal.mechanisms.registry import PLUGINS, method_class
+from shoal.mechanisms.registry import PLUGINS, load_recipe, method_class
 from shoal.query.server.folder import DatasetSettings
 
 from .doc_blocks import Block, PageError, commands

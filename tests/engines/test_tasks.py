@@ -18,8 +18,8 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-import shoal.mechanisms.pairs.sample as drawing
-from shoal.engines import staging
+import shoal.mechanisms.pairs.model as drawing
+from shoal.engines import runner as staging
 from shoal.engines.runner import Sealed
 from shoal.io.binary_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.evaluation.attacks.nearest import distances
+from shoal.evaluation.attacks.run import distances
 from shoal.evaluation.attacks.singling import Space
 from shoal.numbers import Floats, Integers
 

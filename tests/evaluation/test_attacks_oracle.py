@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from shoal.evaluation.attacks import nearest, singling
-from shoal.evaluation.attacks.nearest import inference, inference_by_guessing, linkability
+from shoal.evaluation.attacks import run as nearest
+from shoal.evaluation.attacks import singling
+from shoal.evaluation.attacks.run import inference, inference_by_guessing, linkability
 from shoal.evaluation.attacks.singling import Encoded, Predicates, Space, count_matches, encode, isolating
 from shoal.evaluation.linkage import TIE_ULPS, tie_width
 from shoal.io import read

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import shoal
 from shoal.evaluation.attacks import singling
-from shoal.evaluation.attacks.nearest import inference, linkability
+from shoal.evaluation.attacks.run import inference, linkability
 from shoal.evaluation.attacks.singling import Encoded, count_matches, encode
 from shoal.evaluation.learning import wilson
 from shoal.io import read

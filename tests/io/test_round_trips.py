@@ -89,7 +89,7 @@ def test_a_release_is_written_as_its_input_was(
 
 
 def _recipe(out: Path) -> dict[str, Any]:
-    from shoal.mechanisms.recipe import load_recipe
+    from shoal.mechanisms.registry import load_recipe
 
     return load_recipe(out / "method.toml")
 

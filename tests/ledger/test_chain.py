@@ -26,7 +26,7 @@ from shoal.ledger import (
     open_ledger,
     verify,
 )
-from shoal.ledger.entry import fraction_of, fraction_text, seal
+from shoal.ledger.account import fraction_of, fraction_text, seal
 from shoal.ledger.store import MIGRATIONS, migrate
 
 Spend = Callable[..., Charge]

@@ -15,7 +15,7 @@ import shoal
 from shoal.cli import run
 from shoal.errors import ClaimError, OptionError
 from shoal.ledger import Charge, Ledger, OverdrawnError, Register, open_ledger, verify
-from shoal.ledger.entry import rounded_up
+from shoal.ledger.account import rounded_up
 from shoal.ledger.releases import charge_choice, opened_budget, record_release
 from shoal.noise import epsilon_from, pure_rho, rho_from
 from tests.support import gaussian_method

@@ -24,7 +24,7 @@ from shoal.ledger import (
     open_ledger,
     verify,
 )
-from shoal.ledger.entry import rounded_up
+from shoal.ledger.account import rounded_up
 from shoal.ledger.store import digest_of
 
 Spend = Callable[..., Charge]
@@ -219,7 +219,7 @@ def test_charges_are_rounded_up_to_the_grid(path: Path) -> None:
 def test_entries_from_before_the_grid_are_still_in_order(
     path: Path, spend: Spend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shoal.ledger import entry
+    from shoal.ledger import account as entry
 
     ledger = open_ledger(path)
     with monkeypatch.context() as patched:

@@ -19,7 +19,7 @@ from shoal.ledger import (
     open_ledger,
     verify,
 )
-from shoal.ledger.entry import UnpricedError
+from shoal.ledger.account import UnpricedError
 
 Spend = Callable[..., Charge]
 

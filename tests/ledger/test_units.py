@@ -29,7 +29,7 @@ from shoal.ledger import (
 )
 from shoal.ledger import store as ledger_migrations
 from shoal.ledger.releases import account_of, charge_choice, declare_unit, keep_choice, record_release
-from shoal.mechanisms.recipe import Choice, Tuned
+from shoal.mechanisms.registry import Choice, Tuned
 from shoal.query.server.folder import DatasetSettings, load_dataset, write_dataset
 
 Spend = Callable[..., Charge]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import shoal
-from shoal.mechanisms.recipe import load_recipe, recipe_text
+from shoal.mechanisms.registry import load_recipe, recipe_text
 from shoal.privacy.claims import MODELS
 from shoal.text import catalogue
 from tests.support.presets import sampled

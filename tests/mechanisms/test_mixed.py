@@ -21,7 +21,7 @@ from shoal.cli import app
 from shoal.cli.options import recipe_arguments
 from shoal.errors import InputError, OptionError
 from shoal.io import read
-from shoal.mechanisms.recipe import load_recipe, recipe_text
+from shoal.mechanisms.registry import load_recipe, recipe_text
 from shoal.release.protection import prepare
 from tests.conftest import slow_ones
 from tests.support.mixed_table import (

@@ -11,7 +11,7 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, OptionError
-from shoal.mechanisms.recipe import load_recipe, recipe_text
+from shoal.mechanisms.registry import load_recipe, recipe_text
 from tests.support.samples import ODD_NAMES
 
 N = 40

@@ -18,8 +18,7 @@ from shoal.columns.kinds import KINDS
 from shoal.errors import OptionError
 from shoal.extend import _OPTIONS
 from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
-from shoal.mechanisms.recipe import load_recipe
-from shoal.mechanisms.registry import configured, method_class, names, parameters
+from shoal.mechanisms.registry import configured, load_recipe, method_class, names, parameters
 from shoal.noise.families import NOISES
 from shoal.release.rehearsal import TableDeclarations
 from tools.settings_page import PAGE, with_section

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import OptionError
 from shoal.noise import discrete_laplace, round_up_scale
-from shoal.noise import scale as scale_module
+from shoal.noise import exact as scale_module
 
 scales = st.builds(Fraction, st.integers(1, 10**18), st.integers(1, 10**15)).filter(lambda x: x <= 2**52)
 
@@ -35,7 +35,7 @@ def test_rounding_keeps_the_order_of_scales(first: Fraction, second: Fraction) -
 @given(exact=st.builds(Fraction, st.integers(0, 500), st.integers(1, 400)))
 def test_the_result_is_the_smallest_admissible_fraction(exact: Fraction) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scale_module, "LARGEST_DENOMINATOR", 17)
+        patch.setattr(scale_module, "SCALE_DENOMINATOR", 17)
         rounded = round_up_scale(exact)
     admissible = range(1, 18) if exact < 17 else range(1, 2)
     assert rounded == min(Fraction(-(-exact.numerator * d // exact.denominator), d) for d in admissible)

@@ -24,7 +24,7 @@ from shoal.noise import (
     staircase,
 )
 from shoal.noise import exact as enclosed
-from shoal.noise.staircase import best_centre, best_fraction
+from shoal.noise.laplace import best_centre, best_fraction
 from shoal.partition import ranking
 
 from .decision_tree import Branching, enumerate_paths, exp_minus

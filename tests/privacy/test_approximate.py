@@ -14,8 +14,16 @@ import pytest
 
 import shoal
 from shoal.errors import InputError, OptionError
-from shoal.mechanisms.recipe import Choice, Tuned, load_recipe, recipe_text
-from shoal.mechanisms.registry import claim_words, configured, method_class, names
+from shoal.mechanisms.registry import (
+    Choice,
+    Tuned,
+    claim_words,
+    configured,
+    load_recipe,
+    method_class,
+    names,
+    recipe_text,
+)
 from shoal.noise import epsilon_from, rho_from
 from shoal.privacy import statement
 from shoal.report.words import epsilon_words, explanation

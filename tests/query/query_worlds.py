@@ -13,8 +13,7 @@ import pyarrow as pa
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.noise import Source
-from shoal.query.facts import Neighbours, QueryTable, prepare
-from shoal.query.where import Offer
+from shoal.query.facts import Neighbours, Offer, QueryTable, prepare
 
 # a value and a group; None is a missing value
 Row = tuple[Any, ...]

@@ -34,9 +34,8 @@ from shoal.query.answers import (
     summing,
     total,
 )
-from shoal.query.facts import DatasetFacts, Neighbours, RowOrder
+from shoal.query.facts import DatasetFacts, Neighbours, RowOrder, Where, parse_where
 from shoal.query.rank import group_sums, quantile, ranked, ranking_means
-from shoal.query.where import Where, parse_where
 from shoal.text import Message
 from tests.conftest import examples
 

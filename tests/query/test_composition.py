@@ -15,11 +15,10 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.errors import OptionError
 from shoal.query.answers import cells_of, counting, summing
-from shoal.query.facts import DatasetFacts, Neighbours
+from shoal.query.facts import DatasetFacts, Neighbours, parse_where
 from shoal.query.price import AnswerCost, charge, extra, protocol_1_total, total
 from shoal.query.refinement import Factors, Labels, nominal, refine, uniform
 from shoal.query.spec import cost, parse
-from shoal.query.where import parse_where
 
 from .query_worlds import GROUPS, rows_of, schema, table
 

@@ -233,7 +233,7 @@ def test_a_person_who_is_not_there_takes_the_same_work(more: dict[str, Any]) -> 
 def test_the_instrument_sees_rows_that_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The way sums were computed before: only over the rows that meet the conditions."""
     from shoal.query import answers
-    from shoal.query.where import matching
+    from shoal.query.facts import matching
 
     def shortened(self: answers.Linear, table: QueryTable) -> int:
         positions = table.positions[self.column or ""]

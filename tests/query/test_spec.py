@@ -19,10 +19,9 @@ from shoal.errors import InputError, OptionError
 from shoal.noise import Seeded
 from shoal.privacy import Accountant
 from shoal.query import spec as protocols
-from shoal.query.facts import DatasetFacts, Neighbours, QueryTable, prepare
+from shoal.query.facts import DatasetFacts, Neighbours, Offer, QueryTable, prepare
 from shoal.query.refinement import Refined
 from shoal.query.spec import KINDS, answer, canonical, cost, delta, parse, preview
-from shoal.query.where import Offer
 from shoal.taxonomy import Taxonomy
 from tests.conftest import examples
 

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.errors import ClaimError, InputError, OptionError
-from shoal.query.facts import DatasetFacts, QueryTable, prepare
-from shoal.query.where import COMPARISONS, matching, parse_where
+from shoal.query.facts import COMPARISONS, DatasetFacts, QueryTable, matching, parse_where, prepare
 from shoal.taxonomy import Taxonomy
 from tests.conftest import examples
 

@@ -190,7 +190,7 @@ def test_other_errors_say_that_the_charge_stays(tmp_path: Path, monkeypatch: pyt
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("shoal.io.folders.os.rename", refuse)
+    monkeypatch.setattr("shoal.io.files.os.rename", refuse)
     with pytest.raises(
         shoal.OutputError, match=r"No space left on device\. The privacy budget charged .* stays charged"
     ):

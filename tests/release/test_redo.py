@@ -15,7 +15,7 @@ import shoal
 from shoal import InputError, OptionError, Schema
 from shoal.cli import run
 from shoal.ledger import open_ledger
-from shoal.mechanisms.recipe import done_in, load_log
+from shoal.mechanisms.registry import done_in, load_log
 
 
 def people(shift: int = 0) -> pa.Table:

@@ -14,7 +14,7 @@ from typing import Any
 
 from shoal.cli import run as command
 from shoal.io import write
-from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import load_recipe
 from shoal.survey import survey
 from tests.support.browser import axe_source
 from tools.served_studio import Studio

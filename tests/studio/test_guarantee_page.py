@@ -19,8 +19,7 @@ from shoal.extend import register_method
 from shoal.io import read
 from shoal.journal import Journal
 from shoal.mechanisms.parameter_fields import shared
-from shoal.mechanisms.recipe import load_recipe
-from shoal.mechanisms.registry import names
+from shoal.mechanisms.registry import load_recipe, names
 from shoal.privacy.claims import MODELS
 from shoal.studio.facts import exposed, pairs, person
 from shoal.studio.guarantee import BY_NAME, CARDS, offers

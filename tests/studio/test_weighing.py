@@ -13,7 +13,7 @@ import pytest
 import shoal
 from shoal.cli import run as command
 from shoal.io import read, write
-from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import load_recipe
 from shoal.survey import survey
 
 from .studio_client import Tab, finished

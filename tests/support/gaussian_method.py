@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 
 from shoal.columns.description import Described
 from shoal.mechanisms import forms, registry
-from shoal.mechanisms.base import Rebuilt
-from shoal.mechanisms.method import Method
+from shoal.mechanisms.method import Method, Rebuilt
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.noise import discrete_gaussian, discrete_laplace, round_up_scale
 from shoal.privacy import Accountant

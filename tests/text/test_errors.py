@@ -16,7 +16,7 @@ import pytest
 import shoal
 from shoal.cli.command import flag
 from shoal.errors import MissingExtraError, Problems, ShoalError, plain_facts
-from shoal.ledger.entry import KeyReusedError, OverdrawnError, QuotaError, UnpricedError
+from shoal.ledger.account import KeyReusedError, OverdrawnError, QuotaError, UnpricedError
 from shoal.text import Message, catalogue, render
 
 PACKAGE = Path(shoal.__file__).parent

@@ -130,7 +130,7 @@ def test_the_house_is_within_its_limits_as_far_as_its_code_shows() -> None:
 
 def test_a_question_enters_the_server_and_no_release(tmp_path: Path) -> None:
     entered = set(architecture.question(tmp_path / "served").modules)
-    assert {"shoal.query.server.operations", "shoal.query.answers", "shoal.ledger.ledger"} <= entered
+    assert {"shoal.query.server.app", "shoal.query.answers", "shoal.ledger.ledger"} <= entered
     assert not {architecture.package_of(name) for name in entered} & {"release", "mechanisms", "evaluation"}
     assert len(entered) <= architecture.LIMITS["question"].most
 

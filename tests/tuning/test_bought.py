@@ -13,7 +13,7 @@ import shoal
 from shoal.cli import run
 from shoal.errors import OptionError
 from shoal.io import write
-from shoal.mechanisms.recipe import load_recipe, recipe_text
+from shoal.mechanisms.registry import load_recipe, recipe_text
 from shoal.survey import survey, survey_schema
 
 BOUGHT = [{"setting": "k", "chosen": 20, "candidates": [10, 20, 50]}]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shoal.errors import OptionError
-from shoal.mechanisms.recipe import Tuned
+from shoal.mechanisms.registry import Tuned
 from shoal.text import Message
 from shoal.tuning.grid import (
     Row,

@@ -17,7 +17,7 @@ from scipy.stats import chi2
 import shoal
 from shoal.errors import ClaimError, OptionError, OutputError
 from shoal.io import read
-from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import load_recipe
 from shoal.noise import Seeded, Source
 from shoal.partition import ranking
 from shoal.partition.univariate import group_sizes

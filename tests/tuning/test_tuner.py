@@ -15,8 +15,7 @@ import pytest
 
 import shoal
 from shoal.errors import ClaimError, InputError, OptionError, OutputError
-from shoal.mechanisms.recipe import load_recipe
-from shoal.mechanisms.registry import DEFAULT_METHOD
+from shoal.mechanisms.registry import DEFAULT_METHOD, load_recipe
 from shoal.survey import survey, survey_schema
 from shoal.text import Message
 from shoal.tuning import expected, tuner

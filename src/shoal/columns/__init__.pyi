@@ -1,6 +1,3 @@
-from shoal.columns.apply_steps import marked as marked
-from shoal.columns.apply_steps import steps_run as steps_run
-from shoal.columns.apply_steps import with_steps as with_steps
 from shoal.columns.attribute import DROPPED_ROLES as DROPPED_ROLES
 from shoal.columns.attribute import FACTS as FACTS
 from shoal.columns.attribute import MISSING_VALUE as MISSING_VALUE
@@ -24,12 +21,15 @@ from shoal.columns.column import stored_numbers as stored_numbers
 from shoal.columns.column import texts as texts
 from shoal.columns.declaration import LEAST_REASON as LEAST_REASON
 from shoal.columns.declaration import Declaration as Declaration
+from shoal.columns.declaration import as_declared as as_declared
+from shoal.columns.declaration import marked as marked
 from shoal.columns.declaration import missing_texts as missing_texts
+from shoal.columns.declaration import public_attribute as public_attribute
 from shoal.columns.declaration import read_as_asked as read_as_asked
 from shoal.columns.declaration import read_declared as read_declared
-from shoal.columns.declared_columns import as_declared as as_declared
-from shoal.columns.declared_columns import public_attribute as public_attribute
-from shoal.columns.declared_columns import without_guessed_type as without_guessed_type
+from shoal.columns.declaration import steps_run as steps_run
+from shoal.columns.declaration import with_steps as with_steps
+from shoal.columns.declaration import without_guessed_type as without_guessed_type
 from shoal.columns.description import Absent as Absent
 from shoal.columns.description import Described as Described
 from shoal.columns.description import KeptElsewhere as KeptElsewhere

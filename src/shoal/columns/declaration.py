@@ -2,26 +2,404 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
 from shoal.arguments import as_names
-from shoal.columns.apply_steps import with_steps
-from shoal.columns.attribute import POLICIES, Attribute, range_of, spells_numbers
-from shoal.columns.kinds import OUTSIDE
-from shoal.columns.provenance import MOST_EPSILON
+from shoal.columns.attribute import FACTS, POLICIES, RECORDS, Attribute, range_of, spells_numbers
+from shoal.columns.column import labels_of, numbers, parsed_label, public_facts, texts
+from shoal.columns.kinds import OUTSIDE, Lattice
+from shoal.columns.provenance import MOST_EPSILON, TAKEN_FROM_DATA, Declared
 from shoal.columns.schema import Schema
+from shoal.columns.steps import Step, above, as_number
 from shoal.display import internal
-from shoal.errors import InputError, OptionError, closest
-from shoal.io import ColumnType, Conventions, Table, known_type, read
+from shoal.errors import InputError, OptionError, ShoalError, closest
+from shoal.io import (
+    ColumnType,
+    Conventions,
+    Table,
+    arrow_type,
+    check_doubts,
+    content_digest,
+    first_row,
+    is_plain,
+    known_type,
+    read,
+    type_words,
+    with_types,
+    without_codes,
+)
 from shoal.numbers import exact
 from shoal.text import Message
 
 if TYPE_CHECKING:
+    from shoal.columns.schema import Schema
+if TYPE_CHECKING:
     from shoal.mechanisms import Tuned
+
+
+def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:
+    """The table with its columns in their declared types; others stay as stored.
+
+    The type with which a frame or a file stores a column is not a declaration: one record can change it.
+
+    Raises:
+        InputError: a value does not fit its column's declared type.
+    """
+    codes = {attribute.name: attribute.na for attribute in chosen if attribute.na}
+    table = without_codes(table, codes)
+    for attribute in (one.with_declared_type() for one in chosen):
+        if attribute.type is None or attribute.name not in table.names:
+            continue
+        if not attribute.type_declared and attribute.name in table.inferred:
+            continue
+        if attribute.name in table.inferred and attribute.places is not None:
+            table = _as_bounded(table, attribute, na)
+        elif attribute.name in table.inferred and not attribute.kind_facts.ranged and table.path is None:
+            table = _as_named(table, attribute)
+        else:
+            table = with_types(table, {attribute.name: attribute.type}, na)
+    return without_codes(table, codes)
+
+
+def _as_bounded(table: Table, attribute: Attribute, na: Sequence[str]) -> Table:
+    """The table with a column in the type that its bounds imply."""
+    name = attribute.name
+    assert attribute.type is not None
+    if isinstance(table.dtype(name), nw.String):
+        # texts in a numeric column are reported when they are read, with their row
+        return table
+    try:
+        return with_types(table, {name: attribute.type}, na)
+    except InputError as error:
+        if error.row is None:
+            raise
+        found = table.series(name)[error.row - 1]
+        raise beyond_bounds(attribute, found, error.row) from None
+
+
+def beyond_bounds(attribute: Attribute, value: object, row: int) -> InputError:
+    """The error for a value that is infinite, or has more decimals than the bounds of its column."""
+    name = attribute.name
+    if isinstance(value, float) and math.isinf(value):
+        return InputError("infinite", column=name, row=row)
+    said = (
+        Message.of("decimals-declared", decimals=attribute.places)
+        if attribute.places
+        else Message.of("whole-numbers-declared")
+    )
+    return InputError(
+        "not-of-the-declared-type", column=name, row=row, option="types", found=str(value)[:40], declared=said
+    )
+
+
+def _as_named(table: Table, attribute: Attribute) -> Table:
+    """The table with a nominal column in the type of its declared values.
+
+    A name not of that type is not a declared value: the lookup reports it.
+    """
+    name = attribute.name
+    assert attribute.type is not None
+    if table.lists_categories(name) or is_plain(table, name, attribute.type):
+        return replace(table, inferred=table.inferred - {name})
+    found, which = texts(table, name)
+    values = [None if text == "" else parsed_label(text, attribute.type) for text in found]
+    if any(value is None and text != "" for value, text in zip(values, found, strict=True)):
+        return table
+    import pyarrow as pa
+
+    stored = pa.array([*values, None], arrow_type(attribute.type)).take(
+        pa.array(np.where(which < 0, len(values), which))
+    )
+    return table.retyped(name, pa.chunked_array([stored]))
+
+
+def without_guessed_type(table: Table, attribute: Attribute) -> Attribute:
+    """The attribute without an undeclared type, and without a step that rests on it."""
+    return replace(attribute, type=None, decimals=None) if attribute.name in table.inferred else attribute
+
+
+def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute:
+    """The attribute as a recipe may hold it: without facts known only from these records."""
+    private = set(attribute.from_records)
+    attribute = replace(attribute, places=None)
+    if private_domain or "domain" in private:
+        attribute = replace(attribute, lo=None, hi=None, values=())
+    if "step" in private:
+        attribute = replace(attribute, step=None, decimals=None)
+    return replace(attribute, type=None, decimals=None) if "type" in private else attribute
+
+
+def facts_from_records(table: Table, schema: Schema, chosen: Sequence[Attribute]) -> list[Message]:
+    """Facts about the released columns, and about the unit, that are known only from these records."""
+    units = [] if schema.unit is None else [schema.unit]
+    found: dict[str, list[str]] = {}
+    for attribute in (*chosen, *units):
+        facts = set(attribute.from_records)
+        if attribute.name in table.inferred | table.guessed and attribute not in units:
+            # without a declared type, the kind was guessed from the inferred one
+            facts = (facts | {"type"}) - {"kind"}
+        for fact in facts:
+            found.setdefault(fact, []).append(attribute.name)
+    return [
+        Message.of(_READ_OFF[fact], columns=tuple(found[fact]), records=RECORDS)
+        for fact in FACTS
+        if fact in found
+    ]
+
+
+def steps_from_records(schema: Schema) -> list[Message]:
+    """Steps before protection whose parameters are known only from these records."""
+    found = tuple(
+        Message.of("step-of-column", do=step.do, column=step.column)
+        for step in schema.declared.steps
+        if step.from_records
+    )
+    return [Message.of("steps-chosen-on-records", steps=found)] if found else []
+
+
+_READ_OFF = {
+    "kind": "kinds-read-off",
+    "type": "types-read-off",
+    "domain": "domains-read-off",
+    "step": "steps-read-off",
+    "max_rows": "max-rows-read-off",
+}
+
+
+def stated_facts(table: Table, attribute: Attribute, lattice: Lattice) -> dict[str, str]:
+    """The public facts about a column in words, without a step that follows from an undeclared type."""
+    facts = public_facts(attribute, lattice)
+    unknown = attribute.name in table.inferred or "type" in attribute.from_records
+    undeclared = unknown and attribute.kind_facts.measured and attribute.declared_step is None
+    if undeclared or "step" in attribute.from_records:
+        facts["step"] = TAKEN_FROM_DATA
+    facts["type"] = TAKEN_FROM_DATA if unknown else type_words(attribute.type, attribute.decimals)
+    facts["source"] = attribute.source_words
+    if attribute.flagged:
+        facts["missing"] = "a value of its own"
+    return facts
+
+
+def declared_facts(
+    schema: Schema,
+    attributes: Sequence[Attribute],
+    stated: Mapping[str, Mapping[str, str]],
+    private_domains: Sequence[str],
+) -> tuple[Declared, ...]:
+    """The declared facts about the released columns, each with its source; facts from the records are excluded."""
+    found: list[Declared] = []
+    for attribute in attributes:
+        private = attribute.name in private_domains
+        found += _about_column(attribute, stated[attribute.name], private_domain=private)
+    unit = schema.unit
+    if unit is not None and unit.max_rows is not None and "max_rows" not in unit.from_records:
+        known = {"rows": unit.max_rows, "source": unit.source.get("max_rows", "")}
+        found.append(Declared("rows-per-person", {"column": unit.name, **known}))
+    for step in schema.declared.steps:
+        if not step.from_records:
+            found.append(Declared("step", {"column": step.column, "do": step.do, "source": step.source}))
+    if schema.weight is not None and schema.weight.release == "raked":
+        for margin in schema.margins:
+            found.append(Declared("margin", {"column": margin.column, "source": margin.source}))
+    return tuple(found)
+
+
+def _about_column(
+    attribute: Attribute, stated: Mapping[str, str], *, private_domain: bool
+) -> Iterator[Declared]:
+    name, source = attribute.name, attribute.source
+    if not private_domain and stated.get("lo") != TAKEN_FROM_DATA:
+        known = {"column": name, "source": source.get("domain", "")}
+        if "domain" in stated:
+            yield Declared("values", {**known, "values": stated["domain"]})
+        else:
+            code = "order" if attribute.kind_facts.listed else "range"
+            yield Declared(code, {**known, "lo": stated["lo"], "hi": stated["hi"]})
+    if stated["type"] not in ("", TAKEN_FROM_DATA):
+        yield Declared("type", {"column": name, "source": source.get("type", ""), "type": stated["type"]})
+    if attribute.declared_step is not None and stated["step"] != TAKEN_FROM_DATA:
+        yield Declared(
+            "resolution", {"column": name, "source": source.get("step", ""), "step": stated["step"]}
+        )
+
+
+def with_steps(table: Table, schema: Schema | None, na: Sequence[str] = ()) -> Table:
+    """The table after the steps of its schema; steps already applied are not repeated.
+
+    Raises:
+        InputError: a value is in no band, or is not a value of the column; names the row.
+        OptionError: the parameters of a step are unknown, or the table stays on disk.
+
+    >>> import pyarrow as pa
+    >>> from shoal import Schema
+    >>> from shoal.io import read
+    >>> schema = Schema((Attribute("age"),)).with_steps(Step.recode("age", breaks=[0, 40, 99]))
+    >>> with_steps(read(pa.table({"age": [25, 40, 41, None]})), schema).series("age").to_list()
+    ['(0,40]', '(0,40]', '(40,99]', None]
+    """
+    steps = () if schema is None else schema.declared.steps
+    if schema is None or not steps or _were_run(table, steps):
+        return table
+    if table.steps:
+        raise InputError("other-steps-were-run-table-already")
+    if table.path is not None:
+        raise OptionError("steps-before-protection-need-table-memory", option="engine")
+    for step in steps:
+        table.known(step.column)
+    if table.records is not None:
+        # without rows, but with the types the rows will have
+        table.records.run_steps(schema, na)
+    # the digest identifies the records by their values before the steps
+    content = content_digest(table) if table.records is None else ""
+    table, problem = steps_run(table, schema, na)
+    if problem is not None:
+        raise problem
+    return replace(table, content=content)
+
+
+def steps_run(table: Table, schema: Schema, na: Sequence[str]) -> tuple[Table, ShoalError | None]:
+    """The table after the steps that could be applied, and the error of the first that could not."""
+    declared = schema.declared
+    steps = declared.steps
+    touched = {step.column for step in steps}
+    described = [a for a in declared.attributes if a.name in touched]
+    named = {a.name for a in described if a.type_declared}
+    check_doubts(table, [step.column for step in steps if step.do != "drop" and step.column not in named])
+    table = as_declared(table, described, na)
+    for step, before, _ in declared.walk():
+        try:
+            table, changed = _after(table, step, before)
+        except ShoalError as problem:
+            return table, problem
+        table = replace(table, steps=(*table.steps, (step.key, changed)))
+    return table, None
+
+
+def _after(table: Table, step: Step, before: Attribute | None) -> tuple[Table, int]:
+    """The table after one more step, and how many cells it changed."""
+    if step.withheld:
+        raise step.refusal("parameters-were-taken-from-other-records")
+    if before is None or step.do == "drop":
+        frame = table.frame.drop(step.column)
+        return replace(table, frame=frame, inferred=table.inferred - {step.column}), table.n
+    # a cell's reading depends on the other cells of its column; a stored value's only on its type
+    cells = table.reads_cells or table.holds_objects(step.column)
+    read_off = {step.column} & table.inferred if cells else frozenset()
+    table, changed = _RUN[step.kind](table, step, before)
+    return replace(table, guessed=table.guessed | read_off), changed
+
+
+def _were_run(table: Table, steps: Sequence[Step]) -> bool:
+    """Whether these are the steps that were applied; the published form of a step lacks its parameters."""
+    keys = [key for key, _ in table.steps]
+    return len(keys) == len(steps) and all(
+        key == step.key or (step.withheld and json.loads(key).get(step.do) == step.column)
+        for key, step in zip(keys, steps, strict=True)
+    )
+
+
+def marked(table: Table, schema: Schema) -> Table:
+    """A synthetic table that already has the form after the steps: none remains to be applied."""
+    return replace(table, steps=tuple((step.key, 0) for step in schema.declared.steps))
+
+
+def _bands(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    values = numbers(table, before)
+    places = step.places(values)
+    outside = places == -2
+    if outside.any() and step.outside == "error":
+        raise InputError("column-row-lies-none-bands-recoding", column=step.column, row=first_row(outside))
+    names = np.array([*step.bands, None, None], dtype=object)
+    return _with_texts(table, step.column, names[places]), int(np.isfinite(values).sum())
+
+
+def _renamed(table: Table, step: Step, before: Attribute, renamed: Mapping[str, str]) -> tuple[Table, int]:
+    found, which = texts(table, step.column)
+    names = np.array([*(renamed.get(text, text) or None for text in found), None], dtype=object)
+    changes = np.array([*(renamed.get(text, text) != text for text in found), False])
+    return _with_texts(table, step.column, names[which]), int(changes[which].sum())
+
+
+def _level(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    renamed = above(step, before)
+    tree = replace(before, missing=None).tree
+    assert tree is not None
+    # an invalid text must not pass as a group of its own
+    labels = labels_of(table, before)
+    codes = tree.encode(labels, Message.of("column-named", column=step.column), missing=-1)
+    names = [None if label is None else renamed[str(label)] for label in tree.decode(codes)]
+    changed = sum(old is not None and old != new for old, new in zip(labels, names, strict=True))
+    return _with_texts(table, step.column, names), changed
+
+
+def _mapping(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    return _renamed(table, step, before, dict(step.mapping))
+
+
+def _truncate(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    found, _ = texts(table, step.column)
+    return _renamed(table, step, before, {text: text[: step.length].strip() for text in found})
+
+
+def _coded(table: Table, step: Step, before: Attribute) -> tuple[Table, int]:
+    values = numbers(table, before)
+    assert step.at is not None
+    limit = as_number(step.at)
+    beyond: NDArray[np.bool_] = values > limit if step.do == "top" else values < limit
+    rows = np.flatnonzero(beyond)
+    if rows.size:
+        series = table.series(step.column)
+        value = _stored(table, step, series)
+        series = series.scatter(rows.tolist(), [value] * rows.size)
+        table = replace(table, frame=table.frame.with_columns(series.alias(step.column)))
+    return table, int(rows.size)
+
+
+def _stored(table: Table, step: Step, series: nw.Series[Any]) -> Any:
+    """The replacement value of a step, as the column stores it."""
+    put = step.at if step.put is None else step.put
+    assert put is not None
+    if isinstance(put, str):
+        if isinstance(series.dtype, nw.Datetime):
+            return datetime.fromisoformat(put)
+        return date.fromisoformat(put) if isinstance(series.dtype, nw.Date) else put
+    if not series.dtype.is_integer():
+        return float(put)
+    if int(put) != put:
+        raise InputError(
+            "run-steps-column-holds-whole-numbers-none",
+            where=step.where,
+            column=step.column,
+            found=float(put),
+        )
+    return int(put)
+
+
+def _with_texts(table: Table, name: str, values: Sequence[str | None] | NDArray[Any]) -> Table:
+    import pyarrow as pa
+
+    return table.retyped(name, pa.chunked_array([pa.array(list(values), pa.string())]))
+
+
+_RUN: Mapping[str, Callable[[Table, Step, Attribute], tuple[Table, int]]] = {
+    "bands": _bands,
+    "level": _level,
+    "mapping": _mapping,
+    "top": _coded,
+    "bottom": _coded,
+    "truncate": _truncate,
+}
 
 
 # minimum length of a reason, in characters: "because" is not one

@@ -12,17 +12,18 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns.apply_steps import with_steps
 from shoal.columns.attribute import Attribute, missing_codes_hint, settle_gaps
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
-from shoal.columns.declaration import Declaration, chosen_columns
-from shoal.columns.declared_columns import (
+from shoal.columns.declaration import (
+    Declaration,
     as_declared,
     beyond_bounds,
+    chosen_columns,
     declared_facts,
     facts_from_records,
     stated_facts,
     steps_from_records,
+    with_steps,
     without_guessed_type,
 )
 from shoal.columns.kinds import Lattice, outside

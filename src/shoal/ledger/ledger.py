@@ -24,8 +24,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from shoal.errors import OptionError, needs_extra
-from shoal.ledger.account import Account, Balance, Standing, Terms
-from shoal.ledger.entry import (
+from shoal.ledger.account import (
+    Account,
+    Balance,
     Charge,
     Deposit,
     KeyReusedError,
@@ -36,6 +37,8 @@ from shoal.ledger.entry import (
     QuotaError,
     Receipt,
     Register,
+    Standing,
+    Terms,
     UnpricedError,
     canonical,
     rounded_up,
@@ -78,7 +81,7 @@ def open_ledger(address: str | Path, *, create: bool = True, check: bool = True)
     Fraction(3, 4)
     >>> ledger.charge(Charge("survey", "ada", '{"kind":"count"}', Fraction(1, 2)))
     Traceback (most recent call last):
-    shoal.ledger.entry.OverdrawnError: the privacy budget of the data set does not allow this: epsilon 0.5 \
+    shoal.ledger.account.OverdrawnError: the privacy budget of the data set does not allow this: epsilon 0.5 \
 was requested, but only 0.25 remains (short by 0.25).
     >>> ledger.close(); folder.cleanup()
     """

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from shoal._moved import renamed
 from shoal.columns import ROW, unit_words
 from shoal.errors import ClaimError, OptionError, ShoalError
-from shoal.ledger.account import Standing, Terms
-from shoal.ledger.entry import (
+from shoal.ledger.account import (
     SYMBOLS,
     Charge,
     Currency,
@@ -21,6 +20,8 @@ from shoal.ledger.entry import (
     LedgerEntry,
     LedgerError,
     Register,
+    Standing,
+    Terms,
     canonical,
     fraction_text,
 )

@@ -23,7 +23,7 @@ from sqlalchemy.engine import URL, Connection, CursorResult, Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from shoal.errors import InputError
-from shoal.ledger.entry import LedgerEntry, LedgerError, fraction_of, fraction_text
+from shoal.ledger.account import LedgerEntry, LedgerError, fraction_of, fraction_text
 from shoal.text import Message
 
 # the database, its write-ahead log, and the shared-memory file of its connections

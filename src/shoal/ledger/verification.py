@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from shoal.ledger.account import Account, Standing
-from shoal.ledger.entry import LedgerEntry, LedgerError
+from shoal.ledger.account import Account, LedgerEntry, LedgerError, Standing
 from shoal.ledger.ledger import Ledger
 from shoal.text import Message
 

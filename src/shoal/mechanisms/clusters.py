@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described, Lattice
 from shoal.display import internal
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.cluster_methods import PartitionMethod
+from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.partition_stage import Group, check_group, partition_group
 from shoal.mechanisms.sensitivity import cluster_scales
 from shoal.mechanisms.strata import check_strata, strata_of, strata_terms

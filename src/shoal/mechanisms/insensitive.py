@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described
 from shoal.errors import OptionError
 from shoal.mechanisms import clusters
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.cluster_methods import InsensitiveDP
 from shoal.mechanisms.clusters import Clusters
+from shoal.mechanisms.method import Rebuilt
 from shoal.noise import Source, discrete_laplace, exponential_places, round_up_scale, score_by
 from shoal.partition import Partition, check_k
 from shoal.privacy import Accountant, Plan

@@ -293,7 +293,7 @@ _SHARED = (
 SHARED: Mapping[str, Parameter] = {parameter.name: parameter for parameter in _SHARED}
 
 # Parameters that describe the table, not the method. They are read where tables are described
-# (`shoal.columns.declaration`, `shoal.mechanisms.recipe`); names, descriptions and choices are listed here with all
+# (`shoal.columns.declaration`, `shoal.mechanisms.registry`); names, descriptions and choices are listed here with all
 # others.
 DECLARATIONS: Mapping[str, Parameter] = {
     setting.name: setting

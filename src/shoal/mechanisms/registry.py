@@ -2,17 +2,447 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from shoal.errors import OptionError, closest
+from shoal._version import __version__
+from shoal.columns import MOST_EPSILON, Declaration, Schema
+from shoal.errors import InputError, OptionError, closest
+from shoal.io import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
-from shoal.privacy import Model
-from shoal.text import Message
+from shoal.noise import parse_epsilon
+from shoal.numbers import decimal_text
+from shoal.privacy import SPLITS, Model, PrivacyStatement
+from shoal.text import Message, listed
+
+if TYPE_CHECKING:
+    from shoal.columns import Described
+    from shoal.release import Release
+
+# the tables of a schema, which a recipe includes; a log additionally has one entry for each action
+_SCHEMA = ("attribute", "file", "publication", "step", "margin")
+_LOGGED = "done"
+_HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
+
+
+def recipe_text(release: Release) -> str:
+    """The recipe as TOML. A seed is omitted: with it, the noise could be removed."""
+    return settled_text(release.method, release.schema, release.declared, release.columns)
+
+
+def settled_text(method: Method, schema: Schema, declared: Declaration, columns: tuple[str, ...]) -> str:
+    """The recipe of a release that was prepared but perhaps not made."""
+    return _HEADER + dumps(_document(method, schema, declared, columns))
+
+
+def recipe_document(release: Release) -> dict[str, Any]:
+    """The recipe as plain values."""
+    return _document(release.method, release.schema, release.declared, release.columns)
+
+
+def _document(
+    method: Method, schema: Schema, declared: Declaration, columns: tuple[str, ...]
+) -> dict[str, Any]:
+    settings = method.settings()
+    tables = {name: value for name, value in settings.items() if isinstance(value, dict)}
+    plain = {name: value for name, value in settings.items() if name not in tables}
+    document: dict[str, Any] = {
+        "shoal": __version__,
+        "method": method.name,
+        **plain,
+        "columns": list(columns),
+    }
+    document |= {"outside": declared.outside, "missing": declared.missing}
+    if declared.na:
+        document["na"] = list(declared.na)
+    if declared.tuned is not None:
+        document["tuned"] = declared.tuned.text
+        if declared.tuned.epsilon is not None:
+            document["tuned_epsilon"] = declared.tuned.epsilon
+    if declared.most_epsilon != MOST_EPSILON:
+        document["most_epsilon"] = declared.most_epsilon
+    if declared.domain_from_data is not None:
+        document["domain_from_data"] = declared.domain_from_data
+    document |= tables
+    if declared.tuned is not None and declared.tuned.choice:
+        document["tuned_choice"] = [choice.to_dict() for choice in declared.tuned.choice]
+    return document | schema.to_dict()
+
+
+def load_recipe(path: str | Path) -> dict[str, Any]:
+    """The keyword arguments of `shoal.protect` from a recipe file."""
+    path = Path(path)
+    raw = load(path, "toml-recipe")
+    # domains are stored with their attributes
+    known = {"shoal", "method", _LOGGED, *_SCHEMA, *DECLARATIONS, *parameters()} - {"domains"}
+    for key in raw:
+        if key not in known:
+            raise OptionError("recipe-unknown-key", path=path, key=key)
+    if "method" not in raw:
+        raise OptionError("recipe-names-no-method", path=path)
+    arguments = {key: value for key, value in raw.items() if key not in ("shoal", _LOGGED, *_SCHEMA)}
+    if not isinstance(raw["method"], str):
+        raise OptionError("recipe-method-name-method", path=path, found=raw["method"])
+    if "attribute" in raw:
+        if _LOGGED in raw and isinstance(told := raw.get("publication"), Mapping):
+            # a repeated release is published on another day
+            raw["publication"] = {key: told[key] for key in told if key not in ("date", "review_by")}
+        arguments["schema"] = Schema.from_dict(raw)
+    return arguments
+
+
+LOG = "log.toml"
+_LOG_HEADER = (
+    "# What was done, in order, and the recipe. Repeat it with: shoal redo log.toml DATA --out DIR\n"
+)
+
+
+def log_text(release: Release) -> str:
+    """The log as TOML. A seed is omitted: a repetition draws new noise."""
+    return _LOG_HEADER + dumps({"done": log_entries(release), **recipe_document(release)})
+
+
+def log_entries(release: Release) -> list[dict[str, str]]:
+    """The actions, one entry each: action, column if any, description, and source of the parameters."""
+    return entries_of(
+        release.schema, release.statement, tuple(release.columns), verified=release.verify is not None
+    )
+
+
+def entries_of(
+    schema: Schema, statement: PrivacyStatement, columns: tuple[str, ...], *, verified: bool
+) -> list[dict[str, str]]:
+    """The entries of a release that was prepared but perhaps not made."""
+    done = [_entry("read")]
+    for step in schema.declared.steps:
+        known = {"source": step.source} if step.source else {}
+        done.append({"do": step.do, "column": step.column, "words": step.words, **known})
+    done.append(_entry("choose", columns=columns))
+    settings = tuple(
+        Message.of("fact-named", name=name, value=value) for name, value in statement.settings.items()
+    )
+    words = Message.of(
+        "log-protect-with" if settings else "log-protect", method=statement.method, settings=settings
+    )
+    done.append({"do": "protect", "words": str(words)})
+    if statement.entropy == "seed":
+        done.append(_entry("seed"))
+    done.append(_entry("shuffle"))
+    weight = schema.weight
+    if weight is not None and weight.release == "raked":
+        for margin in schema.margins:
+            raked = _entry("rake", weight=weight.name, column=margin.column)
+            done.append({"do": "rake", "column": margin.column, **raked, "source": margin.source})
+    if verified:
+        done.append(_entry("verify"))
+    return done
+
+
+def _entry(do: str, **facts: Any) -> dict[str, str]:
+    return {"do": do, "words": str(Message(f"log-{do}", facts))}
+
+
+def log_path(log: str | Path) -> Path:
+    """The log file itself, or that in the folder of a release.
+
+    Raises:
+        InputError: there is no log.
+    """
+    path = Path(log)
+    if path.is_dir():
+        path = path / LOG
+    if not path.is_file():
+        raise InputError("there-no-log", path=path)
+    return path
+
+
+def load_log(log: str | Path) -> dict[str, Any]:
+    """The keyword arguments of `shoal.publish` that repeat a log.
+
+    Raises:
+        InputError, OptionError: it is not a log, or its parameters were taken from the records and are not in it.
+    """
+    return load_recipe(log_path(log))
+
+
+def done_in(path: Path) -> tuple[Mapping[str, str], ...]:
+    """The entries of a log on disk; empty if there is no log."""
+    if not path.is_file():
+        return ()
+    raw = load(path, "toml-log").get("done", [])
+    if not isinstance(raw, list) or not all(isinstance(entry, Mapping) and "words" in entry for entry in raw):
+        raise InputError("the-log-is-damaged", path=path)
+    return tuple(raw)
+
+
+# settings that `shoal tune --private` can choose
+BOUGHT = ("k", "split")
+
+# public facts, besides the settings of a method, that can be taken from the records
+_FACTS = ("columns", "domains")
+
+# the domain of a single column
+_ONE_DOMAIN = "domain:"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One setting of a private choice: its name, the chosen value, and all candidates."""
+
+    setting: str
+    chosen: int | str
+    candidates: tuple[int | str, ...]
+
+    @classmethod
+    def of(cls, raw: object) -> Choice:
+        """A checked entry `tuned_choice` of a recipe.
+
+        >>> Choice.of({"setting": "k", "chosen": 20, "candidates": [10, 20]})
+        Choice(setting='k', chosen=20, candidates=(10, 20))
+        """
+        if isinstance(raw, Choice):
+            return raw
+        if not isinstance(raw, Mapping) or set(raw) != {"setting", "chosen", "candidates"}:
+            raise OptionError("entry-tuned-choice-setting-chosen-candidates", found=raw)
+        name, chosen, candidates = raw["setting"], raw["chosen"], raw["candidates"]
+        if name not in BOUGHT:
+            raise OptionError("not-chosen-privately", found=name, allowed=BOUGHT)
+        if not isinstance(candidates, (list, tuple)) or not all(_possible(name, one) for one in candidates):
+            what = Message("sizes-such-as") if name == "k" else Message.of("some-of", allowed=SPLITS)
+            raise OptionError("tuned-choice-candidates", name=name, what=what, found=candidates)
+        if chosen not in candidates or len(set(candidates)) < max(2, len(candidates)):
+            raise OptionError(
+                "tuned-choice-least-two-different-candidates",
+                name=name,
+                chosen=chosen,
+                found=tuple(map(str, candidates)),
+            )
+        return cls(name, chosen, tuple(candidates))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**asdict(self), "candidates": list(self.candidates)}
+
+
+@dataclass(frozen=True, slots=True)
+class Tuned:
+    """The data-dependent choices, and their cost.
+
+    Attributes:
+        what: names of settings, including `method`, and of facts: `columns`, `domains`, `domain:NAME`.
+        epsilon: the cost of a private choice; None if nothing was charged.
+        choice: the values chosen under this budget. Everything else in `what` was not charged, and taints a statement.
+    """
+
+    what: tuple[str, ...]
+    epsilon: Fraction | None = None
+    choice: tuple[Choice, ...] = ()
+
+    @property
+    def text(self) -> str | list[str]:
+        """The names as a recipe stores them: a list if a column's name has a comma."""
+        return list(self.what) if any("," in name for name in self.what) else ", ".join(self.what)
+
+    @property
+    def words(self) -> str:
+        """The names as a phrase.
+
+        >>> Tuned(("method", "k", "split")).words
+        'method, k and split'
+        """
+        return listed(self.what, "and")
+
+    def purchase(self, method: Method) -> Tuned | None:
+        """The part that was charged for; None if nothing was, or if other values are used than those chosen.
+
+        >>> from shoal.mechanisms.registry import configured
+        >>> bought = Tuned(("k", "domains"), Fraction(1, 10), (Choice("k", 20, (10, 20)),))
+        >>> bought.purchase(configured("ranking-dp", epsilon=1, k=20)).what
+        ('k',)
+        >>> bought.purchase(configured("ranking-dp", epsilon=1, k=30)) is None
+        True
+        """
+        if self.epsilon is None or not self.choice or self._otherwise(method):
+            return None
+        return Tuned(tuple(choice.setting for choice in self.choice), self.epsilon, self.choice)
+
+    def taints(self, method: Method) -> tuple[Message, ...]:
+        """Data-dependent choices for a statement; empty for a choice that was charged.
+
+        >>> from shoal.mechanisms.registry import configured
+        >>> used = configured("ranking-dp", epsilon=1, k=30)
+        >>> print(*Tuned(("k",)).taints(used))
+        k was chosen based on the records (shoal tune).
+        >>> str(Tuned(("k",), Fraction(1, 10), (Choice("k", 20, (10, 20)),)).taints(used)[0])[:46]
+        'k was chosen privately as 20, but 30 is used: '
+        """
+        paid = tuple(choice.setting for choice in self.choice)
+        settings = tuple(name for name in self.what if name not in paid and not _is_fact(name))
+        facts = tuple(_fact(name) for name in self.what if _is_fact(name))
+        found = list(self._otherwise(method))
+        if settings:
+            code = "tuned-by-looking" if self.epsilon is None or self.choice else "tuned-unbought"
+            several = "-several" if len(settings) > 1 else ""
+            price = decimal_text(self.epsilon or Fraction(0))
+            found.append(Message.of(f"{code}{several}", names=settings, epsilon=price))
+        if len(facts) == 1 and facts[0].code == "the-domain":
+            found.append(Message("domain-by-looking", facts[0].facts))
+        elif facts:
+            found.append(Message.of("facts-by-looking", facts=facts))
+        return tuple(found)
+
+    @property
+    def condition(self) -> Message:
+        """The statement message about a choice that was charged."""
+        choices = tuple(
+            Message("chosen-also" if place else "chosen-from", choice.to_dict())
+            for place, choice in enumerate(self.choice)
+        )
+        return Message.of(
+            "tuned-privately", choices=choices, epsilon=decimal_text(self.epsilon or Fraction(0))
+        )
+
+    def tuned_domains(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """Those of the columns whose domains were chosen by looking at the records.
+
+        Raises:
+            OptionError: it names the domain of a column that is not released.
+        """
+        for name in self.what:
+            column = name.removeprefix(_ONE_DOMAIN)
+            if name.startswith(_ONE_DOMAIN) and column not in columns:
+                raise OptionError(
+                    "tuned-names-domain-no-released-column",
+                    column=column,
+                    option="tuned",
+                    hint=closest(column, columns),
+                )
+        return tuple(
+            column for column in columns if "domains" in self.what or f"{_ONE_DOMAIN}{column}" in self.what
+        )
+
+    def _otherwise(self, method: Method) -> tuple[Message, ...]:
+        """Settings of a release that differ from the chosen values."""
+        used = {choice.setting: method.settings().get(choice.setting) for choice in self.choice}
+        bought = tuple(choice.chosen for choice in self.choice)
+        price = decimal_text(self.epsilon or Fraction(0))
+        return tuple(
+            Message.of(
+                "bought-otherwise",
+                setting=choice.setting,
+                chosen=choice.chosen,
+                used=_shown(used[choice.setting]),
+                epsilon=price,
+                bought=bought,
+            )
+            for choice in self.choice
+            if used[choice.setting] != choice.chosen
+        )
+
+
+def tuned_settings(
+    tuned: str | Sequence[str] | Tuned | None, epsilon: Any = None, choice: Iterable[Any] | None = None
+) -> Tuned | None:
+    """The data-dependent choices declared by a caller or a recipe.
+
+    Raises:
+        OptionError: a name is not a setting, or a budget is given for something it cannot have covered.
+
+    >>> tuned_settings("method, k"), tuned_settings(None)
+    (Tuned(what=('method', 'k'), epsilon=None, choice=()), None)
+    """
+    if isinstance(tuned, Tuned):
+        return _merged(tuned, epsilon, choice)
+    names = tuned.split(",") if isinstance(tuned, str) else () if tuned is None else tuned
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise OptionError("tuned-name-settings-were-chosen-records", option="tuned", found=tuned)
+    bought = _choices(choice)
+    what = tuple(
+        dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
+    )
+    known = ("method", *parameters(), *_FACTS)
+    for name in what:
+        if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
+            raise OptionError(
+                "tuned-names-no-setting-nor-columns", option="tuned", name=name, hint=closest(name, known)
+            )
+    if bought and epsilon is None:
+        raise OptionError("tuned-choice-names-what-private-choice", option="tuned_choice")
+    if epsilon is not None and not bought and (not what or not set(what) <= set(BOUGHT)):
+        raise OptionError("price-of-no-choice", option="tuned_epsilon", allowed=BOUGHT, found=what)
+    return Tuned(what, None if epsilon is None else parse_epsilon(epsilon), bought) if what else None
+
+
+def together(first: Tuned | None, second: Tuned | None) -> Tuned | None:
+    """Both combined; the cost is that of the second.
+
+    >>> together(Tuned(("domains",)), Tuned(("k",))).words
+    'domains and k'
+    """
+    if first is None or second is None:
+        return first or second
+    return replace(second, what=tuple(dict.fromkeys((*first.what, *second.what))))
+
+
+def with_tuning(described: Described, tuned: Tuned | None, method: Method) -> Described:
+    """A described table, with the choices made on its records added to its provenance."""
+    if tuned is None:
+        return described
+    before = described.provenance
+    # a bound that somebody took from the records is as private as one that Shoal took from them
+    private = (*before.private_domains, *tuned.tuned_domains(described.columns))
+    provenance = replace(
+        before,
+        data_dependent=before.data_dependent + tuned.taints(method),
+        private_domains=tuple(dict.fromkeys(private)),
+        bought=tuned.purchase(method),
+    )
+    return replace(described, provenance=provenance)
+
+
+def _merged(tuned: Tuned, epsilon: Any, choice: Iterable[Any] | None) -> Tuned:
+    if epsilon is not None or choice is not None:
+        raise OptionError("tuned-holds-price-values-choice-already")
+    return tuned
+
+
+def _choices(choice: Iterable[Any] | None) -> tuple[Choice, ...]:
+    if choice is None:
+        return ()
+    if isinstance(choice, (str, Mapping)) or not isinstance(choice, Iterable):
+        raise OptionError("tuned-choice-list-what-chosen", option="tuned_choice", found=choice)
+    found = tuple(Choice.of(one) for one in choice)
+    if len({one.setting for one in found}) < len(found):
+        raise OptionError("tuned-choice-names-setting-twice", option="tuned_choice")
+    return found
+
+
+def _possible(setting: str, value: object) -> bool:
+    if setting == "k":
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+    return value in SPLITS
+
+
+def _is_fact(name: str) -> bool:
+    return name in _FACTS or name.startswith(_ONE_DOMAIN)
+
+
+def _fact(name: str) -> Message:
+    if name.startswith(_ONE_DOMAIN):
+        return Message.of("the-domain", column=name.removeprefix(_ONE_DOMAIN))
+    return Message(f"the-{name}")
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, Mapping):
+        return Message("weights-by-column")
+    return Message("no-value") if value is None else value
+
 
 # the strongest claim that a complete table of any kind can have
 DEFAULT_METHOD = "pairs-dp"

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Rebuilt
-from shoal.mechanisms.method import Method
+from shoal.mechanisms.method import Method, Rebuilt
 from shoal.partition import column_codes, most_rows_of_a_unit, places, row_groups, units_of_groups
 from shoal.text import Message
 

@@ -19,9 +19,16 @@ from shoal.noise.entropy import SystemEntropy as SystemEntropy
 from shoal.noise.entropy import computed_again as computed_again
 from shoal.noise.entropy import fresh_key as fresh_key
 from shoal.noise.entropy import source as source
+from shoal.noise.exact import LARGEST as LARGEST
+from shoal.noise.exact import LARGEST_NUMERATOR as LARGEST_NUMERATOR
+from shoal.noise.exact import SCALE_DENOMINATOR as SCALE_DENOMINATOR
+from shoal.noise.exact import SMALLEST as SMALLEST
 from shoal.noise.exact import bernoulli_exp as bernoulli_exp
 from shoal.noise.exact import enclose_exp as enclose_exp
 from shoal.noise.exact import geometric_exp as geometric_exp
+from shoal.noise.exact import parse_epsilon as parse_epsilon
+from shoal.noise.exact import round_up_scale as round_up_scale
+from shoal.noise.exact import shown as shown
 from shoal.noise.families import NOISES as NOISES
 from shoal.noise.families import NoiseFamily as NoiseFamily
 from shoal.noise.families import add_noise as add_noise
@@ -33,20 +40,13 @@ from shoal.noise.gaussian import epsilon_from as epsilon_from
 from shoal.noise.gaussian import parse_delta as parse_delta
 from shoal.noise.gaussian import pure_rho as pure_rho
 from shoal.noise.gaussian import rho_from as rho_from
+from shoal.noise.laplace import OPTIMISE as OPTIMISE
+from shoal.noise.laplace import LatticeStaircase as LatticeStaircase
+from shoal.noise.laplace import Staircase as Staircase
+from shoal.noise.laplace import check_staircase as check_staircase
 from shoal.noise.laplace import discrete_laplace as discrete_laplace
+from shoal.noise.laplace import discrete_staircase as discrete_staircase
 from shoal.noise.laplace import single_laplace as single_laplace
-from shoal.noise.scale import LARGEST as LARGEST
-from shoal.noise.scale import LARGEST_DENOMINATOR as LARGEST_DENOMINATOR
-from shoal.noise.scale import LARGEST_NUMERATOR as LARGEST_NUMERATOR
-from shoal.noise.scale import SMALLEST as SMALLEST
-from shoal.noise.scale import parse_epsilon as parse_epsilon
-from shoal.noise.scale import round_up_scale as round_up_scale
-from shoal.noise.scale import shown as shown
-from shoal.noise.staircase import OPTIMISE as OPTIMISE
-from shoal.noise.staircase import LatticeStaircase as LatticeStaircase
-from shoal.noise.staircase import Staircase as Staircase
-from shoal.noise.staircase import check_staircase as check_staircase
-from shoal.noise.staircase import discrete_staircase as discrete_staircase
 
 __all__ = [
     "Box",

@@ -25,9 +25,17 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise.entropy import Source
 from shoal.noise.entropy import source as source_for
-from shoal.noise.exact import WORD, Exponentials, Uniforms, WeightedChoice, enclose_exp, exponentials, joined
-from shoal.noise.scale import LARGEST_NUMERATOR
-from shoal.noise.staircase import Epsilon, check_staircase, discrete_staircase
+from shoal.noise.exact import (
+    LARGEST_NUMERATOR,
+    WORD,
+    Exponentials,
+    Uniforms,
+    WeightedChoice,
+    enclose_exp,
+    exponentials,
+    joined,
+)
+from shoal.noise.laplace import Epsilon, check_staircase, discrete_staircase
 
 _ONE = Fraction(1)
 _WORD = 64

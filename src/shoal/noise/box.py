@@ -20,7 +20,7 @@ from shoal.errors import OptionError
 from shoal.noise.entropy import Source
 from shoal.noise.entropy import source as source_for
 from shoal.noise.exact import WeightedChoice, enclose_exp, geometric
-from shoal.noise.staircase import BLOCK, CONFIDENCE, OPTIMISE, Epsilon, check_staircase
+from shoal.noise.laplace import BLOCK, CONFIDENCE, OPTIMISE, Epsilon, check_staircase
 
 _GRID = 33
 _ZOOMS = 4

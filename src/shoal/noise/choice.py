@@ -25,8 +25,7 @@ from shoal.arguments import renamed_arguments
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest
 from shoal.noise.entropy import Source
-from shoal.noise.exact import bernoulli_exp, exp_fixed, settle
-from shoal.noise.scale import LARGEST_NUMERATOR, round_up_scale, shown
+from shoal.noise.exact import LARGEST_NUMERATOR, bernoulli_exp, exp_fixed, round_up_scale, settle, shown
 from shoal.numbers import Integers
 from shoal.taxonomy import (
     Taxonomy,

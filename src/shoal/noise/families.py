@@ -15,9 +15,8 @@ import numpy as np
 from shoal.display import internal
 from shoal.noise.box import LatticeBox, discrete_box
 from shoal.noise.entropy import Source
-from shoal.noise.laplace import discrete_laplace
-from shoal.noise.scale import round_up_scale
-from shoal.noise.staircase import LatticeStaircase, check_staircase, discrete_staircase
+from shoal.noise.exact import round_up_scale
+from shoal.noise.laplace import LatticeStaircase, check_staircase, discrete_laplace, discrete_staircase
 from shoal.numbers import Integers
 from shoal.origin import Outside
 

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from shoal.errors import OptionError
 from shoal.noise.entropy import Shape, Source, shape_with
 from shoal.noise.entropy import source as source_for
-from shoal.noise.exact import bernoulli_exp_one, exp_coin
+from shoal.noise.exact import bernoulli_exp_one, exact_number, exp_coin, shown
 from shoal.noise.laplace import discrete_laplace
-from shoal.noise.scale import exact_number, shown
 
 # Draws handled together: large enough to hide the cost of a numpy call, small enough for the processor's cache.
 BLOCK = 1 << 17

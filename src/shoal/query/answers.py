@@ -27,8 +27,18 @@ from shoal.noise import (
 )
 from shoal.numbers import decimal_text
 from shoal.privacy import Accountant
-from shoal.query.facts import MISSING, DatasetFacts, QueryTable
-from shoal.query.where import EDGE, Offer, Where, as_list, as_text, matching, place
+from shoal.query.facts import (
+    EDGE,
+    MISSING,
+    DatasetFacts,
+    Offer,
+    QueryTable,
+    Where,
+    as_list,
+    as_text,
+    matching,
+    place,
+)
 from shoal.text import Message
 
 NOISES = ("laplace", "staircase")

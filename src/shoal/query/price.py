@@ -23,9 +23,17 @@ from numpy.typing import NDArray
 
 from shoal.errors import OptionError
 from shoal.query.answers import HistogramCells, Linear, cells_of, counting, summing
-from shoal.query.facts import MISSING, DatasetFacts
+from shoal.query.facts import (
+    MISSING,
+    Condition,
+    DatasetFacts,
+    as_number,
+    as_scale,
+    conditions,
+    meets,
+    parse_where,
+)
 from shoal.query.spec import Query, cost, delta
-from shoal.query.where import Condition, as_number, as_scale, conditions, meets, parse_where
 
 # a label that no condition names
 _OTHER = object()

@@ -19,7 +19,24 @@ from shoal.noise import exponential_choice
 from shoal.numbers import decimal_text
 from shoal.privacy import Accountant
 from shoal.query.answers import CONFIDENCE, AnswerNoise, error_of, numeric_lattice
-from shoal.query.facts import MISSING, DatasetFacts, QueryTable, RowOrder
+from shoal.query.facts import (
+    EDGE,
+    MISSING,
+    DatasetFacts,
+    Offer,
+    QueryTable,
+    RowOrder,
+    Where,
+    as_list,
+    as_mapping,
+    as_number,
+    as_text,
+    check_keys,
+    constant,
+    label_numbers,
+    matching,
+    no_such_label,
+)
 from shoal.query.refinement import (
     Grid,
     Labels,
@@ -39,20 +56,6 @@ from shoal.query.refinement import (
     uniform,
 )
 from shoal.query.refinement.refine import Distance
-from shoal.query.where import (
-    EDGE,
-    Offer,
-    Where,
-    as_list,
-    as_mapping,
-    as_number,
-    as_text,
-    check_keys,
-    constant,
-    label_numbers,
-    matching,
-    no_such_label,
-)
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 

@@ -31,19 +31,11 @@ from shoal.query.answers import (
     present_values,
     total,
 )
-from shoal.query.facts import MISSING, DatasetFacts, QueryTable
-from shoal.query.rank import (
-    PART_OPTIONS,
-    ExpectedAnswers,
-    of_column,
-    of_lattice,
-    quantile,
-    ranking_means,
-    together,
-)
-from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
-from shoal.query.where import (
+from shoal.query.facts import (
+    MISSING,
+    DatasetFacts,
     Offer,
+    QueryTable,
     Where,
     as_delta,
     as_epsilon,
@@ -58,6 +50,16 @@ from shoal.query.where import (
     parse_where,
     plain,
 )
+from shoal.query.rank import (
+    PART_OPTIONS,
+    ExpectedAnswers,
+    of_column,
+    of_lattice,
+    quantile,
+    ranking_means,
+    together,
+)
+from shoal.query.refinement import Factors, Labels, Points, movable, refine, sample
 from shoal.text import Message
 
 # the number of the true answer, and whether there is one: if not, any other number stands in, so that the same

@@ -226,7 +226,7 @@ class Delivery:
     """The outputs of a release; see `publish` for each of them.
 
     Attributes:
-        out: a folder, or an address as text; see `shoal.io.folders.place`.
+        out: a folder, or an address as text; see `shoal.io.files.place`.
     """
 
     out: Path | str | None = None

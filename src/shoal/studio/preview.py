@@ -278,7 +278,7 @@ def script_text(name: str, dataset: str) -> str:
     asked = f'**load_recipe("method.toml"), dataset={json.dumps(dataset, ensure_ascii=False)}, out="release"'
     return (
         "import shoal\n"
-        "from shoal.mechanisms.recipe import load_recipe\n\n"
+        "from shoal.mechanisms.registry import load_recipe\n\n"
         f"shoal.publish({json.dumps(name, ensure_ascii=False)}, {asked})\n"
     )
 

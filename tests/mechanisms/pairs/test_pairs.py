@@ -26,11 +26,27 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_oneway,
     lay_out_pairs,
 )
-from shoal.mechanisms.pairs.marginal import Fine, Marginal, points, slopes_for, with_flags
-from shoal.mechanisms.pairs.measure_one import merged, places, settled, with_tails
+from shoal.mechanisms.pairs.measure_one import (
+    Fine,
+    Marginal,
+    merged,
+    places,
+    points,
+    settled,
+    slopes_for,
+    with_flags,
+    with_tails,
+)
 from shoal.mechanisms.pairs.measure_pairs import PairCounts, fit, functions, group_sums, sign_products
-from shoal.mechanisms.pairs.model import ContrastBlock, nearest_correlation, pair_tables, shrunk, tetrachoric
-from shoal.mechanisms.pairs.sample import block_sizes, goals_of
+from shoal.mechanisms.pairs.model import (
+    ContrastBlock,
+    block_sizes,
+    goals_of,
+    nearest_correlation,
+    pair_tables,
+    shrunk,
+    tetrachoric,
+)
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, Spend
 from shoal.taxonomy import Taxonomy

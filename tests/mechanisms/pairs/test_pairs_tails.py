@@ -12,7 +12,7 @@ import pytest
 import shoal
 import shoal.mechanisms.pairs.measure_pairs as joint
 from shoal.mechanisms.pairs.budget import Concentrated, Currency, PureEpsilon
-from shoal.mechanisms.pairs.marginal import ABSENT, Fine, Marginal
+from shoal.mechanisms.pairs.measure_one import ABSENT, Fine, Marginal
 from shoal.noise import Seeded
 
 

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 import shoal
 from shoal.errors import OptionError
 from shoal.mechanisms.pairs.budget import Concentrated, Currency, PureEpsilon
-from shoal.mechanisms.pairs.marginal import Fine, Marginal, points
+from shoal.mechanisms.pairs.measure_one import Fine, Marginal, points
 from shoal.mechanisms.pairs.measure_pairs import (
     SHARE,
     Mixture,
@@ -29,7 +29,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
     predicted,
     to_follow,
 )
-from shoal.mechanisms.pairs.sample import positions_of
+from shoal.mechanisms.pairs.model import positions_of
 from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.noise.gaussian import rho_from

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import shoal
 from shoal.errors import ClaimError, OptionError
 from shoal.io import read
-from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import load_recipe
 from shoal.noise import Seeded
 from shoal.release.protection import carry_out, prepare
 

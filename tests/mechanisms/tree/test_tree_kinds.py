@@ -15,7 +15,7 @@ import pytest
 import shoal
 from shoal.cli.options import parse_domains
 from shoal.errors import InputError, OptionError
-from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import load_recipe
 
 LEVELS = ("none", "primary", "secondary", "degree")
 FIRST = datetime.date(1950, 1, 1)

@@ -29,7 +29,7 @@ from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.tree.layout import Layout
 from shoal.noise import choice
-from shoal.noise.scale import round_up_scale
+from shoal.noise.exact import round_up_scale
 from shoal.privacy import OverspendError
 from shoal.privacy.accountant import Plan
 from shoal.query.answers import AnswerNoise, Linear

@@ -10,7 +10,7 @@ import pytest
 
 import shoal.mechanisms.pairs.measure_pairs as triples
 import shoal.mechanisms.pairs.mechanism as mechanism
-import shoal.mechanisms.pairs.sample as drawing
+import shoal.mechanisms.pairs.model as drawing
 from shoal.privacy import OverspendError
 
 from .accounting import Account, concentrated, no_accountant, total

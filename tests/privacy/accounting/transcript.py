@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 
 import shoal.query.refinement
 import shoal.release.protection
-from shoal.noise import Seeded, Source, block, box, choice, entropy, gaussian, laplace, staircase
+from shoal.noise import Seeded, Source, block, box, choice, entropy, gaussian, laplace
 from shoal.noise.box import best_centres
 from shoal.noise.entropy import shape_with
-from shoal.noise.scale import split_scale
-from shoal.noise.staircase import best_centre
+from shoal.noise.exact import split_scale
+from shoal.noise.laplace import best_centre
 
 from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Scores, Selection, Staircase
 from .noise import DivergenceError, Noise, NoiseNumber
@@ -333,7 +333,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         optimise: str = "variance",
         centre: Any = None,
     ) -> Noise:
-        exact = staircase.check_staircase(steps, epsilon)
+        exact = laplace.check_staircase(steps, epsilon)
         half = best_centre(int(steps), exact, optimise) if centre is None else int(centre)
         return run.noise(Staircase(int(steps), exact, half), shape_with((), size))
 
@@ -346,7 +346,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         optimise: str = "variance",
         centre: Any = None,
     ) -> Noise:
-        exact = max(staircase.check_staircase(step, epsilon) for step in steps)
+        exact = max(laplace.check_staircase(step, epsilon) for step in steps)
         moving = [j for j, step in enumerate(steps) if step > 0]
         halves = [0] * len(steps)
         best = (
@@ -365,7 +365,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         return run.noise(law, (sum(sizes),) if draws is None else (draws, sum(sizes)))
 
     def elliptope_noise(signs: int, epsilon: Any, source: Any = None) -> Noise:
-        return run.noise(Elliptope(signs, staircase.check_staircase(0, epsilon)), (signs, signs))
+        return run.noise(Elliptope(signs, laplace.check_staircase(0, epsilon)), (signs, signs))
 
     def discrete_gaussian(variance: Any, size: Any = None, source: Any = None) -> Noise:
         exact = np.array(variance, dtype=object)
@@ -383,7 +383,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
 
     return {
         laplace.discrete_laplace: discrete_laplace,
-        staircase.discrete_staircase: discrete_staircase,
+        laplace.discrete_staircase: discrete_staircase,
         box.discrete_box: discrete_box,
         block.block_noise: block_noise,
         block.elliptope_noise: elliptope_noise,

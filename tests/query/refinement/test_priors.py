@@ -31,7 +31,7 @@ from shoal.query.refinement import (
     product,
     uniform,
 )
-from shoal.query.refinement.priors import MAX_TOTAL, sum_exactly
+from shoal.query.refinement.refine import MAX_TOTAL, sum_exactly
 
 TENS = Lattice(Fraction(0), Fraction(10), Fraction(1))
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from shoal.ledger import Charge
-from shoal.ledger.entry import canonical
+from shoal.ledger.account import canonical
 from shoal.query.server import answers
 from shoal.query.server.guard import Limits
 

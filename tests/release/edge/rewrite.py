@@ -20,7 +20,7 @@ from shoal.io import Table, format_of, read, table_name
 from shoal.io.cell_types import arrow_type
 from shoal.mechanisms.pairs.mechanism import told
 from shoal.mechanisms.pairs.method import PairsDP
-from shoal.mechanisms.recipe import load_recipe
+from shoal.mechanisms.registry import load_recipe
 from shoal.release.bundle import write_documents
 from shoal.release.protection import prepare
 

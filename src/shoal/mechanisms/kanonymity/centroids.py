@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described
 from shoal.errors import InputError, OptionError
 from shoal.io import Table
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
     columns_of,
@@ -39,6 +38,7 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
     value_numbers,
 )
 from shoal.mechanisms.kanonymity.methods import GroupMethod, KAnonymity
+from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, strata_terms, units_of
 from shoal.partition import Partition, check_k, distinct_for_units, given, row_groups, units_of_groups, vmdav
 from shoal.privacy import Accountant, Plan

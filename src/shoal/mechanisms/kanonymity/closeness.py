@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns import Described
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity.centroids import internal_facts
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
@@ -31,6 +30,7 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
 )
 from shoal.mechanisms.kanonymity.methods import Anatomy, TCloseness
 from shoal.mechanisms.kanonymity.swap_algorithms import permute_within
+from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import check_persons
 from shoal.partition import Partition, count_groups, ratio_distances, units_of_groups
 from shoal.privacy import Accountant, Plan

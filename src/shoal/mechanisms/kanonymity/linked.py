@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described
 from shoal.errors import OptionError
 from shoal.io import Table
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity import centroids
 from shoal.mechanisms.kanonymity.centroids import grouped, internal_facts
 from shoal.mechanisms.kanonymity.closeness import bucket_terms, buckets_of, groups_by_buckets
@@ -29,6 +28,7 @@ from shoal.mechanisms.kanonymity.columns import (
 )
 from shoal.mechanisms.kanonymity.methods import Anatomy
 from shoal.mechanisms.kanonymity.swap_algorithms import dissect
+from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import strata_terms
 from shoal.noise import Source
 from shoal.partition import Partition, check_k, ranking

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from shoal.columns import Described
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.kanonymity import centroids
 from shoal.mechanisms.kanonymity.centroids import internal_facts
 from shoal.mechanisms.kanonymity.columns import (
@@ -37,6 +36,7 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
 )
 from shoal.mechanisms.kanonymity.methods import SwapMdav, SwapMethod, SwapRanking
 from shoal.mechanisms.kanonymity.swap_algorithms import Refine, Swap, swap_mdav, swap_ranking
+from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import Stratum, counted_message, strata_of, strata_terms, units_of
 from shoal.noise import Source
 from shoal.partition import Partition, check_k

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described, Lattice
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.clusters import (
     attribute_groups,
     cluster_facts,
@@ -22,6 +21,7 @@ from shoal.mechanisms.clusters import (
     rows_by_stratum,
     strata_conditions,
 )
+from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.moments import spectra as budgets
 from shoal.mechanisms.moments import statistics
 from shoal.mechanisms.moments.methods import CrossMoment

@@ -26,9 +26,9 @@ from shoal.mechanisms.moments.statistics import (
     spectral_change,
 )
 from shoal.noise import (
-    LARGEST_DENOMINATOR,
     LARGEST_NUMERATOR,
     NOISES,
+    SCALE_DENOMINATOR,
     Source,
     discrete_laplace,
     round_up_scale,
@@ -324,7 +324,7 @@ class Spectra:
         )
         # fractions are slow, and beyond this size the next integer is used anyway
         scales: NDArray[Any] = -(-above * np.array(widths, dtype=object) // under)
-        if scales.min() > LARGEST_DENOMINATOR and scales.max() <= LARGEST_NUMERATOR:
+        if scales.min() > SCALE_DENOMINATOR and scales.max() <= LARGEST_NUMERATOR:
             return scales.astype(np.int64)
         scales[...] = [[round_up_scale(one * width) for width in widths] for one in exact]
         return scales

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import exchange
 from shoal.mechanisms.pairs.budget import OF_THREE, OF_TWO, ContrastGroup, Currency, MeasurementShape
-from shoal.mechanisms.pairs.marginal import ABSENT, Marginal
+from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal
 from shoal.noise import Source, exponential_choice
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant

@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.base import Rebuilt, gap_terms
-from shoal.mechanisms.method import ShareNoise
+from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms
 from shoal.mechanisms.pairs.budget import (
     MOST_GROUPS,
     OF_ALL,
@@ -37,8 +36,15 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_oneway,
     lay_out_pairs,
 )
-from shoal.mechanisms.pairs.marginal import ABSENT, flags_of, present_positions, with_flags
-from shoal.mechanisms.pairs.measure_one import MISFIT, Histogram, measure_oneway
+from shoal.mechanisms.pairs.measure_one import (
+    ABSENT,
+    MISFIT,
+    Histogram,
+    flags_of,
+    measure_oneway,
+    present_positions,
+    with_flags,
+)
 from shoal.mechanisms.pairs.measure_pairs import (
     FOUND,
     LARGE,
@@ -50,8 +56,16 @@ from shoal.mechanisms.pairs.measure_pairs import (
     lay_out_triples,
     tails_possible,
 )
-from shoal.mechanisms.pairs.model import MeasuredMarginals, PairsModel, counted, measure_pairs
-from shoal.mechanisms.pairs.sample import block_sizes, draw_pair_values, fitted, with_triples
+from shoal.mechanisms.pairs.model import (
+    MeasuredMarginals,
+    PairsModel,
+    block_sizes,
+    counted,
+    draw_pair_values,
+    fitted,
+    measure_pairs,
+    with_triples,
+)
 from shoal.noise import Source
 from shoal.numbers import Integers
 from shoal.privacy import Accountant, Plan

@@ -15,7 +15,6 @@ from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import ClaimError, OptionError, closest
 from shoal.io import Table
-from shoal.mechanisms.base import Rebuilt
 from shoal.mechanisms.forms import columns_of_combination
 from shoal.mechanisms.kanonymity.columns import (
     columns_of,
@@ -25,6 +24,7 @@ from shoal.mechanisms.kanonymity.columns import (
     reached,
     refuse_masked_weight,
 )
+from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import (
     Stratum,
     check_persons,

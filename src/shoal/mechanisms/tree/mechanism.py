@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.base import Rebuilt, gap_terms
+from shoal.mechanisms.method import Rebuilt, gap_terms
 from shoal.mechanisms.tree.intervals import (
     Intervals,
     Level,

@@ -1,32 +1,30 @@
 """Knowledge refinement: draw one answer from the analyst's prior, refined towards the truth."""
 
-from shoal.query.refinement.priors import (
+from shoal.query.refinement.refine import (
+    Factors,
     Grid,
     Labels,
     Points,
     Prior,
-    Support,
-    categorical,
-    from_scipy,
-    histogram,
-    joint,
-    normal,
-    product,
-    uniform,
-)
-from shoal.query.refinement.refine import (
-    Factors,
     Refined,
+    Support,
     absolute,
+    categorical,
     combined,
     fraction_of,
     from_function,
+    from_scipy,
     from_table,
     from_taxonomy,
+    histogram,
+    joint,
     movable,
     nominal,
+    normal,
+    product,
     refine,
     sample,
+    uniform,
 )
 
 __all__ = [
