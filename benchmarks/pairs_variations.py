@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.mechanisms.pairs import budget, measure_one, measure_pairs, model, sample
+from shoal.mechanisms.pairs import budget, measure_one, measure_pairs, model
 from shoal.mechanisms.pairs import model as correlation
 from shoal.mechanisms.pairs import model as tables
 from shoal.mechanisms.pairs.budget import Concentrated, MeasurementShape, PureEpsilon
@@ -115,8 +115,8 @@ VARIATIONS = (
     Variation("tables start from independence", [(tables, "copula_table", _independent)]),
     Variation("no odd records", [(tables, "_ODD", 0.0)]),
     Variation("contrasts fitted once, not in turn", [(tables, "_PASSES", 0)]),
-    Variation("no polish", [(sample, "SWEEPS", 0)]),
-    Variation("no Gibbs sweeps", [(sample, "GIBBS", 0)]),
+    Variation("no polish", [(model, "SWEEPS", 0)]),
+    Variation("no Gibbs sweeps", [(model, "GIBBS", 0)]),
     Variation("single attributes get 30%", [(PureEpsilon, "oneway", Fraction(3, 10))]),
     Variation("single attributes get 70%", [(PureEpsilon, "oneway", Fraction(7, 10))]),
     Variation("n private", options={"rows": None}),

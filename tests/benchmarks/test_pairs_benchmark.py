@@ -10,7 +10,7 @@ import pytest
 from benchmarks import pairs
 from benchmarks.pairs import Figure, Time
 from benchmarks.pairs_tables import MORE
-from benchmarks.pairs_variations import STUDIES, VARIATIONS, Study, Variation, sample
+from benchmarks.pairs_variations import STUDIES, VARIATIONS, Study, Variation, model
 from benchmarks.utility_tables import Numbers
 
 from .test_utility_benchmark import made_up_task
@@ -84,8 +84,8 @@ def test_every_variation_replaces_what_is_there(variation: Variation) -> None:
 
 def test_a_variation_is_measured_and_put_back() -> None:
     task, variation = made_up_task(60), next(v for v in VARIATIONS if v.name == "no polish")
-    before = sample.SWEEPS
+    before = model.SWEEPS
     found = pairs.measured(task, variation, "1", range(2))
-    assert sample.SWEEPS == before > 0
+    assert model.SWEEPS == before > 0
     assert set(found.means) == set(pairs.SCORES)
     assert found.key == ("Made up", "1", "no polish")

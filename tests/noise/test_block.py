@@ -26,7 +26,7 @@ from shoal.noise import (
     block_noise,
     discrete_laplace,
     exact,
-    staircase,
+    laplace,
 )
 from shoal.noise.block import _radius, ball_points, ball_size, subsets, volume
 
@@ -156,7 +156,7 @@ def one_bit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     caches: tuple[Any, ...] = (
         exact.exp_coin,
         exact.logistic_coin,
-        staircase._outside,
+        laplace._outside,
         block._acceptance,
     )
     for name in ("_FIRST_BITS", "_NEXT_BITS"):

@@ -21,7 +21,7 @@ from shoal.noise import (
     SystemEntropy,
     discrete_laplace,
     discrete_staircase,
-    staircase,
+    laplace,
 )
 from shoal.noise import exact as enclosed
 from shoal.noise.laplace import best_centre, best_fraction
@@ -168,10 +168,10 @@ def test_two_blocks_that_move_a_little_cost_twice_epsilon_under_a_staircase_and_
 def one_bit(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(enclosed, "_FIRST_BITS", 1)
     monkeypatch.setattr(enclosed, "_NEXT_BITS", 1)
-    for cached in (enclosed.exp_coin, enclosed.logistic_coin, staircase._outside):
+    for cached in (enclosed.exp_coin, enclosed.logistic_coin, laplace._outside):
         cached.cache_clear()
     yield
-    for cached in (enclosed.exp_coin, enclosed.logistic_coin, staircase._outside):
+    for cached in (enclosed.exp_coin, enclosed.logistic_coin, laplace._outside):
         cached.cache_clear()
 
 

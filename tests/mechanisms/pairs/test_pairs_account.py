@@ -19,7 +19,7 @@ from pyarrow import parquet
 import shoal
 from shoal.io import read
 from shoal.mechanisms.pairs import measure_pairs as joint
-from shoal.mechanisms.pairs import mechanism, model, sample
+from shoal.mechanisms.pairs import mechanism, model
 from shoal.mechanisms.pairs.budget import OF_ALL, OF_ONE, OF_ROWS, OF_THREE, OF_TWO, PureEpsilon
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, Currency, OverspendError
@@ -271,7 +271,7 @@ def twice(place: Any, name: str) -> Callable[[pytest.MonkeyPatch, Counted], list
         (twice(mechanism, "measure_oneway"), "0 is left of 'single attributes'"),
         (twice(mechanism, "measure_pairs"), "0 is left of 'pairs of attributes'"),
         (twice(model, "_measure_contrasts"), "0 is left of 'pairs of attributes'"),
-        (twice(sample, "measure_triples"), "0 is left of 'triples of attributes'"),
+        (twice(model, "measure_triples"), "0 is left of 'triples of attributes'"),
         (twice(mechanism, "measure_attributes"), "0 is left of 'number of rows'"),
         (twice(PureEpsilon, "measure"), "paid for once and drawn twice"),
     ],

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from shoal.errors import InputError, OptionError
-from shoal.query.server import guard, operations, state
+from shoal.query.server import app, guard, state
 from shoal.query.server.folder import TOKENS_FILE
 from shoal.query.server.guard import Limits, RateLimit, RequestProblem
 from shoal.query.server.state import TokenBook, new_token, read_tokens, revoke_token
@@ -292,8 +292,8 @@ def test_whatever_breaks_inside_is_a_constant_text(
     def broken(*_: object) -> None:
         raise RuntimeError("record 17 is odd")
 
-    monkeypatch.setattr(operations, "understand", broken)
-    monkeypatch.setattr(operations, "served_to", broken)
+    monkeypatch.setattr(app, "understand", broken)
+    monkeypatch.setattr(app, "served_to", broken)
     for reply in (server.ask(), server.raw("GET", "/v1/datasets/survey/budget")):
         assert reply.status_code == 500
         assert reply.json()["error"] == "failed"
