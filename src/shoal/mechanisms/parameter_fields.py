@@ -290,6 +290,12 @@ _SHARED = (
         "columns whose values divide the table into strata, each of which is protected separately",
     ),
     Parameter(
+        "unit_columns",
+        forms.COLUMNS,
+        "attributes of a unit of several rows, such as a household: equal in all its rows before and after; "
+        "the unit stays in one group",
+    ),
+    Parameter(
         "membership",
         forms.CHOICE,
         "with strata and neighbours=replace-one: whether the stratum of a record is private, which it is by default",

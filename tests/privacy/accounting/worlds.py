@@ -225,6 +225,8 @@ def _neighbour(found: World, random: Random, one_column: bool) -> pd.DataFrame:
         return changed.drop(index=rows).reset_index(drop=True)
     if one_column:
         names = [str(random.choice(names))]
+    if found.settings.get("membership") == "public":
+        names = [name for name in names if name not in found.settings.get("strata", ())]
     for name in names:
         values = changed[name].tolist()
         for row in rows:
@@ -336,6 +338,8 @@ _DRAWS: Mapping[str, Draw] = {
     "stratum": lambda method, random, n, names: str(random.choice(names)),
     # read from the records, so there is no claim
     "invariant": lambda method, random, n, names: None,
+    # no claim about adjacent data sets
+    "unit_columns": lambda method, random, n, names: None,
     "bands": lambda method, random, n, names: int(random.integers(1, 12)),
     "risk": lambda method, random, n, names: str(random.choice(["0.2", "0.5", "1"])),
     "combinations": lambda method, random, n, names: {str(random.choice(names)): int(random.integers(1, 4))},

@@ -455,7 +455,9 @@ def estimate(method: Pram, described: Described, column: str) -> Estimate:
     if method.invariant:
         raise OptionError("invariant-needs-no-correction", column=column)
     if column not in described.columns:
-        raise OptionError("corrected-column-not-released", column=column, hint=closest(column, described.columns))
+        raise OptionError(
+            "corrected-column-not-released", column=column, hint=closest(column, described.columns)
+        )
     passages = lay_out(method, described)
     passage = passages[column]
     states, size = passage.states, len(passage.states)
