@@ -188,6 +188,7 @@ def _pairs_rows() -> tuple[Row, ...]:
 ROWS: tuple[Row, ...] = (
     Row("laplace", "laplace", "alone", "original", refuted=False, at_least=0.8, runs=40_000),
     Row("laplace of two attributes", "laplace", "alone in two", "original", refuted=False),
+    Row("pram", "pram", "alone", "original", False, {"bands": 2}, at_least=0.5, runs=_SLOW_RUNS),
     Row("ranking-dp of one attribute", "ranking-dp", "spread", "original", False, {"k": 2}),
     Row("ranking-dp, unlinked", "ranking-dp", "square", "original", False, {"k": 2, "link": False}),
     Row("ranking-dp, linked", "ranking-dp", "square", "original", True, {"k": 2}),

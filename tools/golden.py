@@ -162,7 +162,7 @@ def _protect(table: str, method: str, *options: str, suffix: str = "csv") -> tup
 
 _EPSILON, _K = ("--epsilon", "1"), ("--k", "10")
 _BOTH = (*_EPSILON, "--k", "20")
-_WITHOUT_K = ("pairs-dp", "laplace", "tree-dp", "optimal-dp")
+_WITHOUT_K = ("pairs-dp", "laplace", "tree-dp", "optimal-dp", "pram")
 _WITHOUT_EPSILON: dict[str, tuple[str, ...]] = {
     "k-anonymity": _K,
     "swap-mdav": _K,
@@ -193,7 +193,7 @@ def cases(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
             *((name, "separate") for name in ("pairs-dp", "k-anonymity")),
             *((name, "keep") for name in ("k-anonymity", "suppress", "swap-ranking")),
             *((name, "drop") for name in ("pairs-dp", "laplace", "k-anonymity")),
-            *((name, "category") for name in ("pairs-dp", "tree-dp", "laplace")),
+            *((name, "category") for name in ("pairs-dp", "tree-dp", "laplace", "pram")),
             ("pairs-dp", "error"),
         ]
     }
@@ -272,6 +272,8 @@ def cases(methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
         "suppress combinations": ("mixed", "suppress", ("--k", "3", "--combinations", "age,region=4")),
         "suppress importance": ("mixed", "suppress", ("--k", "3", "--importance", "region=5")),
         "suppress wildcard": ("mixed", "suppress", ("--risk", "0.3", "--missing-as", "wildcard")),
+        "pram keep": ("mixed", "pram", ("--keep", "0.7", "--bands", "5")),
+        "pram invariant": ("mixed", "pram", ("--keep", "0.7", "--invariant")),
         "suppress strata": ("mixed", "suppress", ("--k", "2", "--strata", "region")),
         "anatomy t": ("mixed", "anatomy", (*_K, "--t", "2")),
         "anatomy confidential": ("mixed", "anatomy", (*_K, "--group-by", "confidential")),

@@ -34,6 +34,7 @@ from shoal.mechanisms import MdavDP as MdavDP
 from shoal.mechanisms import Method as Method
 from shoal.mechanisms import OptimalDP as OptimalDP
 from shoal.mechanisms import PairsDP as PairsDP
+from shoal.mechanisms import Pram as Pram
 from shoal.mechanisms import RankingDP as RankingDP
 from shoal.mechanisms import Suppress as Suppress
 from shoal.mechanisms import SwapMdav as SwapMdav
@@ -44,6 +45,7 @@ from shoal.mechanisms import methods as methods
 from shoal.partition import Partition as Partition
 from shoal.privacy import PrivacyStatement as PrivacyStatement
 from shoal.release import Bundle as Bundle
+from shoal.release import Corrected as Corrected
 from shoal.release import ExpectedNoise as ExpectedNoise
 from shoal.release import Published as Published
 from shoal.release import RegistryRecord as RegistryRecord

@@ -13,7 +13,16 @@ if TYPE_CHECKING:
     from shoal.evaluation import Estimates, Evaluation, Verdict
     from shoal.mechanisms import Method
     from shoal.privacy import PrivacyStatement
-    from shoal.release import Bundle, ExpectedNoise, Planned, Preparation, Published, RegistryRecord, Release
+    from shoal.release import (
+        Bundle,
+        Corrected,
+        ExpectedNoise,
+        Planned,
+        Preparation,
+        Published,
+        RegistryRecord,
+        Release,
+    )
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
 
@@ -207,6 +216,15 @@ def of_expected_noise(noise: ExpectedNoise) -> DisplaySummary:
         return DisplaySummary(f"ExpectedNoise of '{noise.column}'", (f"not known: {noise.why}.",))
     size = f"standard deviation {noise.standard_deviation:.4g}, {noise.share_of_range:.3g} of the range"
     return DisplaySummary(f"ExpectedNoise of '{noise.column}'", (f"{size}.",))
+
+
+def of_corrected(found: Corrected) -> DisplaySummary:
+    """Everything: corrected frequencies are computed from the released table only."""
+    words = [
+        f"{value} {count:.0f} ± {error:.0f}"
+        for value, count, error in zip(found.values, found.counts, found.standard_errors, strict=True)
+    ]
+    return DisplaySummary(f"Corrected frequencies of '{found.column}'", (f"{names_in_words(words)}.",))
 
 
 def of_schema(schema: Schema) -> DisplaySummary:

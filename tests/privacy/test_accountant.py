@@ -154,3 +154,23 @@ def test_no_text_of_an_account_shows_its_source() -> None:
     book = account()
     assert "Source" not in repr(book)
     assert "Source" not in repr(book.parallel("batches of records"))
+
+
+@pytest.mark.parametrize(("currency", "factor"), [(Currency.EPSILON, 2), (Currency.RHO, 4)])
+def test_parts_of_private_size_cost_what_a_replaced_record_can_do(currency: Currency, factor: int) -> None:
+    """Inside its part it is one less and one more; in two parts one less in one and one more in the other."""
+    budget, part = Fraction(1), Fraction(1, factor)
+    account = Accountant.of({"strata": budget}, budget, source(1), currency=currency)
+    parts = account.parallel("strata", {"strata": part}, Adjacency.ADD_REMOVE)
+    assert account.unspent() == {}
+    assert (parts.adjacency, parts.part().adjacency) == (Adjacency.ADD_REMOVE, Adjacency.ADD_REMOVE)
+    assert parts.part().reserved == {"strata": part}
+    again = Accountant.of({"strata": budget}, budget, source(1), currency=currency)
+    with pytest.raises(OverspendError):
+        again.parallel("strata", {"strata": part * 2}, Adjacency.ADD_REMOVE)
+
+
+def test_parts_of_a_table_of_private_size_cannot_have_public_ones() -> None:
+    account = Accountant.of({"strata": Fraction(1)}, Fraction(1), source(1), adjacency=Adjacency.ADD_REMOVE)
+    with pytest.raises(OverspendError, match="private sizes"):
+        account.parallel("strata", inside=Adjacency.REPLACE_ONE)

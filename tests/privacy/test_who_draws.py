@@ -21,6 +21,7 @@ SAMPLERS = {
     "elliptope_noise",
     "exponential_choice",
     "randomised_response",
+    "through_matrix",
 }
 # these spend through an accountant; an engine draws what the method of the same name draws in memory
 ROOMS = ("noise", "mechanisms", "query", "tuning", "release/in_parts")

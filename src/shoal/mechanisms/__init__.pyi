@@ -67,6 +67,8 @@ from shoal.mechanisms.partition_stage import Group as Group
 from shoal.mechanisms.partition_stage import PartitionStage as PartitionStage
 from shoal.mechanisms.partition_stage import add_partition as add_partition
 from shoal.mechanisms.partition_stage import check_alike as check_alike
+from shoal.mechanisms.pram.mechanism import Estimate as Estimate
+from shoal.mechanisms.pram.method import Pram as Pram
 from shoal.mechanisms.registry import DEFAULT_METHOD as DEFAULT_METHOD
 from shoal.mechanisms.registry import LOG as LOG
 from shoal.mechanisms.registry import Choice as Choice

@@ -37,6 +37,7 @@ class Form:
         besides: accepted values besides the choices.
         keyed: the choices are keys, each of which gets a value.
         by_name: a value can be a mapping, which a method stores as pairs.
+        plain: turns stored pairs into the mapping that a recipe stores, where that has more than one level.
     """
 
     words: str
@@ -47,6 +48,7 @@ class Form:
     besides: tuple[str, ...] = ()
     keyed: bool = False
     by_name: bool = False
+    plain: Callable[[Any], Any] = dict
 
 
 def _text(name: str, text: str) -> str:
@@ -203,7 +205,7 @@ def columns_of_combination(text: str) -> tuple[str, ...]:
     (('age', 'sex'), ('a,b', 'c'))
     """
     if text.lstrip().startswith("["):
-        return tuple(str(name) for name in _json("combinations", text))
+        return tuple(str(name) for name in from_json("combinations", text))
     return tuple(names_in(text))
 
 
@@ -222,7 +224,7 @@ def _listed(name: str, text: str) -> list[str]:
 
 def _by_column(name: str, text: str) -> Any:
     if text.lstrip().startswith("{"):
-        return _json(name, text)
+        return from_json(name, text)
     if "=" not in text:
         return text
     pairs = [part.rpartition("=") for part in text.split(",")]
@@ -238,19 +240,19 @@ def _sizes_by_column(name: str, text: str) -> Any:
 
 def _combined(name: str, text: str) -> Any:
     if text.lstrip().startswith("{"):
-        return _json(name, text)
+        return from_json(name, text)
     pairs = [part.rpartition("=") for part in text.split(";")]
     return {names.strip(): int(k) if k.strip().isdigit() else k for names, _, k in pairs}
 
 
 def _grouped(name: str, text: str) -> Any:
     if text.lstrip().startswith("["):
-        return _json(name, text)
+        return from_json(name, text)
     return [names_in(part) for part in text.split(";")]
 
 
-def _json(name: str, text: str) -> Any:
-    """Column names that contain separators can be given as JSON."""
+def from_json(name: str, text: str) -> Any:
+    """A value typed as JSON, which can hold names that contain separators."""
     try:
         return json.loads(text, parse_float=Decimal)
     except json.JSONDecodeError as error:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from shoal.columns import Described
     from shoal.evaluation import Check
     from shoal.io import Table
+    from shoal.mechanisms.pram.mechanism import Estimate
     from shoal.noise import Source
     from shoal.partition import Partition
     from shoal.privacy import Plan
@@ -470,6 +471,16 @@ class Method:
         """The released table and further ones by name, if that is more than all columns in one random order."""
         function = self._function("publish")
         return None if function is None else function(self, described, rebuilt, source)
+
+    def corrected(self, described: Described, column: str) -> Estimate:
+        """The counts of a column before its values were changed at random, from the released table.
+
+        Raises:
+            OptionError: the method changes no frequency in a known way.
+        """
+        if self._function("estimate") is None:
+            raise OptionError("method-needs-no-correction", name=self.name)
+        return cast("Estimate", self._do("estimate", described, column))
 
     def verify(
         self,

@@ -65,7 +65,7 @@ class Parameter:
 
     def plain(self, value: Any) -> Any:
         """A value as a recipe stores it."""
-        return dict(value) if self.form.by_name and isinstance(value, tuple) else value
+        return self.form.plain(value) if self.form.by_name and isinstance(value, tuple) else value
 
     @property
     def example(self) -> Any:
@@ -287,7 +287,22 @@ _SHARED = (
     Parameter(
         "strata",
         forms.COLUMNS,
-        "columns whose values divide the table into strata: groups are formed within each stratum, never across",
+        "columns whose values divide the table into strata, each of which is protected separately",
+    ),
+    Parameter(
+        "unit_columns",
+        forms.COLUMNS,
+        "attributes of a unit of several rows, such as a household: equal in all its rows before and after; "
+        "the unit stays in one group",
+    ),
+    Parameter(
+        "membership",
+        forms.CHOICE,
+        "with strata and neighbours=replace-one: whether the stratum of a record is private, which it is by default",
+        "guarantee",
+        choices={
+            "public": "neighbouring data sets keep the stratum of every record, and sizes of strata are public"
+        },
     ),
 )
 SHARED: Mapping[str, Parameter] = {parameter.name: parameter for parameter in _SHARED}
@@ -390,14 +405,19 @@ def parameter(
     return field(default=default, kw_only=True, metadata={_MARK: made})
 
 
-def shared(name: str, *, default: Any = None) -> Any:
+def shared(name: str, *, default: Any = None, required: bool = True) -> Any:
     """Declare a parameter shared by several methods, with its shared description.
 
     Args:
         default: the default for this method, if different.
+        required: False if other parameters of this method can take the place of a required one.
     """
     found = SHARED[name]
-    own = found if default is None else replace(found, default=default)
+    own = replace(
+        found,
+        default=found.default if default is None else default,
+        required=found.required and required,
+    )
     return field(default=own.default, kw_only=True, metadata={_MARK: own})
 
 

@@ -470,6 +470,7 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "swap-mdav": ("kanonymity.methods", "SwapMdav"),
     "swap-ranking": ("kanonymity.methods", "SwapRanking"),
     "suppress": ("suppression.method", "Suppress"),
+    "pram": ("pram.method", "Pram"),
     "t-closeness": ("kanonymity.methods", "TCloseness"),
     "anatomy": ("kanonymity.methods", "Anatomy"),
     **{f"xm-{number}": ("moments.methods", f"Xm{number}") for number in range(1, 27)},

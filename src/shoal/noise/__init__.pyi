@@ -13,6 +13,7 @@ from shoal.noise.choice import exponential_places as exponential_places
 from shoal.noise.choice import randomised_response as randomised_response
 from shoal.noise.choice import reversal_probability as reversal_probability
 from shoal.noise.choice import score_by as score_by
+from shoal.noise.choice import through_matrix as through_matrix
 from shoal.noise.entropy import Seeded as Seeded
 from shoal.noise.entropy import Source as Source
 from shoal.noise.entropy import SystemEntropy as SystemEntropy
@@ -79,4 +80,5 @@ __all__ = [
     "rho_from",
     "round_up_scale",
     "source",
+    "through_matrix",
 ]

@@ -1,4 +1,4 @@
-"""Private choices: the exponential mechanism, centroids of nominal values, and randomised response.
+"""Private choices: the exponential mechanism, centroids of nominal values, randomised response and its matrices.
 
 The score of a concept is its marginality in the cluster: a sum of distances in integer units, rounded once. Its
 sensitivity to one record is an integer determined by the public tree alone. The choice among concepts only needs
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -526,3 +527,40 @@ def _untruth(epsilon: Fraction) -> tuple[int, Fraction]:
     """Score of the false response, the true one's being 0, and a scale of at least 1 that makes it cost ε."""
     untruth = max(1, math.ceil(epsilon))
     return untruth, round_up_scale(untruth / epsilon)
+
+
+def through_matrix(
+    states: NDArray[np.int64], weights: NDArray[np.int64], source: Source
+) -> NDArray[np.int64]:
+    """States passed through a matrix: each record's new state is drawn from the row of its state, independently.
+
+    Args:
+        states: the state of each record, from 0.
+        weights: integers of at least 0, one row for each state; the probabilities of a row are its weights divided
+            by their sum, which is above 0 and below 2^62.
+        source: source of the bits.
+
+    Guarantee:
+        Every probability is exactly weight / sum: an exactly uniform integer below the sum is placed in the row's
+        running sums. A record costs the largest log-ratio of two probabilities in one column of the matrix.
+
+    Cost:
+        A sort of the states, and a search in one row for each record.
+
+    Reference:
+        Gouweleeuw, Kooiman, Willenborg and de Wolf, "Post Randomisation for Statistical Disclosure Control";
+        docs/proofs/noise.md#pram.
+
+    >>> from shoal.noise.entropy import Seeded
+    >>> through_matrix(np.array([0, 1, 1]), np.array([[0, 1], [3, 0]]), Seeded(1)).tolist()
+    [1, 0, 0]
+    """
+    running = np.cumsum(weights, axis=1)
+    drawn = source.below(running[:, -1][states])
+    found = np.empty(states.size, dtype=np.int64)
+    order = np.argsort(states, kind="stable")
+    starts = np.searchsorted(states[order], np.arange(len(weights) + 1))
+    for state, (first, end) in enumerate(pairwise(starts.tolist())):
+        rows = order[first:end]
+        found[rows] = np.searchsorted(running[state], drawn[rows], side="right")
+    return found

@@ -7,6 +7,7 @@ from shoal.privacy.accountant import OverspendError as OverspendError
 from shoal.privacy.accountant import Parallel as Parallel
 from shoal.privacy.accountant import Plan as Plan
 from shoal.privacy.accountant import Spend as Spend
+from shoal.privacy.accountant import moved as moved
 from shoal.privacy.accountant import split_budget as split_budget
 from shoal.privacy.claims import BY_STABILITY as BY_STABILITY
 from shoal.privacy.claims import MODELS as MODELS

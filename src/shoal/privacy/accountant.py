@@ -80,7 +80,7 @@ class AccountEntry:
         what: the measurement.
         amount: the amount its noise is calibrated to.
         over: the parts that each get such noise, if there are several; a record is in one of them, or in `touched`.
-        touched: number of these parts one record can change.
+        touched: number of these parts one record can change, or the cost of such a change as a multiple of the amount.
     """
 
     purpose: str
@@ -230,17 +230,28 @@ class Accountant:
         del self.reserved[purpose]
         self.reserved |= parts
 
-    def parallel(self, over: str, purposes: Mapping[str, Fraction] | None = None) -> Parallel:
+    def parallel(
+        self,
+        over: str,
+        purposes: Mapping[str, Fraction] | None = None,
+        inside: Adjacency | None = None,
+    ) -> Parallel:
         """Charge once for parts of the table that share no record (parallel composition).
 
         Args:
             over: the parts: batches of records, strata, groups.
             purposes: the budget of each part, by purpose; by default everything that is left.
+            inside: the adjacency of the parts, if it differs. Parts under add-remove in a table under replace-one have
+                private sizes, and cost `moved(self.currency)` times their budget.
         """
         amounts = self.unspent() if purposes is None else dict(purposes)
+        own = self.adjacency if inside is None else inside
+        if self.adjacency.hides_size and not own.hides_size:
+            raise OverspendError(f"{over} of a table of private size have private sizes, too")
+        factor = 1 if own is self.adjacency else moved(self.currency)
         for purpose, amount in amounts.items():
-            self._charge(AccountEntry(purpose, purpose, amount, over))
-        return Parallel(over, amounts, self.currency, self.adjacency, self.unit, self.source)
+            self._charge(AccountEntry(purpose, purpose, amount, over, factor))
+        return Parallel(over, amounts, self.currency, own, self.unit, self.source)
 
     def free(self, why: str) -> Source:
         """Randomness without a charge: for post-processing, or for draws that do not involve any record."""
@@ -267,14 +278,24 @@ class Accountant:
         return {purpose: amount for purpose, amount in found.items() if amount}
 
 
+def moved(currency: Currency) -> int:
+    """The cost of replacing a record, in parts that each cost 1 when a record is added or removed.
+
+    Replaced inside its part, it is one removed and one added: group privacy of two, which costs 2 in ε and 4 in ρ.
+    Moved to another part, it costs both parts 1 each: 2. The larger of both counts.
+    """
+    return 2 if currency is Currency.EPSILON else 4
+
+
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Parallel:
     """The budget of each of several parts of a table that share no record; charged once for all parts.
 
     Parallel composition: a record is in one part, so all parts together cost it what its own part spends. Under
-    replace-one the parts must not change when a record is replaced: its part is determined by its position in the
-    table, or by its cluster where clusters are taken as fixed.
+    replace-one the parts must not change when a record is replaced, unless their sizes are private: its part is
+    determined by its position in the table, by a value that is declared to stay the same, or by its cluster where
+    clusters are taken as fixed.
 
     It can be sent to a task of an engine, without the source of the release (`elsewhere`).
     """

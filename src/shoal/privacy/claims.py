@@ -13,6 +13,7 @@ from shoal.errors import plain_facts
 from shoal.text import Message, capital, filled
 
 if TYPE_CHECKING:
+    from shoal.columns import Declared
     from shoal.mechanisms import Method
 
 Model = Literal[
@@ -173,6 +174,7 @@ class MethodTerms:
         data_dependent: data-dependent settings.
         noise_can_vanish: some records may get no noise at all.
         shares_follow_widths: the split of ε reveals the ratio of the domains' widths.
+        invariants: what the method releases exactly or treats as public, each a code with facts.
     """
 
     clusters: Message | None = None
@@ -181,6 +183,7 @@ class MethodTerms:
     data_dependent: tuple[Message, ...] = ()
     noise_can_vanish: bool = False
     shares_follow_widths: bool = False
+    invariants: tuple[Declared, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -796,6 +796,7 @@ def _invariants(
         found.append(Declared("number-of-rows"))
     if facts.given_partition:
         found.append(Declared("clusters"))
+    found += own.invariants
     if own.noise_can_vanish:
         found.append(Declared("clusters-without-spread"))
     if provenance.separated:

@@ -2,6 +2,7 @@ from shoal.release.bundle import Bundle as Bundle
 from shoal.release.bundle import RegistryRecord as RegistryRecord
 from shoal.release.bundle import registry_record as registry_record
 from shoal.release.bundle import write_documents as write_documents
+from shoal.release.correction import Corrected as Corrected
 from shoal.release.estimate import ResourceEstimate as ResourceEstimate
 from shoal.release.forecast import CALM as CALM
 from shoal.release.forecast import ExpectedNoise as ExpectedNoise

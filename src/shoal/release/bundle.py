@@ -30,6 +30,7 @@ from shoal.io import (
 from shoal.mechanisms import LOG, Method, configured, load_recipe, log_text, parameters, recipe_text
 from shoal.privacy import MODELS, PrivacyStatement, computed_values, declaration, domain_words, recorded_words
 from shoal.progress import Progress, silent
+from shoal.release.correction import Corrected, corrected
 from shoal.report import of_bundle
 from shoal.text import Message, capital
 
@@ -208,6 +209,14 @@ class Bundle:
         statistics = tables.pop("statistics", None)
         data = subject.table.frame.to_native()
         return cls(folder, data, statement, method, subject.schema, recipe, report, tables, statistics)
+
+    def corrected(self, column: str) -> Corrected:
+        """The frequencies of a column corrected for the matrix that its values passed, with standard errors.
+
+        Raises:
+            OptionError: the column is not released, or the method uses no matrix that has an inverse.
+        """
+        return corrected(self.data, self.method, self.schema, tuple(self.statement.attributes), column)
 
 
 # mechanisms that draw synthetic records

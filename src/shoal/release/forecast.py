@@ -260,7 +260,9 @@ def _drowned_shares(noise: Sequence[ExpectedNoise]) -> Message | None:
 _UNKNOWN: Mapping[str, str] = {
     NO_NOISE: "method-adds-no-noise",
     "drawn-anew": "method-draws-anew",
+    "by-stratum": "method-by-stratum",
     "own-noise": "composition-has-own-noise",
+    "passes-matrix": "method-passes-matrix",
     "follows-records": "method-follows-records",
     "variance-unknown": "variance-of-noise-unknown",
     "name-drawn": "name-drawn-for-every-cluster",

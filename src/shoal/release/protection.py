@@ -45,6 +45,7 @@ from shoal.noise import source as noise_source
 from shoal.partition import Partition, check_k
 from shoal.privacy import MODELS, Accountant, Plan, PrivacyStatement, state
 from shoal.progress import Progress, silent
+from shoal.release.correction import Corrected, corrected
 from shoal.release.forecast import advice, expected_error
 from shoal.text import Message
 
@@ -349,6 +350,16 @@ class Release:
             label = int(made.labels[place[0]])
             found.append(Cluster(made.columns, label, tuple(kept[made.labels == label].tolist())))
         return tuple(found)
+
+    def corrected(self, column: str) -> Corrected:
+        """The frequencies of a column corrected for the matrix that its values passed, with standard errors.
+
+        They are computed from the released table only, and may be published with it.
+
+        Raises:
+            OptionError: the column is not released, or the method uses no matrix that has an inverse.
+        """
+        return corrected(self.data, self.method, self.schema, self.columns, column)
 
     def save(
         self,

@@ -192,8 +192,6 @@ def test_clusters_given_the_partition_stay_in_their_stratum(method: str, model: 
 @pytest.mark.parametrize(
     "options",
     [
-        {"method": "pairs-dp"},
-        {"method": "tree-dp"},
         {"method": "laplace"},
         {"method": "ranking-dp", "k": 20, "link": False},
         {"method": "mdav-dp", "k": 1},

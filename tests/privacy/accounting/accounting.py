@@ -13,7 +13,7 @@ import pytest
 from shoal.noise import Source
 from shoal.privacy import Accountant
 
-from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Scores, Staircase
+from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Odds, Scores, Staircase
 from .transcript import Draw, Plain, recording, replaying
 
 Currency = Callable[[Draw, Draw], Fraction]
@@ -50,7 +50,7 @@ def worst_outcomes(mine: Sequence[Draw], other: Sequence[Draw]) -> dict[int, Any
     """For every draw the outcome that speaks most for this side: noise far out on its side, the telling candidate."""
     found: dict[int, Any] = {}
     for number, (a, b) in enumerate(zip(mine, other, strict=True)):
-        if isinstance(a.private, Scores):
+        if isinstance(a.private, Scores | Odds):
             found[number] = a.law.worst(a.private, b.private)
         elif isinstance(a.law, Blocks | Elliptope):
             found[number] = np.array(a.law.worst(a.private, b.private), dtype=np.int64)

@@ -331,6 +331,40 @@ class Selection:
         return max(places, key=lambda place: self.loss(mine, other, place))
 
 
+@dataclass(frozen=True)
+class Odds:
+    """The row of a matrix that a record passes: integer weights of the states."""
+
+    weights: Whole
+
+    def logarithm(self, state: int) -> Fraction:
+        weight = self.weights[state]
+        if not weight:
+            return -INFINITE
+        with localcontext() as context:
+            context.prec = DIGITS
+            return Fraction((Decimal(weight) / Decimal(sum(self.weights))).ln())
+
+
+@dataclass(frozen=True)
+class Transition:
+    """One state drawn from a row of a matrix; what is private is which row."""
+
+    states: int
+
+    def loss(self, mine: Odds, other: Odds, outcome: int) -> Fraction:
+        return mine.logarithm(outcome) - other.logarithm(outcome) if mine != other else Fraction(0)
+
+    def bound(self, mine: Odds, other: Odds) -> Fraction:
+        return max(abs(self.loss(mine, other, state)) for state in range(self.states))
+
+    def rho(self, mine: Odds, other: Odds) -> Fraction:
+        return self.bound(mine, other) ** 2 / 2
+
+    def worst(self, mine: Odds, other: Odds) -> int:
+        return max(range(self.states), key=lambda state: self.loss(mine, other, state))
+
+
 def _over(move: int, scale: Fraction) -> Fraction:
     if not scale:
         return INFINITE * (move > 0) - INFINITE * (move < 0)

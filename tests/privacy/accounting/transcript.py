@@ -35,7 +35,7 @@ from shoal.noise.entropy import shape_with
 from shoal.noise.exact import split_scale
 from shoal.noise.laplace import best_centre
 
-from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Scores, Selection, Staircase
+from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Odds, Scores, Selection, Staircase, Transition
 from .noise import DivergenceError, Noise, NoiseNumber
 
 Integers = NDArray[np.int64]
@@ -190,6 +190,17 @@ class Run:
 
         chosen: int = self._next(Selection(rule, scores.total), scores, make)
         return chosen
+
+    def pass_on(self, states: Integers, weights: Integers) -> Integers:
+        """Each record's next state, given the row of weights for each state."""
+        size = weights.shape[1]
+
+        def make(number: int) -> int:
+            wanted = self._wanted.get(number)
+            return wanted if isinstance(wanted, int) and wanted < size else int(self._random.integers(size))
+
+        rows = [Odds(tuple(weights[state].tolist())) for state in states.tolist()]
+        return np.array([self._next(Transition(size), row, make) for row in rows], dtype=np.int64)
 
     def choose_run(self, lengths: Any, penalties: Any, rate: Fraction) -> int:
         """The exponential mechanism over runs of candidates; the next uniform number says which of the run."""
@@ -398,6 +409,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         choice.exponential_places: lambda scores, scale, source: run.choose_each(
             "exponential", scores, scale
         ),
+        choice.through_matrix: lambda states, weights, source: run.pass_on(states, weights),
         _fraction_of: fraction_of,
         entropy.source: lambda seed: run.source,
         shoal.release.protection._row_orders: run.orders,

@@ -225,6 +225,8 @@ def _neighbour(found: World, random: Random, one_column: bool) -> pd.DataFrame:
         return changed.drop(index=rows).reset_index(drop=True)
     if one_column:
         names = [str(random.choice(names))]
+    if found.settings.get("membership") == "public":
+        names = [name for name in names if name not in found.settings.get("strata", ())]
     for name in names:
         values = changed[name].tolist()
         for row in rows:
@@ -296,6 +298,12 @@ def _shares(method: Methods, random: Random, n: int, names: Sequence[str]) -> di
     return _weights(random, ("cuts", "intervals", "leaves", "means"))
 
 
+def _matrix(method: Methods, random: Random, n: int, names: Sequence[str]) -> Any:
+    """A matrix for a column of two values or of three, one for each stratum if that column is one."""
+    rows = {"truth": [["0.9", "0.1"], ["1/3", "2/3"]], "grade": [["0.8", "0.1", "0.1"]] * 3}
+    return {name: own for name, own in rows.items() if name in names} or None
+
+
 _SWITCH: Draw = lambda method, random, n, names: bool(random.random() < 0.5)  # noqa: E731
 _DRAWS: Mapping[str, Draw] = {
     "epsilon": lambda method, random, n, names: str(random.choice(["0.000001", "0.1", "1", "2.5", "20"])),
@@ -325,6 +333,14 @@ _DRAWS: Mapping[str, Draw] = {
     "t_emd": lambda method, random, n, names: float(random.random()),
     "t": lambda method, random, n, names: int(random.integers(1, 4)),
     "strata": lambda method, random, n, names: [str(random.choice(names))],
+    "keep": lambda method, random, n, names: str(random.choice(["0.1", "0.5", "0.999"])),
+    "matrix": _matrix,
+    "stratum": lambda method, random, n, names: str(random.choice(names)),
+    # read from the records, so there is no claim
+    "invariant": lambda method, random, n, names: None,
+    # no claim about adjacent data sets
+    "unit_columns": lambda method, random, n, names: None,
+    "bands": lambda method, random, n, names: int(random.integers(1, 12)),
     "risk": lambda method, random, n, names: str(random.choice(["0.2", "0.5", "1"])),
     "combinations": lambda method, random, n, names: {str(random.choice(names)): int(random.integers(1, 4))},
     "importance": lambda method, random, n, names: _weights(random, names[:1]),

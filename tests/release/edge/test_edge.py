@@ -47,6 +47,7 @@ PRIVATE: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "pairs-dp": ("pairs-dp", NAMES, {}),
     "pairs-dp, replace-one": ("pairs-dp", NAMES, {"neighbours": "replace-one"}),
     "xm-20": ("xm-20", ("rooms",), {"k": 2}),
+    "pram": ("pram", NAMES, {}),
     "pairs-dp, δ": ("pairs-dp", NAMES, {"delta": "0.000001"}),
 }
 

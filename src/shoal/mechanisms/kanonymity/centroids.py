@@ -38,6 +38,7 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
     value_numbers,
 )
 from shoal.mechanisms.kanonymity.methods import GroupMethod, KAnonymity
+from shoal.mechanisms.kanonymity.whole_units import check_unit_columns, whole_units
 from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, strata_terms, units_of
 from shoal.partition import Partition, check_k, distinct_for_units, given, row_groups, units_of_groups, vmdav
@@ -161,6 +162,8 @@ def similar_records(
 
     if method.partition == "given" or labels is not None:
         return given(_of_rows_kept(columns.described, labels), least)
+    if (made := whole_units(method, columns, names, least)) is not None:
+        return made
     if method.partition == "vmdav":
         return vmdav(columns.points(names), least, float(method.gamma), progress=report)
     return columns.clusters(names, least, progress=report)
@@ -314,6 +317,8 @@ def plan(method: KAnonymity, described: Described) -> Plan:
     weight = weight_name(described)
     if weight is not None:
         conditions.append(Message.of("means-weighted", weight=weight))
+    if method.unit_columns is not None:
+        conditions.append(Message.of("units-stay-whole", unit=described.provenance.unit or ""))
     return Plan({}, {}, (*conditions, *strata_terms(method)))
 
 
@@ -324,6 +329,7 @@ def check(method: KAnonymity, described: Described, plan: Plan, labels: ArrayLik
             raise InputError("quasi-identifier-missing-values-groups-need", name=name)
     survey_weights(described)
     check_groups(method, described, plan, labels)
+    check_unit_columns(method, described, strata_of(method, described), method.size, labels)
 
 
 def run(

@@ -28,6 +28,7 @@ class GroupMethod(Method):
     gamma = cast("Any", SHARED["gamma"].default)
     l = cast("int | None", None)  # noqa: E741
     t_emd = cast("Any", None)
+    unit_columns = cast("tuple[str, ...] | None", None)
     generalise = False
 
     def check(self) -> None:
@@ -65,6 +66,7 @@ class KAnonymity(GroupMethod):
     partition: str = shared("partition", default="mdav")
     gamma: Exact = shared("gamma")
     strata: Any = shared("strata")
+    unit_columns: Any = shared("unit_columns")
 
 
 _BY_CLOSENESS = Claim(
@@ -110,6 +112,7 @@ class SwapMdav(SwapMethod):
     )
     normalise: str = shared("normalise")
     strata: Any = shared("strata")
+    unit_columns: Any = shared("unit_columns")
 
 
 class SwapRanking(SwapMethod):
@@ -129,6 +132,7 @@ class SwapRanking(SwapMethod):
     l: int | None = shared("l")  # noqa: E741
     remainder: str = shared("remainder")
     strata: Any = shared("strata")
+    unit_columns: Any = shared("unit_columns")
 
     @property
     def in_parts(self) -> str:
@@ -136,6 +140,8 @@ class SwapRanking(SwapMethod):
 
     @property
     def not_in_parts(self) -> str:
+        if self.unit_columns is not None:
+            return "unit-columns-not-in-parts"
         return "" if self.l is None else "l-not-in-parts"
 
 

@@ -36,6 +36,13 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
 )
 from shoal.mechanisms.kanonymity.methods import SwapMdav, SwapMethod, SwapRanking
 from shoal.mechanisms.kanonymity.swap_algorithms import Refine, Swap, swap_mdav, swap_ranking
+from shoal.mechanisms.kanonymity.whole_units import (
+    check_unit_columns,
+    classes_of_units,
+    groups_of_rows,
+    rows_of_units,
+    table_of_units,
+)
 from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import Stratum, counted_message, strata_of, strata_terms, units_of
 from shoal.noise import Source
@@ -77,9 +84,14 @@ def _weight_notes(method: SwapMethod, described: Described) -> tuple[Message, ..
 
 def check(method: SwapMethod, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what a run would raise."""
-    sizes = _checked_sizes(method, confidential_columns(method, described), described.n)
+    names = confidential_columns(method, described)
+    sizes = _checked_sizes(method, names, described.n)
     classes = _classes(method, described)
-    centroids.check_groups(method, described, plan, labels, even=True, least=max(sizes), classes=classes)
+    # attributes of units are swapped unit by unit, however many rows one has
+    by_row = [size for name, size in zip(names, sizes, strict=True) if name not in (method.unit_columns or ())]
+    least = max(by_row or sizes)
+    centroids.check_groups(method, described, plan, labels, even=bool(by_row), least=least, classes=classes)
+    check_unit_columns(method, described, classes, max(sizes))
 
 
 def plan(method: SwapRanking | SwapMdav, described: Described) -> Plan:
@@ -99,6 +111,12 @@ def _conditions(method: SwapMethod, described: Described) -> list[Message]:
         found.append(diversity_term("group-has-swapped-values", method, described))
     if described.provenance.unit is not None:
         found.append(even_term("k" if method.sizes else method.size))
+    if method.unit_columns is not None:
+        of_units = tuple(
+            name for name in confidential_columns(method, described) if name in method.unit_columns
+        )
+        unit = described.provenance.unit or ""
+        found.append(Message.of("swapped-between-units", columns=or_none(of_units), unit=unit))
     weight = weight_name(described)
     if weight is not None:
         # which of the two applied is a fact about the records, and a note for the custodian
@@ -149,19 +167,20 @@ def _in_rank(method: SwapRanking, described: Described, source: Source, progress
     columns = columns_of(described, method.normalise)
     cost: dict[str, Any] = {}
 
-    def swapped(own: Columns, number: int) -> Swap:
-        return swap_ranking(
-            [own.ranks(name) for name in names],
-            _checked_sizes(method, names, own.n),
+    def swapped(own: Columns, number: int, chosen: Sequence[str], source: Source) -> Swap:
+        made = swap_ranking(
+            [own.ranks(name) for name in chosen],
+            _checked_sizes(method, tuple(chosen), own.n),
             remainder=method.remainder,
-            refine=_refine(method, own, names, cost),
+            refine=_refine(method, own, chosen, cost),
             # classes must not share a random stream
             source=source.child("class", number),
             progress=lambda done, total: progress("swapping", done, total),
         )
+        return _numbered(made, [names.index(name) for name in chosen])
 
-    made = _by_class(_classes(method, described), columns, swapped)
-    return _rebuilt(method, columns, names, made, cost, shown=True)
+    made, of_units = _passes(method, described, columns, names, swapped, source)
+    return _rebuilt(method, columns, names, made, cost, shown=True, of_units=of_units)
 
 
 def _among_close(method: SwapMdav, described: Described, source: Source, progress: Progress) -> Rebuilt:
@@ -178,11 +197,11 @@ def _among_close(method: SwapMdav, described: Described, source: Source, progres
     every = [*described.columns, ""]
     cost: dict[str, Any] = {}
 
-    def swapped(own: Columns, number: int) -> Swap:
+    def swapped(own: Columns, number: int, chosen: Sequence[str], source: Source) -> Swap:
         return swap_mdav(
             [*(own.coordinates(name) for name in described.columns), np.zeros(own.n)],
-            _checked_sizes(method, names, own.n),
-            [every.index(name) for name in names],
+            _checked_sizes(method, tuple(chosen), own.n),
+            [every.index(name) for name in chosen],
             intruder=method.intruder,
             cluster=lambda known, owners, size: own.clusters(
                 [every[j] for j in known if every[j]],
@@ -194,10 +213,61 @@ def _among_close(method: SwapMdav, described: Described, source: Source, progres
             progress=lambda done, total: progress("swapping", done, total),
         )
 
-    made = _by_class(_classes(method, described), columns, swapped)
+    made, of_units = _passes(method, described, columns, names, swapped, source)
     # groups made on previously swapped values are not facts about the records
-    shown = method.intruder == "uninformed"
-    return _rebuilt(method, columns, every, made, cost, shown=shown)
+    shown = method.intruder == "uninformed" and not of_units
+    return _rebuilt(method, columns, every, made, cost, shown=shown, of_units=of_units)
+
+
+# swaps some columns of the records of one class
+Swapped = Callable[[Columns, int, Sequence[str], Source], Swap]
+
+
+def _numbered(made: Swap, numbers: Sequence[int]) -> Swap:
+    """A swap of some columns, by their numbers among all of them."""
+    return Swap(
+        {numbers[j]: order for j, order in made.owners.items()},
+        made.groups,
+        [tuple(numbers[j] for j in moved) for moved in made.swaps],
+    )
+
+
+def _passes(
+    method: SwapMethod,
+    described: Described,
+    columns: Columns,
+    names: Sequence[str],
+    swapped: Swapped,
+    source: Source,
+) -> tuple[Swap, int]:
+    """A swap of the table: first the attributes of units, unit by unit, then all others, row by row.
+
+    Returns:
+        The swap, and how many of its swaps are of units; their groups have at least k units.
+    """
+    classes = _classes(method, described)
+    own = [name for name in names if name in (method.unit_columns or ())]
+    if not own or columns.units is None:
+        return _by_class(classes, columns, lambda part, number: swapped(part, number, names, source)), 0
+    table, first, units = table_of_units(columns)
+    of_units = classes_of_units(classes, first, units)
+    stream = source.child("units")
+    made = _by_class(of_units, table, lambda part, number: swapped(part, number, own, stream))
+    every = list(described.columns) if isinstance(method, SwapMdav) else list(names)
+    for group, moved in zip(made.groups, made.swaps, strict=True):
+        groups_hold(group, np.arange(first.size), _most(method, [every[j] for j in moved]), even=True)
+    owners = {j: rows_of_units(order, first, units) for j, order in made.owners.items()}
+    groups = [groups_of_rows(group, units) for group in made.groups]
+    rest = [name for name in names if name not in own]
+    if not rest:
+        return Swap(owners, groups, made.swaps), len(made.swaps)
+    values = dict(columns.values)
+    for j, order in owners.items():
+        values[every[j]] = values[every[j]][order]
+    after = replace(columns, values=values)
+    more = _by_class(classes, after, lambda part, number: swapped(part, number, rest, source))
+    both = Swap({**owners, **more.owners}, [*groups, *more.groups], [*made.swaps, *more.swaps])
+    return both, len(made.swaps)
 
 
 def _classes(method: SwapMethod, described: Described) -> tuple[Stratum, ...]:
@@ -306,6 +376,7 @@ def _rebuilt(
     cost: dict[str, Any],
     *,
     shown: bool,
+    of_units: int,
 ) -> Rebuilt:
     values = dict(columns.values)
     for j, owners in made.owners.items():
@@ -313,7 +384,7 @@ def _rebuilt(
     groups = [
         named(group, [names[j] for j in moved]) for group, moved in zip(made.groups, made.swaps, strict=True)
     ]
-    for group in groups:
+    for group in groups[of_units:]:
         groups_hold(group, columns.units, _most(method, group.columns), even=True)
     return Rebuilt(
         values=values,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
+from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
 from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms
 from shoal.mechanisms.pairs.budget import (
     MOST_GROUPS,
@@ -336,6 +337,8 @@ _ROUNDS_TRIED, _TRIES = 8, 3
 
 def plan(method: PairsDP, described: Described) -> Plan:
     """Split the budget among the number of rows, single attributes and pairs, from public facts."""
+    if method.strata:
+        return plan_in_strata(method, described)
     attributes = _facts(described)
     budget = _budget(method)
     counting = _rows_share(method, budget)
@@ -461,6 +464,9 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
     Deep levels and pairs are measured only if their noise is below the number of rows, so the noise of single
     attributes is the largest possible.
     """
+    if method.strata:
+        check_in_strata(method, described)
+        return
     currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
     least = budget * currency.oneway / number / 10
@@ -494,11 +500,15 @@ def run(
         A sort per attribute and one pass over the records per pair of attributes; then, independent of the
         records, rows · attributes² · bins.
     """
+    if method.strata:
+        return run_in_strata(method, described, account, progress)
     return _run(method, described, account, progress, fitted)
 
 
 def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant) -> tuple[Rebuilt, float]:
     """A run that fits its model in a few rounds, and the processor seconds of the omitted rounds."""
+    if method.strata:
+        return run(method, described, plan, account, silent), 0.0
     left_out = 0.0
 
     def in_part(model: PairsModel, known: MeasuredMarginals, source: Source) -> Mixture | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shoal.columns import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import forms
+from shoal.mechanisms.divided import check_membership, membership_terms
 from shoal.mechanisms.method import Expected, Method
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
-from shoal.privacy import Case, Claim
+from shoal.privacy import Case, Claim, Currency, MethodTerms, moved
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class PairsDP(Method):
     )
     neighbours: str = shared("neighbours", default="add-remove")
     rows: int | None = shared("rows")
+    strata: Any = shared("strata")
+    membership: str | None = shared("membership")
     target: str | None = parameter(forms.NAME, "column to predict from the others", after="rows")
     triples: bool = parameter(
         forms.SWITCH,
@@ -61,16 +65,37 @@ class PairsDP(Method):
     def check(self) -> None:
         if self.rows is not None and not self.adjacency.hides_size:
             raise OptionError("rows-neighbours-add-remove", option="rows")
+        check_membership(self)
 
     @property
     def in_parts(self) -> str:
-        return "by_pairs"
+        return "" if self.strata else "by_pairs"
 
     def expected(self, described: Described, plan: Plan | None) -> Expected:
+        if self.strata:
+            return Expected(unknown="by-stratum")
         from shoal.mechanisms.pairs import mechanism
 
         return Expected(shares=mechanism.share_noise(self, described))
 
     @property
     def expects_shares(self) -> bool:
-        return True
+        return self.strata is None
+
+    def terms(self, attributes: int) -> MethodTerms:
+        return membership_terms(self)
+
+    def within_replaced(self) -> PairsDP:
+        """The method inside a stratum of private size, under replace-one."""
+        settings = {**vars(self), "strata": None, "neighbours": "add-remove"}
+        if self.pure:
+            return PairsDP(**{**settings, "epsilon": self.budget / moved(Currency.EPSILON)})
+        return _PairsOfStratum(**settings)
+
+
+class _PairsOfStratum(PairsDP):
+    # its part of ρ has no ε of its own at the same δ
+    @property
+    def rho(self) -> Fraction | None:
+        whole = super().rho
+        return None if whole is None else whole / moved(Currency.RHO)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
 from shoal.mechanisms.method import Rebuilt, gap_terms
 from shoal.mechanisms.tree.intervals import (
     Intervals,
@@ -121,6 +122,8 @@ def plan(method: TreeDP, described: Described) -> Plan:
 
     Under add-remove with a noisy number of rows that number determines the levels, so only stages are listed.
     """
+    if method.strata:
+        return plan_in_strata(method, described)
     number = len(described.columns)
     rows = _public_rows(method, described)
     counting = rows_share(method)
@@ -166,6 +169,9 @@ def _per_attribute(method: TreeDP, described: Described, layout: Layout) -> Mapp
 
 def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise, for any drawn number of rows and any intervals."""
+    if method.strata:
+        check_in_strata(method, described)
+        return
     rows, number = _public_rows(method, described), len(described.columns)
     if rows is None:
         share = rows_share(method)
@@ -237,6 +243,8 @@ def run(
     Cost:
         A sort per attribute, one pass over the records per level of the tree, a sort of the rows per attribute.
     """
+    if method.strata:
+        return run_in_strata(method, described, account, progress)
     columns = described.columns
     known = settle_rows(method, described, account)
     layout, rows = known.layout, known.rows

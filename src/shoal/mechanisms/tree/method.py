@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from shoal.columns import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import forms
-from shoal.mechanisms.method import Method, Output
+from shoal.mechanisms.divided import check_membership, membership_terms
+from shoal.mechanisms.method import Expected, Method, Output
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared, words
-from shoal.privacy import BY_STABILITY, Claim
+from shoal.privacy import BY_STABILITY, Claim, Currency, MethodTerms, moved
+
+if TYPE_CHECKING:
+    from shoal.columns import Described
+    from shoal.privacy import Plan
 
 
 class TreeDP(Method):
@@ -56,10 +62,13 @@ class TreeDP(Method):
     )
     neighbours: str = shared("neighbours")
     rows: int | None = shared("rows")
+    strata: Any = shared("strata")
+    membership: str | None = shared("membership")
 
     def check(self) -> None:
         if self.rows is not None and not self.adjacency.hides_size:
             raise OptionError("rows-neighbours-add-remove", option="rows")
+        check_membership(self)
 
     @property
     def output(self) -> Output:
@@ -67,4 +76,15 @@ class TreeDP(Method):
 
     @property
     def in_parts(self) -> str:
-        return "by_tree"
+        return "" if self.strata else "by_tree"
+
+    def terms(self, attributes: int) -> MethodTerms:
+        return membership_terms(self)
+
+    def expected(self, described: Described, plan: Plan | None) -> Expected:
+        return Expected(unknown="by-stratum") if self.strata else super().expected(described, plan)
+
+    def within_replaced(self) -> TreeDP:
+        """The method inside a stratum of private size, under replace-one."""
+        half = self.budget / moved(Currency.EPSILON)
+        return replace(self, strata=None, neighbours="add-remove", epsilon=half)

@@ -1,0 +1,1 @@
+"""PRAM: every released column passes a declared matrix over its values."""
