@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OptionError
+from shoal.privacy import unit_price
 from shoal.query.answers import HistogramCells, Linear, cells_of, counting, summing
 from shoal.query.facts import (
     MISSING,
@@ -273,7 +274,7 @@ def protocol_1_total(queries: Sequence[Query], facts: DatasetFacts) -> Fraction:
     for block, numbers in zip(blocks, parts, strict=True):
         apart = sum((cost(query, facts) for query in block), Fraction(0))
         together = joint_cost(numbers, facts) if countable(numbers, facts) else None
-        found += apart if together is None else min(apart, together * facts.rows_per_unit)
+        found += apart if together is None else min(apart, unit_price(together, facts.rows_per_unit))
     return found
 
 

@@ -20,7 +20,7 @@ from shoal.errors import OptionError, closest
 from shoal.noise import LARGEST, Source, shown
 from shoal.noise import source as source_for
 from shoal.numbers import decimal_text
-from shoal.privacy import Accountant, Adjacency, Reason
+from shoal.privacy import Accountant, Adjacency, Reason, row_budget, unit_price
 from shoal.query.answers import (
     add_up,
     cells_of,
@@ -429,9 +429,10 @@ def parse(raw: Mapping[str, Any], facts: DatasetFacts) -> Query:
     paid = () if kind == "protocol-1" else ("epsilon",)
     what = Message.of("part-query-of-kind", kind=kind)
     check_keys(what, options, (*paid, *KINDS[kind].required), KINDS[kind].optional)
-    budget = Budget(as_epsilon(options["epsilon"]) if paid else None)
+    rows = facts.rows_per_unit
+    budget = Budget(row_budget(as_epsilon(options["epsilon"]), rows) if paid else None)
     offer = KINDS[kind].build(facts, options, budget)
-    if offer.delta and facts.rows_per_unit > 1:
+    if offer.delta and rows > 1:
         raise OptionError("delta-not-offered-where-person-can", option="delta")
     return Query(kind, options, facts, offer)
 
@@ -442,8 +443,8 @@ def canonical(query: Query) -> str:
 
 
 def cost(query: Query, facts: DatasetFacts) -> Fraction:
-    """The exact ε to charge per person: that of a row times the most rows a person can have."""
-    return _offer(query, facts).epsilon * facts.rows_per_unit
+    """The exact ε to charge per unit: for a query with an ε, that ε, or 0 where the answer is public."""
+    return unit_price(_offer(query, facts).epsilon, facts.rows_per_unit)
 
 
 def delta(query: Query, facts: DatasetFacts) -> Fraction:
@@ -474,8 +475,10 @@ def statement(query: Query, facts: DatasetFacts, *, publishable: bool = True) ->
         Message.of("outside-and-missing"),
         *offer.conditions,
     ]
+    if facts.bounded:
+        conditions.append(Message.of("unit-rows-bounded", rows=rows))
     if rows > 1:
-        conditions.append(Message.of("person-has-rows", rows=rows))
+        conditions.append(Message.of("unit-has-rows", rows=rows))
     elif facts.schema.unit is None:
         conditions.append(Message.of("answer-about-one-row"))
     found: dict[str, Any] = {
