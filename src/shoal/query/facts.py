@@ -384,6 +384,7 @@ class Offer:
         error: the error known beforehand.
         run: draws the answer, and spends what is reserved.
         person: for a query about one person, the column and the value that identify the person.
+        of_unit: `epsilon` is the cost for a unit, whatever its number of rows.
     """
 
     epsilon: Fraction
@@ -395,6 +396,7 @@ class Offer:
     conditions: tuple[Message, ...] = ()
     delta: Fraction = Fraction(0)
     person: tuple[str, str] | None = None
+    of_unit: bool = False
 
     def account(self, facts: DatasetFacts, source: Source) -> Accountant:
         """The account of one answer, with nothing spent.

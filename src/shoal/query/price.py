@@ -336,7 +336,7 @@ def _of_kind(kind: str, options: Mapping[str, Any], query: Query, rows: int) -> 
         case "count":
             return matched
         case "sum" | "mean":
-            return 2 * matched + rows * _ADDED
+            return 2 * matched + rows * (_ADDED + (2 * _COUNTED if "bound" in options else 0))
         case "histogram":
             cells = len(cells_of(query.facts, dict(options)).names)
             return matched + rows * _COUNTED + _SAMPLE + cells * _CELL
