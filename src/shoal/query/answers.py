@@ -414,9 +414,9 @@ def clipped_total(
         noise: as for a sum.
 
     Guarantee:
-        However many rows a unit has, its clipped sum lies in an interval that contains 0. Added or removed, a unit changes
-        the total by at most the larger end in absolute value; with its rows replaced, by at most the width. The
-        offer is priced per unit. Proof: docs/proofs/units.md#3-clipped-sums.
+        However many rows a unit has, its clipped sum lies in an interval that contains 0. Added or removed, a unit
+        changes the total by at most the larger end in absolute value; with its rows replaced, by at most the width.
+        The offer is priced per unit. Proof: docs/proofs/units.md#3-clipped-sums.
     """
     unit = facts.schema.unit
     if unit is None:
@@ -462,7 +462,8 @@ def unit_sums(table: QueryTable, part: Linear, unit: str, low: int, high: int) -
     np.add.at(upper, who, values >> 26)
     np.add.at(lower, who, values & 0x3FFFFFF)
     sums = (np.clip(upper, -(1 << 36), 1 << 36) << 26) + lower
-    return np.clip(sums, low, high)
+    clipped: NDArray[np.int64] = np.clip(sums, low, high)
+    return clipped
 
 
 def _noisy_sum(
