@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,8 @@ def without_noise(world: World, source: Source) -> Released:
 
 def overspent(world: World, source: Source, times: int = 8) -> Released:
     """So many times the budget is spent."""
-    method = replace(world.method, epsilon=times * world.method.budget)
+    richer: dict[str, Any] = {"epsilon": times * world.method.budget}
+    method = replace(world.method, **richer)
     return release(replace(world, method=method, plan=method.plan(world.described)), source)
 
 

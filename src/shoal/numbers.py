@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from decimal import Decimal, InvalidOperation, localcontext
 from fractions import Fraction
@@ -35,21 +36,26 @@ def __getattr__(name: str) -> Any:
 # Bounds, widths and steps, and ratios of any two of them, must be ordinary float64 numbers.
 _LARGEST_EXPONENT = 150
 
+# numerator and denominator, each as short as a decimal may be
+_FRACTION = re.compile(rf"([+-]?[0-9]{{1,{_LARGEST_EXPONENT}}})\s*/\s*([0-9]{{1,{_LARGEST_EXPONENT}}})")
+
 # what a number belongs to: the name of an option, or a message
 What = str | Message
 
 
 def exact(value: object, what: What) -> Fraction:
-    """The fraction that the decimal text of a number means: 0.1 is one tenth, not the nearest binary float.
+    """The fraction that the text of a number means: 0.1 is one tenth, not the nearest binary float.
 
-    >>> exact(0.1, "step")
-    Fraction(1, 10)
+    >>> exact(0.1, "step"), exact("1/6", "epsilon")
+    (Fraction(1, 10), Fraction(1, 6))
     """
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool):
         raise OptionError("option-not-a-number", **named(what), found=value)
     value = _plain(value)
+    if isinstance(value, str) and (found := written_fraction(value)) is not None:
+        return found
     try:
         decimal = Decimal(str(value).strip())
     except InvalidOperation:
@@ -62,6 +68,18 @@ def exact(value: object, what: What) -> Fraction:
             "option-0-between-1e-1e-size", **named(what), largest_exponent=_LARGEST_EXPONENT, found=value
         )
     return Fraction(decimal)
+
+
+def written_fraction(text: str) -> Fraction | None:
+    """The value of a fraction written as two whole numbers; None for any other text.
+
+    >>> written_fraction("1/6"), written_fraction(" -3 / 4 "), written_fraction("1/0"), written_fraction("0.5")
+    (Fraction(1, 6), Fraction(-3, 4), None, None)
+    """
+    found = _FRACTION.fullmatch(text.strip())
+    if found is None or not int(found[2]):
+        return None
+    return Fraction(int(found[1]), int(found[2]))
 
 
 def _plain(value: Any) -> Any:
@@ -100,9 +118,20 @@ def written_decimals(value: object) -> int | None:
         return decimals_of(value)
     value = _plain(value)
     text = str(value).strip()
+    if (fraction := written_fraction(text)) is not None:
+        return decimals_of(fraction)
     exponent = Decimal(text).as_tuple().exponent
     assert isinstance(exponent, int)
     return None if exponent == -1 and text.endswith(".0") else max(-exponent, 0)
+
+
+def exact_text(value: Fraction) -> str:
+    """The shortest exact text of a fraction: a decimal that ends, otherwise numerator and denominator.
+
+    >>> exact_text(Fraction(3, 2)), exact_text(Fraction(1, 6))
+    ('1.5', '1/6')
+    """
+    return str(value) if decimals_of(value) is None else decimal_text(value)
 
 
 def decimal_text(value: Fraction) -> str:

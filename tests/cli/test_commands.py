@@ -122,7 +122,7 @@ def test_recipe_with_domains_from_the_data_and_a_unit(here: Path) -> None:
     assert run(["protect", "data.csv", *words, "--out", "out"]) == 0
     assert run(["protect", "data.csv", "--config", "out/method.toml", "--out", "again"]) == 0
     assert statement(here / "again") == statement(here / "out")
-    assert statement(here / "out")["epsilon"] == 2
+    assert statement(here / "out")["epsilon"] == 1
 
 
 def test_odd_column_names_go_through_csv_and_the_command_line(

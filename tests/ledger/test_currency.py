@@ -172,7 +172,7 @@ def test_the_first_release_with_a_delta_opens_a_budget_in_rho(ledger: Ledger) ->
 
 def test_a_private_choice_counts_in_rho(ledger: Ledger) -> None:
     opened(ledger)
-    charge_choice(ledger, "rich", {"k": [5, 9]}, Fraction(1, 5), Fraction(1, 5), "replace-one", "row")
+    charge_choice(ledger, "rich", {"k": [5, 9]}, Fraction(1, 5), "replace-one", "row")
     assert ledger.standing("rich").spent == Fraction(1, 50)
 
 

@@ -63,7 +63,7 @@ def test_a_release_per_row_is_refused_against_a_budget_per_person(ledger: Ledger
     assert "or name another dataset" in str(refused.value)
     assert "\n" not in str(refused.value)
     assert ledger.standing("persons").spent == 0
-    assert released(ledger, statement(PERSONS), "persons") == Fraction(1, 2)
+    assert released(ledger, statement(PERSONS), "persons") == Fraction(1, 4)
 
 
 def test_a_release_per_person_is_refused_against_a_budget_per_row(ledger: Ledger) -> None:
@@ -82,10 +82,45 @@ def test_another_number_of_rows_is_another_unit(ledger: Ledger) -> None:
         released(ledger, statement(PERSONS), "persons")
 
 
+def test_a_bounded_unit_is_that_with_any_number_of_rows(ledger: Ledger) -> None:
+    bounded = PERSONS.to_dict()
+    bounded["attribute"][1] |= {"bound": {"rows": 1}}
+    bounded_schema = shoal.Schema.from_dict(bounded)
+    found = shoal.protect(people(), bounded_schema, "tree-dp", "0.25", neighbours="add-remove").statement
+    assert found.unit == "value of 'who'"
+    ledger.register(Register("persons", "add-remove", Fraction(2), unit=PER_PERSON))
+    record_release(ledger, "persons", found, "add-remove", "0" * 64)
+    # a server with the bound keeps the unit of the budget
+    ledger.register(Register("persons", "add-remove", Fraction(2), unit="value of 'who'"))
+    assert (ledger.standing("persons").spent, ledger.standing("persons").terms.unit) == (
+        Fraction(1, 4),
+        PER_PERSON,
+    )
+    with pytest.raises(OptionError, match="cannot be changed to one per household"):
+        ledger.register(Register("persons", "add-remove", Fraction(2), unit="household"))
+
+
+def test_a_budget_is_opened_for_a_word(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "ledger",
+        "open",
+        "ledger.sqlite",
+        "homes",
+        "--epsilon",
+        "1/6",
+        "--unit",
+        "hid",
+        "--called",
+        "household",
+    ]
+    assert run(words) == 0
+    assert "per household" in capsys.readouterr().out
+
+
 def test_the_first_release_that_counts_fixes_the_unit(ledger: Ledger) -> None:
     assert released(ledger, statement(ROWS, "mdav-dp", k=5), "new") == 0
     assert ledger.standing("new").terms.unit is None
-    assert released(ledger, statement(PERSONS), "new") == Fraction(1, 2)
+    assert released(ledger, statement(PERSONS), "new") == Fraction(1, 4)
     assert ledger.standing("new").terms.unit == PER_PERSON
     assert released(ledger, statement(ROWS, "mdav-dp", k=5), "new") == 0
     with pytest.raises(ClaimError, match="this release claims ε per row"):
@@ -137,7 +172,7 @@ def test_an_older_ledger_is_read_and_asks_for_its_unit(older: str) -> None:
         with pytest.raises(ClaimError, match="declare once which of the two it is, with 'shoal ledger unit'"):
             released(ledger, statement(ROWS), name)
     # nothing was ever counted and nothing was agreed: there is nothing that could be mixed up
-    assert released(ledger, statement(PERSONS), "free") == Fraction(1, 2)
+    assert released(ledger, statement(PERSONS), "free") == Fraction(1, 4)
     declare_unit(ledger, "spent", "row")
     assert released(ledger, statement(ROWS), "spent") == Fraction(1, 4)
     with pytest.raises(OptionError, match="cannot be changed"):
@@ -176,9 +211,7 @@ CHOICE = Tuned(("k",), Fraction(1, 8), (Choice("k", 5, (5, 9)),))
 
 
 def test_a_choice_that_was_charged_is_not_charged_with_the_release(ledger: Ledger) -> None:
-    number = charge_choice(
-        ledger, "people", {"k": [5, 9]}, Fraction(1, 8), Fraction(1, 8), "replace-one", "row"
-    )
+    number = charge_choice(ledger, "people", {"k": [5, 9]}, Fraction(1, 8), "replace-one", "row")
     found = statement(ROWS, "ranking-dp", k=5, tuned=CHOICE)
     assert found.epsilon == Fraction(3, 8)
 
@@ -207,10 +240,21 @@ def test_a_choice_is_refused_like_any_other_charge(ledger: Ledger) -> None:
         ("people", "row", Fraction(2), OverdrawnError),
     ):
         with pytest.raises(error):
-            charge_choice(ledger, dataset, {"k": [5, 9]}, Fraction(1, 8), cost, "replace-one", unit)
+            charge_choice(ledger, dataset, {"k": [5, 9]}, cost, "replace-one", unit)
     with pytest.raises(ClaimError, match="is charged under adjacency"):
         account_of(ledger, "people", "add-remove", "row")
     assert ledger.standing("people").spent == 0
+
+
+def test_a_choice_charged_by_an_earlier_version_stays_charged(ledger: Ledger) -> None:
+    """It wrote the budget of a row into the request, and charged that of the unit."""
+    content = '{"choice":{"k":[5,9]},"epsilon":"1/16"}'
+    number = ledger.charge(Charge("people", "", content, Fraction(1, 8))).charge
+    keep_choice(ledger, "people", number, {"k": 5})
+    found = statement(ROWS, "ranking-dp", k=5, tuned=CHOICE)
+    before = ledger.standing("people").spent
+    record_release(ledger, "people", found, "replace-one", "0" * 64, CHOICE)
+    assert ledger.standing("people").spent - before == Fraction(1, 4)
 
 
 WORDS = ["people.csv", "--schema", "people.toml", "--columns", "age", "--epsilon", "0.5"]
@@ -251,23 +295,23 @@ def test_a_private_choice_is_charged_per_person_before_it_is_made(
 ) -> None:
     tuning = ["tune", *WORDS, "--ks", "5,9", "--private", "0.1", *LEDGER]
     assert run([*tuning, "--out", "tuning"]) == 0
-    assert spent() == Fraction(1, 5)
+    assert spent() == Fraction(1, 10)
     assert run(["protect", "people.csv", "--config", "tuning/method.toml", *LEDGER, "--out", "one"]) == 0
     stated = json.loads(Path("one/statement.json").read_text("utf-8"))
-    # 0.1 for the choice and 0.5 for the release, twice; the choice was charged by tune
-    assert (stated["epsilon"], stated["publishable"]) == (1.2, True)
-    assert spent() == Fraction(6, 5)
+    # 0.1 for the choice and 0.5 for the release; the choice was charged by tune
+    assert (stated["epsilon"], stated["publishable"]) == (0.6, True)
+    assert spent() == Fraction(6, 10)
     capsys.readouterr()
     assert run(["ledger", "show", "ledger.sqlite"]) == 0
     shown = capsys.readouterr().out
     assert f"unit: {PER_PERSON}" in shown
-    assert re.search(r"chosen \d{4}-\d\d-\d\d privately: k = [59] of 5, 9 \(ε 0.2\)", shown)
+    assert re.search(r"chosen \d{4}-\d\d-\d\d privately: k = [59] of 5, 9 \(ε 0.1\)", shown)
 
 
 def test_a_choice_without_a_ledger_is_charged_with_the_release(here: Path) -> None:
     assert run(["tune", *WORDS, "--ks", "5,9", "--private", "0.1", "--out", "tuning"]) == 0
     assert run(["protect", "people.csv", "--config", "tuning/method.toml", *LEDGER, "--out", "one"]) == 0
-    assert spent() == Fraction(6, 5)
+    assert spent() == Fraction(6, 10)
 
 
 def test_a_choice_that_the_budget_does_not_allow_is_not_made(
@@ -279,11 +323,11 @@ def test_a_choice_that_the_budget_does_not_allow_is_not_made(
         raise AssertionError("the choice was made")
 
     ledger = open_ledger("ledger.sqlite")
-    ledger.register(Register("people", "replace-one", Fraction(1, 10), unit=PER_PERSON))
+    ledger.register(Register("people", "replace-one", Fraction(1, 20), unit=PER_PERSON))
     ledger.close()
     monkeypatch.setattr(private, "choose_privately", looked)
     assert run(["tune", *WORDS, "--ks", "5,9", "--private", "0.1", *LEDGER, "--out", "tuning"]) == 2
-    assert "epsilon 0.2 was requested, but only 0.1 remains" in capsys.readouterr().err
+    assert "epsilon 0.1 was requested, but only 0.05 remains" in capsys.readouterr().err
     assert not Path("tuning").exists()
 
 
@@ -311,4 +355,4 @@ def test_the_command_line_refuses_the_other_unit(here: Path, capsys: pytest.Capt
     assert run([*laplace, "--schema", "rows.toml", "--out", "two"]) == 2
     assert "but this release claims ε per row: the two cannot be added" in capsys.readouterr().err
     assert not Path("two").exists()
-    assert spent() == 1
+    assert spent() == Fraction(1, 2)

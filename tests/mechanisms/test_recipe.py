@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 import shoal
 from shoal.errors import InputError, OptionError
 from shoal.mechanisms.registry import load_recipe, recipe_text
+from shoal.noise import epsilon_from, rho_from
 from tests.support.samples import ODD_NAMES
 
 N = 40
@@ -73,7 +75,45 @@ def test_a_recipe_keeps_schema_facts_and_the_unit(tmp_path: Path) -> None:
     assert arguments["schema"] == schema
     again = shoal.protect(table(), **arguments)
     assert again.statement == first.statement
-    assert again.statement.epsilon == 3
+    assert again.statement.epsilon == 1
+    assert 'epsilon_per = "unit"' in path.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("method", "epsilon", "delta"),
+    [("laplace", 3, ""), ("pairs-dp", 3, ""), ("pairs-dp", None, 'delta = "1e-6"\n')],
+)
+def test_a_recipe_of_version_0_1_keeps_its_guarantee(
+    method: str, epsilon: int | None, delta: str, tmp_path: Path
+) -> None:
+    """It states the budget of a row: the release it repeats has the noise and the guarantee of the first."""
+    path = tmp_path / "method.toml"
+    path.write_text(
+        f'shoal = "0.1.0"\nmethod = "{method}"\nepsilon = 1\n{delta}'
+        '[[attribute]]\nname = "b"\nlo = -0.1\nhi = 50.0\nstep = 0.3\ntype = "decimal"\n'
+        '[[attribute]]\nname = "id"\nrole = "unit"\nmax_rows = 3\n',
+        "utf-8",
+    )
+    found = shoal.protect(table(), **load_recipe(path))
+    if epsilon is not None:
+        assert (found.statement.epsilon, found.method.epsilon) == (epsilon, 1)
+    else:
+        of_row = rho_from(Fraction(1), Fraction("1e-6"))
+        assert found.statement.epsilon == epsilon_from(9 * of_row, Fraction("1e-6"))
+        assert found.method.rho == pytest.approx(of_row, rel=1e-9)
+    # written by hand, without a version, it states the unit's budget like a call
+    path.write_text(path.read_text("utf-8").replace('shoal = "0.1.0"\n', ""), "utf-8")
+    assert shoal.protect(table(), **load_recipe(path)).statement.epsilon == 1
+
+
+def test_a_fraction_is_exact_in_recipes_statements_and_bundles(tmp_path: Path) -> None:
+    first = protect(method="laplace", epsilon="1/6")
+    assert first.statement.epsilon == Fraction(1, 6)
+    assert "ε = 1/6 per row" in first.statement.sentence
+    first.save(tmp_path / "out")
+    assert load_recipe(tmp_path / "out" / "method.toml")["epsilon"] == "1/6"
+    again = shoal.Bundle.load(tmp_path / "out")
+    assert (again.method.epsilon, again.statement.epsilon) == (Fraction(1, 6), Fraction(1, 6))
 
 
 def test_domains_taken_from_the_data_are_not_in_it() -> None:

@@ -97,14 +97,16 @@ def test_a_statement_is_read_back() -> None:
 
 def test_a_person_with_several_rows_costs_the_square_and_is_converted_once() -> None:
     found = released(persons=True).statement
-    row = rho_from(Fraction(1, 2), DELTA)
-    assert found.rho == 9 * row
-    assert found.epsilon == epsilon_from(9 * row, DELTA)
-    # more than three times the row's ε: that would be the rule for a pure claim
-    assert found.epsilon > 3 * Fraction(1, 2)
+    # the ρ of (ε, δ), of which a row gets a ninth
+    assert found.rho == rho_from(Fraction(1, 2), DELTA)
+    assert found.epsilon == Fraction(1, 2)
+    row = released(persons=True).method.rho
+    assert row == found.rho / 9
+    # less than a third of the ε: that would be the rule for a pure claim
+    assert epsilon_from(row, DELTA) < Fraction(1, 6)
     assert found.delta == DELTA
     assert "at most 3 rows" in found.unit
-    assert any("that number squared times ρ per row" in line for line in found.conditions)
+    assert any("9 times that, the square of the number of rows" in line for line in found.conditions)
     assert sum(found.spending.values()) == found.rho  # type: ignore[arg-type]
 
 

@@ -122,15 +122,30 @@ def units(max_rows: int | None, rows_each: int) -> tuple[pa.Table, shoal.Schema]
     return data, shoal.Schema.from_dict({"attribute": [*entries, unit]})
 
 
-def test_declared_rows_per_person_multiply_epsilon() -> None:
+def test_the_epsilon_asked_for_is_that_of_a_unit_and_its_rows_share_it() -> None:
     data, schema = units(max_rows=4, rows_each=2)
     release = shoal.protect(data, schema, "laplace", epsilon="0.3")
     found = release.statement
-    assert found.epsilon == Fraction(12, 10)
-    assert sum(filter(None, found.epsilon_per_attribute.values())) == Fraction(12, 10)
+    assert (found.epsilon, found.settings["epsilon"]) == (Fraction(3, 10), 0.3)
+    assert sum(filter(None, found.epsilon_per_attribute.values())) == Fraction(3, 10)
+    assert release.method.epsilon == Fraction(3, 40)
     assert found.unit == "value of 'who' (at most 4 rows)"
     assert any("at most 4 rows" in condition for condition in found.conditions)
     assert "who" not in release.data.column_names
+
+
+def test_a_declared_word_names_the_unit() -> None:
+    data, schema = units(max_rows=4, rows_each=2)
+    raw = schema.to_dict()
+    raw["attribute"][-1]["called"] = "household"
+    found = shoal.protect(data, shoal.Schema.from_dict(raw), "laplace", epsilon="1/6").statement
+    assert "with ε = 1/6 per household" in found.sentence
+    assert any("at most 4 rows" in condition for condition in found.conditions)
+    assert shoal.PrivacyStatement.from_dict(found.to_dict()) == found
+    for word in ("", "x\ny 1", 3, "a" * 41):
+        raw["attribute"][-1]["called"] = word
+        with pytest.raises(shoal.OptionError, match="called"):
+            shoal.Schema.from_dict(raw)
 
 
 def test_rows_per_person_are_the_declared_ones_not_those_found() -> None:

@@ -203,7 +203,7 @@ def test_too_many_combinations_are_paid_block_by_block() -> None:
     assert totals == [Fraction(i) for i in range(9)]
 
 
-def test_a_person_with_several_rows_pays_for_each() -> None:
+def test_a_unit_with_several_rows_pays_for_each_noise_scale_and_its_own_epsilon() -> None:
     declared = Schema(
         (
             Attribute("who", "nominal", "unit", max_rows=3),
@@ -212,7 +212,9 @@ def test_a_person_with_several_rows_pays_for_each() -> None:
     )
     facts = DatasetFacts(declared, "add-remove")
     query = parse({"kind": "count", "epsilon": "0.5"}, facts)
-    assert charge(query, facts) == AnswerCost(Fraction(3, 2))
+    assert charge(query, facts) == AnswerCost(Fraction(1, 2))
+    # three rows at a sixth each: the noise of a count at scale 6
+    assert "scale 6" in str(query.offer.noise)
     one = parse(protocol_1("2", kind="count"), facts)
     assert protocol_1_total([one, one], facts) == 3
     with pytest.raises(OptionError, match="protocol-1"):

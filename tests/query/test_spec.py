@@ -306,7 +306,7 @@ INVALID: list[tuple[Any, str]] = [
     ({"kind": ["count"]}, "is not one of"),
     ({"kind": "count"}, "needs the option 'epsilon'"),
     ({"kind": "count", "epsilon": 0}, "epsilon must be"),
-    ({"kind": "count", "epsilon": "1/2"}, "epsilon must be"),
+    ({"kind": "count", "epsilon": "1/0"}, "epsilon must be"),
     ({"kind": "count", "epsilon": [1]}, "must be a number or text"),
     ({"kind": "count", "epsilon": None}, "numbers, text, lists"),
     ({"kind": "count", "epsilon": 1, "wehre": RICH}, "Did you mean 'where'"),
@@ -622,11 +622,12 @@ def test_a_query_knows_its_person() -> None:
     assert parse(VALID[1][0], facts).offer.person is None
 
 
-def test_persons_with_several_rows_pay_for_each_and_get_no_delta() -> None:
+def test_an_epsilon_is_that_of_a_unit_whose_rows_share_it_and_get_no_delta() -> None:
     declared = Schema((Attribute("id", "nominal", "unit", max_rows=4), *SCHEMA.attributes[1:]))
     facts = DatasetFacts(declared, "add-remove")
     query = parse(VALID[15][0], facts)
-    assert cost(query, facts) == 4
+    assert (cost(query, facts), query.offer.epsilon) == (1, Fraction(1, 4))
+    assert parse({"kind": "count", "epsilon": "1/6"}, facts).offer.epsilon == Fraction(1, 24)
     assert "at most 4 rows" in preview(query, facts)["statement"]["unit"]
     with pytest.raises(OptionError, match="several rows"):
         parse(VALID[16][0], facts)

@@ -205,7 +205,7 @@ def test_what_the_choice_cost_is_a_line_of_its_own_and_part_of_the_claim(tmp_pat
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["method.toml", "tuning.json"]
 
 
-def test_rows_per_person_multiply_the_price_too() -> None:
+def test_the_price_of_a_choice_is_that_of_a_unit_too() -> None:
     table = survey(40).append_column("who", pa.array([i // 2 for i in range(40)]))
     entries = [
         {"name": "age", "lo": 18, "hi": 99},
@@ -213,9 +213,9 @@ def test_rows_per_person_multiply_the_price_too() -> None:
     ]
     schema = shoal.Schema.from_dict({"attribute": entries})
     release = shoal.protect(table, schema, "ranking-dp", "1", 5, tuned_epsilon="0.5", tuned_choice=BOUGHT)
-    assert release.statement.epsilon == 3
-    assert release.statement.spending["choice of k"] == 1
-    assert any("times the row budget 1.5" in condition for condition in release.statement.conditions)
+    assert release.statement.epsilon == Fraction(3, 2)
+    assert release.statement.spending["choice of k"] == Fraction(1, 2)
+    assert any("that of ε = 0.5 per row" in condition for condition in release.statement.conditions)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,10 @@ def open_budget(
     unit: Annotated[
         str | None, typer.Option(help="Column that identifies the person; default: the budget is per row.")
     ] = None,
-    max_rows: Annotated[int | None, typer.Option(help="Largest number of rows of one person.", min=1)] = None,
+    max_rows: Annotated[int | None, typer.Option(help="Largest number of rows of one unit.", min=1)] = None,
+    called: Annotated[
+        str | None, typer.Option(help="Word for one unit, as in the schema: household.", metavar="WORD")
+    ] = None,
 ) -> None:
     """Open the privacy budget of a data set, or change its ceiling: in ε, or in ρ with the δ of the conversion.
 
@@ -89,7 +92,7 @@ def open_budget(
     from shoal.ledger import SYMBOLS, open_ledger, opened_budget
     from shoal.numbers import decimal_text
 
-    wanted = opened_budget(dataset, neighbours, epsilon, delta, rho, unit, max_rows)
+    wanted = opened_budget(dataset, neighbours, epsilon, delta, rho, unit, max_rows, called)
     opened = open_ledger(address)
     try:
         opened.register(wanted)
@@ -114,7 +117,10 @@ def unit(
             help="row, or the column that identifies the person.", metavar="UNIT", show_default=False
         ),
     ],
-    max_rows: Annotated[int | None, typer.Option(help="Largest number of rows of one person.", min=1)] = None,
+    max_rows: Annotated[int | None, typer.Option(help="Largest number of rows of one unit.", min=1)] = None,
+    called: Annotated[
+        str | None, typer.Option(help="Word for one unit, as in the schema: household.", metavar="WORD")
+    ] = None,
 ) -> None:
     """Declare once whether a data set's budget is per row or per person, for ledgers that did not record it.
 
@@ -128,9 +134,9 @@ def unit(
     from shoal.errors import OptionError
     from shoal.ledger import declare_unit, open_ledger
 
-    if what == ROW and max_rows is not None:
+    if what == ROW and (max_rows is not None or called is not None):
         raise OptionError("max-rows-persons-who-values-column")
-    words = ROW if what == ROW else unit_words(what, max_rows or 1)
+    words = ROW if what == ROW else unit_words(what, max_rows or 1, called)
     opened = open_ledger(address, create=False)
     try:
         declare_unit(opened, dataset, words)

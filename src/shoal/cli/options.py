@@ -132,7 +132,7 @@ _TYPED: Mapping[str, Mapping[str, Any]] = {
     "tuned": {},
 }
 # options of releases only
-VERDICT = ("most_epsilon", "override")
+VERDICT = ("most_epsilon", "override", "bound")
 TYPES = Flag(
     "types",
     "Column type: C=integer, decimal:2, date, text; repeatable.",

@@ -11,6 +11,8 @@ from shoal.columns.attribute import Role as Role
 from shoal.columns.attribute import patterns as patterns
 from shoal.columns.attribute import target_column as target_column
 from shoal.columns.attribute import with_gaps as with_gaps
+from shoal.columns.bound import bounded_rows as bounded_rows
+from shoal.columns.bound import fresh_key as fresh_key
 from shoal.columns.column import check_storable as check_storable
 from shoal.columns.column import labels_of as labels_of
 from shoal.columns.column import numbers as numbers
@@ -62,6 +64,7 @@ from shoal.columns.schema import Publication as Publication
 from shoal.columns.schema import Schema as Schema
 from shoal.columns.schema import column_range as column_range
 from shoal.columns.schema import draft_text as draft_text
+from shoal.columns.schema import same_unit as same_unit
 from shoal.columns.schema import unit_words as unit_words
 from shoal.columns.schema import unsettled as unsettled
 from shoal.columns.schema import weight_words as weight_words

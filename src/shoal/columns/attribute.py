@@ -161,6 +161,9 @@ MOST_DECIMALS = 15
 # cell contents read as numbers; 007 may be a code
 _NUMBER = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
 
+# of a word for a unit, in characters
+_LONGEST_WORD = 40
+
 # decimals of bounds that do not determine them
 ANY = -1
 
@@ -172,6 +175,8 @@ class Attribute:
 
     Attributes:
         na: codes for missing values in this column, such as 99 or -9.
+        called: for a unit column, the word for one unit in statements, such as "household".
+        bound: for a unit column, the most rows of one unit that take part; given as {"rows": 3}.
     """
 
     name: str
@@ -185,6 +190,8 @@ class Attribute:
     taxonomy: Taxonomy | None = None
     missing: str | None = None
     max_rows: int | None = None
+    called: str | None = None
+    bound: int | None = None
     type: ColumnType | None = None
     decimals: int | None = None
     format: str | None = None
@@ -208,6 +215,10 @@ class Attribute:
             raise OptionError("column-give-both-lo-hi-neither", column=self.name)
         if self.max_rows is not None and (type(self.max_rows) is not int or self.max_rows < 1):
             raise OptionError("column-max-rows-whole-number-least", column=self.name, found=self.max_rows)
+        if self.bound is not None:
+            object.__setattr__(self, "bound", _rows_of_bound(self))
+        if self.called is not None:
+            object.__setattr__(self, "called", _word_of_unit(self))
         if len(set(self.ordered)) < len(self.ordered):
             raise OptionError("column-ordered-lists-value-twice", column=self.name)
         if not all(value.strip() for value in self.values):
@@ -496,6 +507,11 @@ class Attribute:
         return tuple(fact for fact in FACTS if there[fact])
 
     @property
+    def unit_rows(self) -> int:
+        """For a unit column, the most rows of one unit that take part; 1 where nothing is declared."""
+        return min((rows for rows in (self.max_rows, self.bound) if rows is not None), default=1)
+
+    @property
     def has_domain(self) -> bool:
         """Whether a range, values, an order or a taxonomy is declared."""
         return self.lo is not None or bool(self.values or self.ordered or self.taxonomy is not None)
@@ -512,6 +528,31 @@ class Attribute:
         if len(set(known.values())) == 1:
             return next(iter(known.values()))
         return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
+
+
+def _rows_of_bound(attribute: Attribute) -> int:
+    """The number of rows in a bound such as {"rows": 3} or "rows=3", checked."""
+    if attribute.role != "unit":
+        raise OptionError("column-bound-unit-role", column=attribute.name, found=attribute.role)
+    given: Any = attribute.bound
+    if isinstance(given, str):
+        name, _, text = given.partition("=")
+        given = {name.strip(): int(text) if text.strip().isdecimal() else text}
+    if isinstance(given, Mapping):
+        given = given["rows"] if set(given) == {"rows"} else None
+    if type(given) is not int or given < 1:
+        raise OptionError("column-bound-rows", column=attribute.name, found=attribute.bound)
+    return given
+
+
+def _word_of_unit(attribute: Attribute) -> str:
+    """The word for one unit, checked: it stands in sentences of a statement."""
+    if attribute.role != "unit":
+        raise OptionError("column-called-unit-role", column=attribute.name, found=attribute.role)
+    word = " ".join(attribute.called.split()) if isinstance(attribute.called, str) else ""
+    if not word or len(word) > _LONGEST_WORD or not all(one.isalpha() or one in " -" for one in word):
+        raise OptionError("column-called-word", column=attribute.name, found=attribute.called)
+    return word
 
 
 def written_places(lo: object, hi: object, what: str | Message) -> int | None:

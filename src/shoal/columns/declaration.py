@@ -409,7 +409,11 @@ LEAST_REASON = 20
 @internal()
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """Everything the caller declares about the table, before any record is read."""
+    """Everything the caller declares about the table, before any record is read.
+
+    Attributes:
+        bound_key: the key by which the rows of a unit are ordered where they are bounded; None for a fresh one.
+    """
 
     schema: Schema | None = None
     columns: tuple[str, ...] | None = None
@@ -423,6 +427,7 @@ class Declaration:
     file: Conventions = field(default_factory=Conventions)
     most_epsilon: Fraction = MOST_EPSILON
     override: str = ""
+    bound_key: bytes | None = field(default=None, repr=False)
 
     @classmethod
     def of(
@@ -438,6 +443,7 @@ class Declaration:
         file: Conventions | Mapping[str, Any] | None = None,
         most_epsilon: object | None = None,
         override: str | None = None,
+        bound_key: bytes | None = None,
     ) -> Declaration:
         for name, value, choices in (("outside", outside, OUTSIDE), ("missing", missing, tuple(POLICIES))):
             if value not in choices:
@@ -470,6 +476,7 @@ class Declaration:
             file=told_conventions(schema, file),
             most_epsilon=MOST_EPSILON if most_epsilon is None else exact(most_epsilon, "most_epsilon"),
             override=_reason(override),
+            bound_key=bound_key,
         )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns.attribute import Attribute, missing_codes_hint, settle_gaps
+from shoal.columns.bound import bounded_rows, fresh_key
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import (
     Declaration,
@@ -398,6 +399,16 @@ def describe(
     stated = {a.name: stated_facts(table, a, lattices[a.name]) for a in attributes}
     raked = schema.weight is not None and schema.weight.release == "raked"
     provenance = _unit_circumstances(records, schema, kept)
+    separate = gaps.separate
+    if provenance.bounded:
+        if table.records is not None:
+            raise OptionError("bound-needs-rows-in-memory", unit=provenance.unit, option="engine")
+        most, key = provenance.rows_per_unit, declared.bound_key or fresh_key()
+        bounded = bounded_rows(table, schema, kept, most, key, texts)
+        if bounded is not None and bounded is not kept:
+            places = bounded if kept is None else np.searchsorted(kept, bounded)
+            separate = {name: here[places] for name, here in separate.items()}
+        kept = bounded
     provenance = replace(
         provenance,
         data_dependent=tuple(tainted),
@@ -420,7 +431,7 @@ def describe(
         kept,
         tuple(notes),
         declared.outside,
-        gaps.separate,
+        separate,
         left_out,
         frozenset(name for name, policy in policies.items() if policy in ("category", "separate")),
         schema,
@@ -525,7 +536,9 @@ def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64
         raise InputError("unit-column-somebody-more-rows-than", column=unit.name, max_rows=unit.max_rows)
     return Provenance(
         unit=unit.name,
-        rows_per_unit=unit.max_rows or 1,
-        rows_declared=unit.max_rows is not None,
-        unit_repeats=unit.max_rows is None and most > 1,
+        unit_word=unit.called or "",
+        rows_per_unit=unit.unit_rows,
+        bounded=unit.bound is not None,
+        rows_declared=unit.max_rows is not None or unit.bound is not None,
+        unit_repeats=unit.max_rows is None and unit.bound is None and most > 1,
     )

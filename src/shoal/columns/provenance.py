@@ -59,7 +59,9 @@ class Provenance:
         private_domains: columns whose domain was taken from the data; their bounds are not stated.
         experiment: codes of features for experiments only, such as "seeded".
         unit: name of the column that identifies a person, if declared.
-        rows_per_unit: declared maximum number of rows of one person.
+        unit_word: the word for one unit, such as "household"; empty if none is declared.
+        rows_per_unit: the most rows of one person that take part, declared or bounded.
+        bounded: rows beyond that maximum were left out, so that nothing has to be declared.
         rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
         unit_repeats: a person has several rows although no maximum is declared.
         domains: type of each column, ends and step of its domain, and their sources, in words.
@@ -82,7 +84,9 @@ class Provenance:
     private_domains: tuple[str, ...] = ()
     experiment: tuple[str, ...] = ()
     unit: str | None = None
+    unit_word: str = ""
     rows_per_unit: int = 1
+    bounded: bool = False
     rows_declared: bool = False
     unit_repeats: bool = False
     domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)

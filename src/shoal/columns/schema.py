@@ -165,7 +165,9 @@ _HEADER = """\
 #   missing  error | keep | drop | category | separate, where the column differs from the rest
 #   na       codes that stand for a missing value in this column: [99, -9]
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
-#   max_rows  for a unit column: the most rows one person can have
+#   max_rows  for a unit column: the most rows one unit can have
+#   bound     for a unit column: at most so many rows of each unit take part: { rows = 3 }
+#   called    for a unit column: the word for one unit in statements, such as household
 #   names = "Q001 to Q120" in the place of name describes all of these columns alike
 # Steps before protection, in their order, one [[step]] each, with a source as above:
 #   recode = "age"  and  breaks = [0, 25, 65, inf]   or  level = 1   or  mapping = { old = "new" }
@@ -337,6 +339,20 @@ class Schema:
         """The schema with further steps before protection."""
         return replace(self.declared, steps=(*self.declared.steps, *steps))
 
+    def with_bound(self, bound: Any) -> Schema:
+        """The schema with a bound on the rows of each unit that take part, such as {"rows": 3}.
+
+        Raises:
+            OptionError: it has no unit column, or the bound is not one.
+        """
+        schema = self.declared
+        if schema.unit is None:
+            raise OptionError("bound-needs-unit", option="bound")
+        bounded = replace(schema.unit, bound=bound)
+        return replace(
+            schema, attributes=tuple(bounded if a.role == "unit" else a for a in schema.attributes)
+        )
+
     def __getitem__(self, name: str) -> Attribute:
         for attribute in self.attributes:
             if attribute.name == name:
@@ -475,6 +491,8 @@ def _written(attribute: Attribute, key: str, value: Any) -> Any:
         pairs = [list(pair) for pair in value.to_pairs()]
         # the root follows from its children, if it has any
         return pairs[1:] or pairs
+    if key == "bound" and value is not None:
+        return {"rows": value}
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -647,7 +665,7 @@ def _about_unit(attribute: Attribute) -> list[Message]:
         return [Message.of("weight-undecided", column=attribute.name)]
     if attribute.role != "unit":
         return []
-    if attribute.max_rows is None:
+    if attribute.max_rows is None and attribute.bound is None:
         return [Message.of("unit-lacks-max-rows", column=attribute.name)]
     if "max_rows" in attribute.from_records:
         return [Message.of("max-rows-from-records", column=attribute.name)]
@@ -688,14 +706,35 @@ def weight_words(schema: Schema) -> Message | None:
     return Message.of("weight-dropped", column=weight.name)
 
 
-def unit_words(column: str | None, rows: int | None = 1) -> str:
-    """The protected unit: one row, or all rows of a person, with no maximum if `rows` is None.
+def unit_words(column: str | None, rows: int | None = 1, called: str | None = None) -> str:
+    """The protected unit: one row, or all rows of a unit, with no maximum if `rows` is None.
 
-    >>> unit_words(None), unit_words("person", 3), unit_words("person", None)
-    ('row', "value of 'person' (at most 3 rows)", "value of 'person'")
+    >>> unit_words(None), unit_words("person", 3), unit_words("person", None), unit_words("hid", 3, "household")
+    ('row', "value of 'person' (at most 3 rows)", "value of 'person'", 'household')
     """
     if column is None:
         return ROW
+    if called:
+        return called
     return f"value of '{column}'" + (
         "" if rows is None else f" (at most {rows} row{'s' if rows > 1 else ''})"
+    )
+
+
+def same_unit(first: str | None, second: str | None) -> bool:
+    """Whether two descriptions are of the same unit, so that charges for it add up.
+
+    A unit without a maximum number of rows, as where rows are bounded, is that with any maximum: its guarantee holds
+    for every number of rows. Two different maxima contradict each other.
+
+    >>> same_unit("value of 'who'", "value of 'who' (at most 3 rows)"), same_unit("household", "row")
+    (True, False)
+    >>> same_unit("value of 'who' (at most 2 rows)", "value of 'who' (at most 3 rows)")
+    False
+    """
+    if first is None or second is None:
+        return first is second
+    plain = [re.sub(r"(value of '.*') \(at most [0-9]+ rows?\)", r"\1", one) for one in (first, second)]
+    return first == second or (
+        plain[0] == plain[1] and plain != [first, second] and bool({first, second} & {*plain})
     )

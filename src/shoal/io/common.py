@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from shoal.errors import InputError, OptionError
-from shoal.numbers import decimal_text
+from shoal.numbers import decimal_text, decimals_of
 from shoal.taxonomy import check_xml
 from shoal.text import Message
 
@@ -305,7 +305,8 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Fraction):
-        return decimal_text(value)
+        # TOML has no fractions: one that does not end as a decimal is written as text
+        return decimal_text(value) if decimals_of(value) is not None else _value(str(value))
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(_value(item) for item in value) + "]"
     if isinstance(value, Mapping):

@@ -25,6 +25,7 @@ from shoal.ledger.releases import charge_choice as charge_choice
 from shoal.ledger.releases import choice_words as choice_words
 from shoal.ledger.releases import declare_unit as declare_unit
 from shoal.ledger.releases import keep_choice as keep_choice
+from shoal.ledger.releases import kept_bound_key as kept_bound_key
 from shoal.ledger.releases import named_dataset as named_dataset
 from shoal.ledger.releases import opened_budget as opened_budget
 from shoal.ledger.releases import record_release as record_release

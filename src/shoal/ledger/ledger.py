@@ -23,6 +23,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from shoal.columns import same_unit
 from shoal.errors import OptionError, needs_extra
 from shoal.ledger.account import (
     Account,
@@ -139,6 +140,21 @@ class Ledger:
     def register(self, terms: Register) -> None:
         """Fix the terms of a data set; repeating the same terms changes nothing."""
         self._one(terms)
+
+    def bound_key(self, dataset: str, proposed: bytes | None = None) -> bytes | None:
+        """The key that orders the rows of each unit of a data set, so that releases and answers use the same rows.
+
+        Args:
+            proposed: stored as the key if there is none yet; without it, the result may be None.
+        """
+        with self._lock:
+            if proposed is None:
+                with self._store.reading() as connection:
+                    found = self._store.bound_key(connection, dataset, None)
+            else:
+                with self._store.writing(()) as connection:
+                    found = self._store.bound_key(connection, dataset, proposed.hex())
+        return None if found is None else bytes.fromhex(found)
 
     def charge(self, charge: Charge) -> Receipt:
         """Spend, durably, before any data is read. Raises the error of a refusal."""
@@ -324,7 +340,7 @@ class _AccountWork:
                 neighbours=now.adjacency,
                 neighbours_2=terms.adjacency,
             )
-        if now is not None and terms.unit is None:
+        if now is not None and (terms.unit is None or same_unit(now.unit, terms.unit)):
             terms = replace(terms, unit=now.unit)
         if now is not None and now.unit not in (None, terms.unit):
             raise OptionError(

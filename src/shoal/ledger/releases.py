@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from shoal._moved import renamed
-from shoal.columns import ROW, unit_words
+from shoal.columns import ROW, same_unit, unit_words
 from shoal.errors import ClaimError, OptionError, ShoalError
 from shoal.ledger.account import (
     SYMBOLS,
@@ -24,6 +24,7 @@ from shoal.ledger.account import (
     Terms,
     canonical,
     fraction_text,
+    rounded_up,
 )
 from shoal.ledger.ledger import Ledger, open_ledger
 from shoal.noise import parse_delta, parse_epsilon, rho_from
@@ -56,8 +57,14 @@ def opened_budget(
     rho: str | None,
     unit: str | None = None,
     max_rows: int | None = None,
+    called: str | None = None,
 ) -> Register:
     """The terms of a budget as the custodian writes them: ε, or ε and δ, or ρ and δ.
+
+    Args:
+        unit: the column that identifies a unit; None for a budget per row.
+        max_rows: the most rows of a unit, as the schema declares it.
+        called: the word for a unit, as the schema declares it.
 
     Raises:
         OptionError: the values do not form a budget.
@@ -67,9 +74,9 @@ def opened_budget(
     """
     if (epsilon is None) == (rho is None):
         raise OptionError("budget-opened-epsilon-rho")
-    if unit is None and max_rows is not None:
+    if unit is None and (max_rows is not None or called is not None):
         raise OptionError("units-max-rows-persons-who-values-column", option="max_rows")
-    words = ROW if unit is None else unit_words(unit, max_rows or 1)
+    words = ROW if unit is None else unit_words(unit, max_rows or 1, called)
     failure = parse_delta(delta)
     if rho is not None:
         most = exact(rho, "rho")
@@ -101,7 +108,7 @@ def account_of(
     """
     standing = _standing(ledger, dataset, adjacency, unit, table, delta)
     terms = standing.terms
-    if unit is None or (terms.adjacency, terms.unit) == (adjacency, unit):
+    if unit is None or (terms.adjacency == adjacency and same_unit(terms.unit, unit)):
         return standing
     if terms.adjacency != adjacency:
         raise ClaimError(
@@ -171,7 +178,6 @@ def charge_choice(
     dataset: str,
     candidates: Mapping[str, Sequence[int | str]],
     epsilon: Fraction,
-    cost: Fraction,
     adjacency: str,
     unit: str,
 ) -> int:
@@ -179,8 +185,7 @@ def charge_choice(
 
     Args:
         candidates: the candidate values of each chosen setting.
-        epsilon: the budget of the choice, per row.
-        cost: the same per unit of the data set.
+        epsilon: the budget of the choice, per unit of the data set.
 
     Returns:
         The number of the charge, for `keep_choice`.
@@ -191,7 +196,7 @@ def charge_choice(
     """
     account_of(ledger, dataset, adjacency, unit)
     content = canonical(_request(candidates, epsilon))
-    return ledger.charge(Charge(dataset, "", content, cost)).charge
+    return ledger.charge(Charge(dataset, "", content, epsilon)).charge
 
 
 def keep_choice(ledger: Ledger, dataset: str, charge: int, chosen: Values) -> None:
@@ -204,9 +209,16 @@ def paid_before(ledger: Ledger, dataset: str, bought: Tuned) -> bool:
     if bought.epsilon is None:
         return False
     candidates = {one.setting: one.candidates for one in bought.choice}
-    request = canonical(_request(candidates, bought.epsilon))
+    request = _request(candidates, bought.epsilon)["choice"]
     answer = canonical({"chosen": {one.setting: one.chosen for one in bought.choice}})
-    charges = {entry.number for entry in ledger.entries(dataset) if entry.content == request}
+    # the request of an earlier version states the budget of a row, but its charge was that of the unit
+    charges = {
+        entry.number
+        for entry in ledger.entries(dataset)
+        if entry.kind == "charge"
+        and entry.epsilon == rounded_up(bought.epsilon)
+        and json.loads(entry.content).get("choice") == request
+    }
     return any(entry.refers in charges and entry.content == answer for entry in ledger.entries(dataset))
 
 
@@ -334,6 +346,16 @@ def releases_in(address: str, dataset: str) -> dict[str, bool]:
         # problems with the ledger are reported when it is charged
         return {}
     return {entry.hash: bool(json.loads(entry.content).get("measured")) for entry in made}
+
+
+def kept_bound_key(address: str, dataset: str) -> bytes | None:
+    """The key of a data set in a ledger; None if there is no such ledger, or no key in it."""
+    try:
+        with closing(open_ledger(address, create=False)) as ledger:
+            return ledger.bound_key(dataset)
+    except ShoalError:
+        # problems with the ledger are reported when it is charged
+        return None
 
 
 def _other_uses(ledger: Ledger, table: str) -> Iterator[Message]:

@@ -54,6 +54,13 @@ entry_table = sa.Table(
     sa.Column("previous", sa.Text, nullable=False),
     sa.Column("hash", sa.Text, nullable=False),
 )
+# the keys that order the rows of a unit where they are bounded; no entry depends on them
+key_table = sa.Table(
+    "ledger_bound_key",
+    _metadata,
+    sa.Column("dataset", sa.Text, primary_key=True),
+    sa.Column("key", sa.Text, nullable=False),
+)
 # constraints repeat in the database what the code already prevents
 _INDEXES = (
     "CREATE UNIQUE INDEX ledger_entry_key ON ledger_entry (dataset, key, analyst) WHERE key <> ''",
@@ -146,11 +153,17 @@ def _terms_with_currencies(connection: Connection) -> None:
     """Terms may count ρ from here on. The tables are unchanged; versions that would read ρ as ε are locked out."""
 
 
+def _bound_keys(connection: Connection) -> None:
+    """Keys for the order of a unit's rows are kept from here on."""
+    key_table.create(connection)
+
+
 # the version of a layout is its index in this list; append new layouts at the end
 MIGRATIONS: Sequence[Callable[[Connection], None]] = (
     _first_layout,
     _terms_with_units,
     _terms_with_currencies,
+    _bound_keys,
 )
 
 
@@ -367,6 +380,15 @@ class EntryStore:
     def damage(self, connection: Connection) -> list[Message]:
         """The findings of the database's own check."""
         return damage_of(connection)
+
+    def bound_key(self, connection: Connection, dataset: str, proposed: str | None) -> str | None:
+        """The key of a data set; the proposed one is stored if there is none."""
+        if proposed is not None:
+            statement = (
+                f"INSERT INTO {key_table.name} (dataset, key) VALUES (:dataset, :key) ON CONFLICT DO NOTHING"
+            )
+            connection.execute(sa.text(statement), {"dataset": dataset, "key": proposed})
+        return connection.scalar(sa.select(key_table.c.key).where(key_table.c.dataset == dataset))
 
     def registered(self, connection: Connection) -> list[str]:
         """The data sets that ever had entries; fewer in a ledger of an older version."""

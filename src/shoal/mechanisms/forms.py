@@ -259,10 +259,10 @@ def from_json(name: str, text: str) -> Any:
         raise OptionError("forms-starts-like-json-but-not", name=name, reason=error) from None
 
 
-BUDGET = Form("a decimal number", "E", _budget)
-DELTA = Form("0, or a decimal number below 1", "D", _delta)
+BUDGET = Form("a number", "E", _budget)
+DELTA = Form("0, or a number below 1", "D", _delta)
 WHOLE = Form("an integer", "N", _whole, typed=int)
-NUMBER = Form("a decimal number", "X", _number)
+NUMBER = Form("a number", "X", _number)
 CHOICE = Form("a word", "WORD", _choice)
 SWITCH = Form("True or False", "", _switch, typed=bool)
 NAME = Form("a name", "NAME", _name)

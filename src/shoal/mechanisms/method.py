@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import Field, dataclass, field
+from dataclasses import Field, dataclass, field, replace
 from fractions import Fraction
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast, dataclass_transform
@@ -37,6 +37,8 @@ from shoal.privacy import (
     Currency,
     MethodTerms,
     Model,
+    row_budget,
+    unit_price,
 )
 from shoal.text import Message
 
@@ -145,10 +147,15 @@ class _AdjacencyOfMethod:
 
 @displayed(display.of_method)
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(parameter, shared))
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Method:
     """Base of all methods.
 
+    A caller's ε is that of a unit. While a method runs, its `epsilon` is the budget of a row: that of the unit divided
+    by `unit_rows` (`for_units`). Its `settings` always state the unit's.
+
     Attributes:
+        unit_rows: the largest number of rows of one unit of privacy.
         name: its name in `protect`, recipes and the command line.
         paper: the paper it comes from.
         about: one-line description.
@@ -182,6 +189,8 @@ class Method:
     freezes: ClassVar[bool] = False
     statistics: ClassVar[bool] = False
     by_frequency: ClassVar[bool] = False
+
+    unit_rows: int = 1
 
     # defaults for methods without such a parameter
     partition = "given"
@@ -268,13 +277,33 @@ class Method:
     def settings(self) -> dict[str, Any]:
         """Plain values for a recipe: `configure` makes the same method from them."""
         found = {name: known.plain(getattr(self, name)) for name, known in self.parameters().items()}
+        if self.unit_rows > 1:
+            found["epsilon"] = self.unit_epsilon
         return {name: value for name, value in found.items() if value is not None}
 
     # --- its claim
 
+    def for_units(self, rows: int) -> Self:
+        """The method as it runs where a unit has at most so many rows: its ε becomes that of a row.
+
+        >>> from shoal.mechanisms import configured
+        >>> running = configured("laplace", epsilon=1).for_units(3)
+        >>> running.epsilon, running.settings()["epsilon"], running.for_units(1).epsilon
+        (Fraction(1, 3), Fraction(1, 1), Fraction(1, 1))
+        """
+        if self.unit_epsilon is None or rows == self.unit_rows:
+            return self
+        changed: dict[str, Any] = {"epsilon": row_budget(self.unit_epsilon, rows), "unit_rows": rows}
+        return replace(self, **changed)
+
+    @property
+    def unit_epsilon(self) -> Fraction | None:
+        """The ε of a unit; None for a method without a budget."""
+        return None if self.epsilon is None else unit_price(self.epsilon, self.unit_rows)
+
     @property
     def budget(self) -> Fraction:
-        """The privacy budget."""
+        """The privacy budget of a row."""
         if self.epsilon is None:
             raise OptionError("epsilon-is-missing", option="epsilon")
         return cast("Fraction", self.epsilon)
@@ -287,7 +316,7 @@ class Method:
     @property
     def rho(self) -> Fraction | None:
         """The budget per row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
-        return None if self.pure else rho_from(self.budget, self.delta)
+        return None if self.pure else rho_from(self.unit_epsilon or self.budget, self.delta, self.unit_rows)
 
     @property
     def additive(self) -> bool:

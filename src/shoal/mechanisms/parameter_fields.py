@@ -362,6 +362,12 @@ DECLARATIONS: Mapping[str, Parameter] = {
             default=MOST_EPSILON,
         ),
         Parameter(
+            "bound",
+            forms.NAME,
+            "largest number of rows of each unit that take part: rows=3",
+            "guarantee",
+        ),
+        Parameter(
             "override",
             forms.NAME,
             "reason for publishing a release with a larger ε all the same; it is published in the bundle",

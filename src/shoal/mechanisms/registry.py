@@ -16,9 +16,9 @@ from shoal.errors import InputError, OptionError, closest
 from shoal.io import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
-from shoal.noise import parse_epsilon
+from shoal.noise import epsilon_from, parse_delta, parse_epsilon, rho_from
 from shoal.numbers import decimal_text
-from shoal.privacy import SPLITS, Model, PrivacyStatement
+from shoal.privacy import SPLITS, Currency, Model, PrivacyStatement, unit_price
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 # the tables of a schema, which a recipe includes; a log additionally has one entry for each action
 _SCHEMA = ("attribute", "file", "publication", "step", "margin")
 _LOGGED = "done"
+# present where a unit can have several rows; recipes of version 0.1 lack it, and state the ε of a row
+_EPSILON_PER = "epsilon_per"
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
 
@@ -65,6 +67,8 @@ def _document(
         document["tuned"] = declared.tuned.text
         if declared.tuned.epsilon is not None:
             document["tuned_epsilon"] = declared.tuned.epsilon
+    if method.unit_rows > 1:
+        document[_EPSILON_PER] = "unit"
     if declared.most_epsilon != MOST_EPSILON:
         document["most_epsilon"] = declared.most_epsilon
     if declared.domain_from_data is not None:
@@ -80,13 +84,14 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     raw = load(path, "toml-recipe")
     # domains are stored with their attributes
-    known = {"shoal", "method", _LOGGED, *_SCHEMA, *DECLARATIONS, *parameters()} - {"domains"}
+    known = {"shoal", "method", _LOGGED, _EPSILON_PER, *_SCHEMA, *DECLARATIONS, *parameters()} - {"domains"}
     for key in raw:
         if key not in known:
             raise OptionError("recipe-unknown-key", path=path, key=key)
     if "method" not in raw:
         raise OptionError("recipe-names-no-method", path=path)
-    arguments = {key: value for key, value in raw.items() if key not in ("shoal", _LOGGED, *_SCHEMA)}
+    apart = ("shoal", _LOGGED, _EPSILON_PER, *_SCHEMA)
+    arguments = {key: value for key, value in raw.items() if key not in apart}
     if not isinstance(raw["method"], str):
         raise OptionError("recipe-method-name-method", path=path, found=raw["method"])
     if "attribute" in raw:
@@ -94,7 +99,31 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
             # a repeated release is published on another day
             raw["publication"] = {key: told[key] for key in told if key not in ("date", "review_by")}
         arguments["schema"] = Schema.from_dict(raw)
+        if "shoal" in raw and _EPSILON_PER not in raw:
+            arguments |= _of_units(arguments, arguments["schema"])
     return arguments
+
+
+def _of_units(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
+    """The budgets of a recipe of version 0.1, which are those of a row, as the budgets of a unit.
+
+    >>> unit = Schema.from_dict({"attribute": [{"name": "who", "role": "unit", "max_rows": 3}]})
+    >>> _of_units({"epsilon": 0.5, "k": 5}, unit)
+    {'epsilon': Fraction(3, 2)}
+    """
+    rows = 1 if schema.unit is None else schema.unit.unit_rows
+    if rows == 1:
+        return {}
+    found = {
+        name: unit_price(parse_epsilon(arguments[name]), rows)
+        for name in ("epsilon", "tuned_epsilon")
+        if name in arguments
+    }
+    delta = parse_delta(arguments.get("delta", 0))
+    if delta and "epsilon" in found:
+        of_row = rho_from(parse_epsilon(arguments["epsilon"]), delta)
+        found["epsilon"] = epsilon_from(unit_price(of_row, rows, Currency.RHO), delta)
+    return found
 
 
 LOG = "log.toml"

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.noise.entropy import LARGEST_DENOMINATOR, IntegersLike, Source, pick
+from shoal.numbers import written_fraction
 
 SMALLEST = Fraction(1, 10**9)
 LARGEST = Fraction(10**6)
@@ -43,8 +44,8 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
     Raises:
         OptionError: not a number, or outside 1e-9 .. 1e6.
 
-    >>> parse_epsilon(0.1), parse_epsilon("2.50"), parse_epsilon(1)
-    (Fraction(1, 10), Fraction(5, 2), Fraction(1, 1))
+    >>> parse_epsilon(0.1), parse_epsilon("2.50"), parse_epsilon("1/6")
+    (Fraction(1, 10), Fraction(5, 2), Fraction(1, 6))
     """
     exact = exact_number(value)
     if exact is None or not SMALLEST <= exact <= LARGEST:
@@ -53,7 +54,7 @@ def parse_epsilon(value: str | int | float | Decimal | Fraction) -> Fraction:
 
 
 def exact_number(value: object) -> Fraction | None:
-    """The fraction that a number or its decimal text denotes, or None."""
+    """The fraction that a number or its text, a decimal number or a fraction, denotes, or None."""
     if isinstance(value, Fraction):
         return value
     if isinstance(value, bool | np.bool_):
@@ -64,6 +65,8 @@ def exact_number(value: object) -> Fraction | None:
     text = value.strip() if isinstance(value, str) else None
     if isinstance(value, float | Decimal | np.floating):
         text = str(value)
+    if text is not None and (fraction := written_fraction(text)) is not None:
+        return fraction
     if text is None or not (matched := _DECIMAL.fullmatch(text.removeprefix("-"))):
         return None
     sign = -1 if text.startswith("-") else 1

@@ -214,7 +214,7 @@ def _coin(x: Fraction, source: Source) -> bool:
 
 
 def parse_delta(value: object) -> Fraction:
-    """The exact value of δ: 0, or a decimal number from 1e-100 to below 1.
+    """The exact value of δ: 0, or a number from 1e-100 to below 1.
 
     >>> parse_delta(0), parse_delta("1e-6")
     (Fraction(0, 1), Fraction(1, 1000000))

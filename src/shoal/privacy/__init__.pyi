@@ -8,7 +8,9 @@ from shoal.privacy.accountant import Parallel as Parallel
 from shoal.privacy.accountant import Plan as Plan
 from shoal.privacy.accountant import Spend as Spend
 from shoal.privacy.accountant import moved as moved
+from shoal.privacy.accountant import row_budget as row_budget
 from shoal.privacy.accountant import split_budget as split_budget
+from shoal.privacy.accountant import unit_price as unit_price
 from shoal.privacy.claims import BY_STABILITY as BY_STABILITY
 from shoal.privacy.claims import MODELS as MODELS
 from shoal.privacy.claims import AppliedClaim as AppliedClaim

@@ -64,6 +64,28 @@ class Currency(StrEnum):
     RHO = "rho"  # zero-concentrated differential privacy
 
 
+def unit_price(amount: Fraction, rows: int, currency: Currency = Currency.EPSILON) -> Fraction:
+    """The cost to a unit with at most so many rows of what costs one row `amount`.
+
+    Guarantee:
+        Tables that differ in all rows of one unit are joined by a chain of at most `rows` adjacent tables. Along it, ε
+        grows with the number of rows and ρ with its square. Proof: docs/proofs/units.md#1-several-rows-of-a-unit.
+
+    >>> unit_price(Fraction(1, 6), 3), unit_price(Fraction(1, 9), 3, Currency.RHO)
+    (Fraction(1, 2), Fraction(1, 1))
+    """
+    return amount * (rows if currency is Currency.EPSILON else rows**2)
+
+
+def row_budget(amount: Fraction, rows: int, currency: Currency = Currency.EPSILON) -> Fraction:
+    """The budget of a row such that a unit with at most so many rows is guaranteed `amount`.
+
+    >>> row_budget(Fraction(1, 2), 3), row_budget(Fraction(1), 3, Currency.RHO)
+    (Fraction(1, 6), Fraction(1, 9))
+    """
+    return amount / unit_price(Fraction(1), rows, currency)
+
+
 class OverspendError(RuntimeError):
     """A method tried to spend more than it reserved, or to draw twice for one charge: always a bug in the method."""
 

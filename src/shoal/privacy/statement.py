@@ -26,9 +26,9 @@ from shoal.columns import (
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
 from shoal.noise import epsilon_from
-from shoal.numbers import decimal_text
+from shoal.numbers import decimal_text, exact_text
 from shoal.privacy import Adjacency
-from shoal.privacy.accountant import Plan
+from shoal.privacy.accountant import Currency, Plan, row_budget, unit_price
 from shoal.privacy.claims import MODELS, AppliedClaim, MethodTerms, Model, ModelFacts, StatementTerms
 from shoal.privacy.verdict import (
     DATA_DEPENDENT,
@@ -426,7 +426,7 @@ class PrivacyStatement:
     def sentence(self) -> str:
         """The guarantee as one sentence; a tainted statement first says that it does not hold as such."""
         facts = MODELS[self.model]
-        budget = "" if self.epsilon is None else decimal_text(self.epsilon)
+        budget = "" if self.epsilon is None else exact_text(self.epsilon)
         amounts = {"epsilon": budget, "delta": decimal_text(self.delta), "unit": self.unit}
         amounts["counted"] = self.counted
         claim = facts.claim_message({**self.settings, **amounts})
@@ -592,6 +592,9 @@ def state(
     rows = provenance.rows_per_unit
     if provenance.unit_repeats and facts.of_records:
         raise ClaimError("value-unit-column-occurs-several-rows", column=provenance.unit)
+    if provenance.bounded and not (facts.of_records and adjacency.hides_size):
+        # the number of rows after bounding would be public, and it depends on how many rows each unit has
+        raise ClaimError("bound-needs-add-remove", method=method.name, option="bound")
     # values that stay in their rows can stay missing there; swapped ones would reveal their origin
     shown = facts.given_partition or claim.shows_gaps or not facts.guarantee
     if provenance.separated and not shown:
@@ -612,20 +615,21 @@ def state(
     # a claim about the table counts persons, however many rows they have
     persons = provenance.unit is not None and facts.of_the_table
     per_person = provenance.unit is not None and (provenance.rows_declared or facts.of_records)
-    unit = unit_words(provenance.unit if per_person or persons else None, None if persons else rows)
+    unit = unit_words(
+        provenance.unit if per_person or persons else None,
+        None if persons or provenance.bounded else rows,
+        provenance.unit_word,
+    )
     # shares that follow the widths reveal the ratio of domains taken from the data
     own = method.terms(len(lattices))
     private = bool(provenance.private_domains) and own.shares_follow_widths
     spending = plan.spending
-    budget, rho = method.epsilon, method.rho
-    if bought is not None and bought.epsilon is not None and budget is not None:
-        spending = {f"choice of {bought.words}": bought.epsilon, **plan.spending}
-        budget += bought.epsilon
-    # group privacy for so many rows: ε grows with their number, ρ with its square, and is converted once
-    factor = rows if rho is None else rows**2
-    epsilon = None if budget is None else budget * rows
-    if rho is not None and rows > 1:
-        epsilon = epsilon_from(rho * factor, method.delta)
+    epsilon, rho = method.unit_epsilon, method.rho
+    if bought is not None and bought.epsilon is not None and epsilon is not None:
+        spending = {f"choice of {bought.words}": row_budget(bought.epsilon, rows), **plan.spending}
+        epsilon += bought.epsilon
+    # the budget of a row times what it costs a unit: the ε that was asked for
+    factor = unit_price(Fraction(1), rows, Currency.EPSILON if rho is None else Currency.RHO)
     stated = {"model": model, "unit": unit, "adjacency": adjacency}
     budgeted = None if epsilon is None or not facts.budgeted else float(epsilon)
     excess = too_much({**stated, "epsilon": budgeted}, provenance.most_epsilon)
@@ -648,7 +652,7 @@ def state(
         unit=unit,
         terms=StatementTerms.of(
             conditions=(
-                *_conditions(method, own, facts, provenance, per_person, len(lattices), budget),
+                *_conditions(method, own, facts, provenance, per_person, len(lattices)),
                 *plan.conditions,
                 *claim.conditions,
             ),
@@ -704,7 +708,7 @@ def _steps(provenance: Provenance) -> Iterable[Message]:
         yield provenance.weight
 
 
-def _stated(shares: Mapping[str, Fraction], factor: int, private: bool) -> dict[str, Fraction | None]:
+def _stated(shares: Mapping[str, Fraction], factor: Fraction, private: bool) -> dict[str, Fraction | None]:
     return {name: None if private else share * factor for name, share in shares.items()}
 
 
@@ -732,7 +736,6 @@ def _conditions(
     provenance: Provenance,
     per_person: bool,
     attributes: int,
-    budget: Fraction | None,
 ) -> Iterable[Message]:
     if not facts.guarantee:
         return
@@ -750,14 +753,16 @@ def _conditions(
     yield from own.noise
     if not method.output.linked and attributes > 1:
         yield Message("columns-shuffled-alone")
+    if provenance.bounded:
+        yield Message.of("rows-of-units-bounded", rows=provenance.rows_per_unit, unit=provenance.unit)
     if provenance.unit is not None and facts.of_the_table:
         yield Message.of("persons-counted", unit=provenance.unit)
-    elif provenance.rows_per_unit > 1 and budget is not None:
+    elif provenance.rows_per_unit > 1 and method.epsilon is not None:
         rows = provenance.rows_per_unit
         if method.rho is None:
-            yield Message.of("epsilon-times-rows", rows=rows, budget=decimal_text(budget))
+            yield Message.of("epsilon-of-a-row", rows=rows, budget=exact_text(method.epsilon))
         else:
-            yield Message.of("rho-times-rows", rows=rows)
+            yield Message.of("rho-of-a-row", rows=rows, squared=rows**2)
     elif not per_person and facts.budgeted:
         yield Message("about-one-row")
     if provenance.steps and not facts.of_the_table:

@@ -249,6 +249,9 @@ _FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "versions": _by_name(_text),
 }
 
+# items that statements no longer have, and stored ones do
+EARLIER_TERMS = ("epsilon-times-rows", "rho-times-rows")
+
 # the items of a statement
 _TERMS = ("conditions", "data_dependent", "not_promised", "steps")
 

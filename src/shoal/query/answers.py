@@ -23,6 +23,7 @@ from shoal.noise import (
     discrete_laplace,
     discrete_staircase,
     round_up_scale,
+    shown,
     single_laplace,
 )
 from shoal.numbers import decimal_text
@@ -303,7 +304,7 @@ class Linear:
 
 
 def add_up(positions: NDArray[np.int64]) -> int:
-    """The sum of positions below 2^53, however many there are."""
+    """The sum of integers below 2^58 in absolute value, however many there are."""
     return (int((positions >> 26).sum()) << 26) + int((positions & 0x3FFFFFF).sum())
 
 
@@ -387,6 +388,82 @@ def total(
     elif where is None:
         conditions = (Message.of("counts-as-0", column=column),)
     return _noisy_sum(facts, linear, "sum", epsilon, scale, noise, conditions)
+
+
+# clipped sums of units, in steps, stay far below 2^63
+_LARGEST_SUM = 1 << 58
+
+
+def clipped_total(
+    facts: DatasetFacts,
+    *,
+    column: str,
+    epsilon: Fraction,
+    most: Fraction,
+    where: Where | None = None,
+    noise: str = "laplace",
+) -> Offer:
+    """The sum over units of a column's sum within the unit, each clipped to at most `most` in absolute value.
+
+    Args:
+        facts: of the data set, which has a unit.
+        column: whose values are added up.
+        epsilon: the budget of a unit, not of a row.
+        most: the largest contribution of a unit, in the unit of the column.
+        where: only rows that meet it contribute.
+        noise: as for a sum.
+
+    Guarantee:
+        However many rows a unit has, its clipped sum lies in an interval that contains 0. Added or removed, a unit
+        changes the total by at most the larger end in absolute value; with its rows replaced, by at most the width.
+        The offer is priced per unit. Proof: docs/proofs/units.md#3-clipped-sums.
+    """
+    unit = facts.schema.unit
+    if unit is None:
+        raise OptionError("bound-needs-unit", option="bound")
+    lattice = numeric_lattice(facts, column)
+    ratio = lattice.lo / lattice.step
+    factor, offset = ratio.denominator, ratio.numerator
+    step = lattice.step / factor
+    steps = math.floor(most / step)
+    low = -steps if offset < 0 else 0
+    high = steps if offset + factor * lattice.steps > 0 else 0
+    if not 1 <= steps <= _LARGEST_SUM:
+        raise OptionError("bound-of-sums-out-of-range", found=shown(str(most)), column=column)
+    part = Linear(step, low, high, column, offset, factor, where=where)
+    added = noise_of_answer(facts, part, epsilon, None, noise)
+
+    def run(table: QueryTable, account: Accountant) -> float:
+        exact = add_up(unit_sums(table, part, unit.name, low, high))
+        return float(part.answer(exact + added.draw(1, account, "sum")[0]))
+
+    return Offer(
+        added.epsilon,
+        added.reserved("sum"),
+        added.sensitivity * added.unit,
+        added.noise,
+        error_of(added),
+        run,
+        conditions=(
+            Message.of("counts-as-0", column=column),
+            Message.of("sums-of-units-clipped", most=decimal_text(most)),
+        ),
+        of_unit=True,
+    )
+
+
+def unit_sums(table: QueryTable, part: Linear, unit: str, low: int, high: int) -> NDArray[np.int64]:
+    """The clipped sum of each unit, in steps: private. The work does not depend on how many units there are."""
+    positions, who = table.positions[str(part.column)], table.codes[unit]
+    chosen = matching(part.where, table) & (positions != MISSING)
+    values = np.where(chosen, part.factor * positions + part.offset, 0)
+    # two parts of a number, so that no sum overflows before it is clipped
+    upper, lower = (np.zeros(max(table.n, len(table.names[unit])), dtype=np.int64) for _ in range(2))
+    np.add.at(upper, who, values >> 26)
+    np.add.at(lower, who, values & 0x3FFFFFF)
+    sums = (np.clip(upper, -(1 << 36), 1 << 36) << 26) + lower
+    clipped: NDArray[np.int64] = np.clip(sums, low, high)
+    return clipped
 
 
 def _noisy_sum(

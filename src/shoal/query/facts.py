@@ -21,11 +21,14 @@ from numpy.typing import NDArray
 from shoal._moved import renamed
 from shoal.arguments import renamed_arguments, renamed_attributes
 from shoal.columns import (
+    ROW,
     Attribute,
     Lattice,
     Schema,
     as_declared,
+    bounded_rows,
     day_number,
+    fresh_key,
     labels_of,
     numbers,
     public_facts,
@@ -381,6 +384,7 @@ class Offer:
         error: the error known beforehand.
         run: draws the answer, and spends what is reserved.
         person: for a query about one person, the column and the value that identify the person.
+        of_unit: `epsilon` is the cost for a unit, whatever its number of rows.
     """
 
     epsilon: Fraction
@@ -392,6 +396,7 @@ class Offer:
     conditions: tuple[Message, ...] = ()
     delta: Fraction = Fraction(0)
     person: tuple[str, str] | None = None
+    of_unit: bool = False
 
     def account(self, facts: DatasetFacts, source: Source) -> Accountant:
         """The account of one answer, with nothing spent.
@@ -515,6 +520,8 @@ class DatasetFacts:
             )
         if (self.rows is None) == (self.adjacency == "replace-one"):
             raise OptionError("number-rows-public-under-replace-only")
+        if self.bounded and self.replace_one:
+            raise OptionError("bound-needs-private-rows", option="adjacency")
         if self.rows is not None and self.rows < 1:
             raise InputError("facts-table-no-rows")
 
@@ -529,14 +536,20 @@ class DatasetFacts:
 
     @property
     def rows_per_unit(self) -> int:
-        """The most rows a person can have: a query costs a person this many times its cost for a row."""
-        unit = self.schema.unit
-        return unit.max_rows or 1 if unit is not None else 1
+        """The most rows a unit can have: a query costs a unit this many times its cost for a row."""
+        return 1 if self.schema.unit is None else self.schema.unit.unit_rows
+
+    @property
+    def bounded(self) -> bool:
+        """Whether rows of a unit beyond that number are left out."""
+        return self.schema.unit is not None and self.schema.unit.bound is not None
 
     @property
     def unit(self) -> str:
         unit = self.schema.unit
-        return unit_words(None if unit is None else unit.name, self.rows_per_unit)
+        if unit is None:
+            return ROW
+        return unit_words(unit.name, None if self.bounded else self.rows_per_unit, unit.called)
 
     def attribute(self, name: object) -> Attribute:
         if not isinstance(name, str) or name not in self.schema:
@@ -663,10 +676,19 @@ class QueryTable:
 
 
 @renamed_arguments(neighbours="adjacency")
-def prepare(data: Any, schema: Schema, adjacency: Neighbours = "replace-one") -> QueryTable:
+def prepare(
+    data: Any, schema: Schema, adjacency: Neighbours = "replace-one", key: bytes | None = None
+) -> QueryTable:
     """Read every described column once, map it to its lattice, and fix the public facts.
 
-    Values outside a domain count as its nearer end, missing values are marked.
+    Values outside a domain count as its nearer end, missing values are marked. Where the schema bounds the rows of each
+    unit, the rows that take part are chosen here, once for all answers.
+
+    Args:
+        data: a path or a table.
+        schema: the described columns.
+        adjacency: the relation of all claims.
+        key: for the order of a unit's rows, as kept with the ledger; by default a fresh one.
 
     Raises:
         InputError: a column does not hold what the schema says; meant for the custodian.
@@ -715,7 +737,14 @@ def prepare(data: Any, schema: Schema, adjacency: Neighbours = "replace-one") ->
         else:
             codes[name], labels[name] = _coded(table, attribute)
     names = {column: tuple(found) for column, found in labels.items()}
-    return QueryTable(facts, table.n, positions, codes, labels, names, _orders(facts, positions, codes))
+    n, kept = table.n, None
+    if facts.bounded:
+        kept = bounded_rows(table, schema, None, facts.rows_per_unit, key or fresh_key())
+    if kept is not None:
+        n = kept.size
+        positions = {name: found[kept] for name, found in positions.items()}
+        codes = {name: found[kept] for name, found in codes.items()}
+    return QueryTable(facts, n, positions, codes, labels, names, _orders(facts, positions, codes))
 
 
 def _orders(
@@ -758,7 +787,7 @@ def _check_unit(table: Table, schema: Schema) -> None:
     if "max_rows" in unit.from_records:
         raise ClaimError("max-rows-unit-column-source-these", column=unit.name)
     most = int(np.bincount(codes).max(initial=0))
-    if unit.max_rows is None and most > 1:
+    if unit.max_rows is None and unit.bound is None and most > 1:
         raise ClaimError("facts-value-unit-column-occurs-several-rows", column=unit.name)
     if unit.max_rows is not None and most > unit.max_rows:
         raise InputError("unit-column-somebody-more-rows-than", column=unit.name, max_rows=unit.max_rows)

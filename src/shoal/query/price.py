@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.errors import OptionError
+from shoal.privacy import unit_price
 from shoal.query.answers import HistogramCells, Linear, cells_of, counting, summing
 from shoal.query.facts import (
     MISSING,
@@ -273,7 +274,7 @@ def protocol_1_total(queries: Sequence[Query], facts: DatasetFacts) -> Fraction:
     for block, numbers in zip(blocks, parts, strict=True):
         apart = sum((cost(query, facts) for query in block), Fraction(0))
         together = joint_cost(numbers, facts) if countable(numbers, facts) else None
-        found += apart if together is None else min(apart, together * facts.rows_per_unit)
+        found += apart if together is None else min(apart, unit_price(together, facts.rows_per_unit))
     return found
 
 
@@ -335,7 +336,7 @@ def _of_kind(kind: str, options: Mapping[str, Any], query: Query, rows: int) -> 
         case "count":
             return matched
         case "sum" | "mean":
-            return 2 * matched + rows * _ADDED
+            return 2 * matched + rows * (_ADDED + (2 * _COUNTED if "bound" in options else 0))
         case "histogram":
             cells = len(cells_of(query.facts, dict(options)).names)
             return matched + rows * _COUNTED + _SAMPLE + cells * _CELL

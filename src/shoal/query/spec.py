@@ -20,10 +20,11 @@ from shoal.errors import OptionError, closest
 from shoal.noise import LARGEST, Source, shown
 from shoal.noise import source as source_for
 from shoal.numbers import decimal_text
-from shoal.privacy import Accountant, Adjacency, Reason
+from shoal.privacy import Accountant, Adjacency, Reason, row_budget, unit_price
 from shoal.query.answers import (
     add_up,
     cells_of,
+    clipped_total,
     count,
     histogram,
     mean,
@@ -429,9 +430,10 @@ def parse(raw: Mapping[str, Any], facts: DatasetFacts) -> Query:
     paid = () if kind == "protocol-1" else ("epsilon",)
     what = Message.of("part-query-of-kind", kind=kind)
     check_keys(what, options, (*paid, *KINDS[kind].required), KINDS[kind].optional)
-    budget = Budget(as_epsilon(options["epsilon"]) if paid else None)
+    rows = facts.rows_per_unit
+    budget = Budget(row_budget(as_epsilon(options["epsilon"]), rows) if paid else None)
     offer = KINDS[kind].build(facts, options, budget)
-    if offer.delta and facts.rows_per_unit > 1:
+    if offer.delta and rows > 1:
         raise OptionError("delta-not-offered-where-person-can", option="delta")
     return Query(kind, options, facts, offer)
 
@@ -442,8 +444,9 @@ def canonical(query: Query) -> str:
 
 
 def cost(query: Query, facts: DatasetFacts) -> Fraction:
-    """The exact ε to charge per person: that of a row times the most rows a person can have."""
-    return _offer(query, facts).epsilon * facts.rows_per_unit
+    """The exact ε to charge per unit: for a query with an ε, that ε, or 0 where the answer is public."""
+    offer = _offer(query, facts)
+    return offer.epsilon if offer.of_unit else unit_price(offer.epsilon, facts.rows_per_unit)
 
 
 def delta(query: Query, facts: DatasetFacts) -> Fraction:
@@ -474,8 +477,10 @@ def statement(query: Query, facts: DatasetFacts, *, publishable: bool = True) ->
         Message.of("outside-and-missing"),
         *offer.conditions,
     ]
-    if rows > 1:
-        conditions.append(Message.of("person-has-rows", rows=rows))
+    if facts.bounded:
+        conditions.append(Message.of("unit-rows-bounded", rows=rows))
+    if rows > 1 and not offer.of_unit:
+        conditions.append(Message.of("unit-has-rows", rows=rows))
     elif facts.schema.unit is None:
         conditions.append(Message.of("answer-about-one-row"))
     found: dict[str, Any] = {
@@ -555,6 +560,16 @@ def _count(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offe
 
 def _sum(facts: DatasetFacts, options: dict[str, Any], budget: Budget) -> Offer:
     column, where = _column(facts, options), _where(facts, options)
+    if "bound" in options:
+        check_keys("bound", as_mapping("bound", options["bound"]), ("sum",))
+        return clipped_total(
+            facts,
+            column=column,
+            epsilon=unit_price(budget.settled, facts.rows_per_unit),
+            most=as_number("sum", options["bound"]["sum"]),
+            where=where,
+            noise=_noise(options),
+        )
     return total(
         facts,
         column=column,
@@ -606,7 +621,8 @@ def _carried(facts: DatasetFacts, options: dict[str, Any], budget: Budget, proto
             found=kind,
             hint=closest(kind, known),
         )
-    forbidden = () if protocol == "protocol-2" else ("noise",)
+    # a bounded sum is priced per unit, not by the joint sensitivity of rows
+    forbidden = () if protocol == "protocol-2" else ("noise", "bound")
     optional = [key for key in KINDS[kind].optional if key not in forbidden]
     what = Message.of("part-query-of-protocol", kind=kind, protocol=protocol)
     check_keys(what, own, KINDS[kind].required, optional)
@@ -627,7 +643,7 @@ def _protocol_2(facts: DatasetFacts, options: dict[str, Any], budget: Budget) ->
 _EXPECTED = ("range", "values", "prior", "distance", "delta")
 KINDS: dict[str, QueryKind] = {
     "count": QueryKind(_count, (), ("where", "noise"), "protocol-1"),
-    "sum": QueryKind(_sum, ("column",), ("where", "noise"), "protocol-1"),
+    "sum": QueryKind(_sum, ("column",), ("where", "noise", "bound"), "protocol-1"),
     "mean": QueryKind(_mean, ("column",), ("where", "noise")),
     "histogram": QueryKind(_histogram, ("column",), ("edges", "cells", "where"), "protocol-1"),
     "quantile": QueryKind(_quantile, ("column", "q"), ("where",)),

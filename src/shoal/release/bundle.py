@@ -191,6 +191,8 @@ class Bundle:
         method = configured(
             **{"name" if key == "method" else key: recipe[key] for key in recipe if key in settled}
         )
+        if subject.schema.unit is not None:
+            method = method.for_units(subject.schema.unit.unit_rows)
         if method.name != statement.method:
             raise InputError(
                 "damaged-statement-about-recipe-about",

@@ -18,7 +18,7 @@ from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
 from shoal.io import first_formula, read
 from shoal.mechanisms import DEFAULT_METHOD, Method, ShareNoise, configured
-from shoal.numbers import decimal_text
+from shoal.numbers import decimal_text, exact_text
 from shoal.partition import check_k
 from shoal.privacy import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE, Plan
 from shoal.text import Message
@@ -111,6 +111,8 @@ def expected_noise(
     ('age', 0.0006)
     """
     settled = configured(method, epsilon=epsilon, k=k, **settings)
+    if schema is not None and schema.declared.unit is not None:
+        settled = settled.for_units(schema.declared.unit.unit_rows)
     described = public_description(settled, schema, as_names(columns), domains, n, types)
     settled.allow_noise(len(described.columns))
     check_k(settled.size, n)
@@ -363,9 +365,9 @@ def _about_rows(described: Described) -> Message | None:
 
 
 def _about_epsilon(method: Method) -> Message | None:
-    if method.epsilon is None or method.epsilon < _MUCH_EPSILON:
+    if method.unit_epsilon is None or method.unit_epsilon < _MUCH_EPSILON:
         return None
-    return Message.of("epsilon-promises-nothing", epsilon=decimal_text(method.epsilon))
+    return Message.of("epsilon-promises-nothing", epsilon=decimal_text(method.unit_epsilon))
 
 
 def _about_columns(method: Method, described: Described, plan: Plan) -> Message | None:
@@ -375,7 +377,7 @@ def _about_columns(method: Method, described: Described, plan: Plan) -> Message 
     share = float(method.epsilon) / number
     if share >= _LITTLE_EPSILON:
         return None
-    epsilon = decimal_text(method.epsilon)
+    epsilon = exact_text(method.epsilon)
     return Message.of("epsilon-shared-by-many", epsilon=epsilon, columns=number, share=share)
 
 

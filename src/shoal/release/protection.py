@@ -21,6 +21,7 @@ from shoal.columns import (
     Schema,
     check_storable,
     describe,
+    fresh_key,
     public_attribute,
     restored,
     texts,
@@ -251,6 +252,7 @@ _SAID = (
     "file",
     "most_epsilon",
     "override",
+    "bound_key",
 )
 
 
@@ -538,9 +540,13 @@ def prepare(
     """
     problems = Problems()
     asked: dict[str, Any] = dict(options)
+    if (bound := asked.pop("bound", None)) is not None:
+        schema = with_bound(schema, bound)
     labels = asked.pop("labels", None)
     bought = [asked.pop(name, None) for name in ("tuned", "tuned_epsilon", "tuned_choice")]
     said = {name: asked.pop(name) for name in _SAID if name in asked}
+    if seed is not None:
+        said["bound_key"] = fresh_key(seed)
     if labels is not None:
         asked = {"partition": "given", **asked}
     # a method with invalid settings still determines the columns it takes; it has no default k to complain about
@@ -554,7 +560,7 @@ def prepare(
         declared = replace(Declaration.of(schema, **said), tuned=chosen)
         described = _described_table(table, declared, settled, problems, look or describe_table, sized=right)
     problems.raise_all()
-    settled, found = settled.settle(described)
+    settled, found = settled.for_units(described.provenance.rows_per_unit).settle(described)
     plan = settled.plan(described)
     source = noise_source(seed)
     described = with_tuning(described, chosen, settled)
@@ -573,6 +579,13 @@ def prepare(
     if _raked(described):
         check_raking(described.schema, described.columns)
     return Preparation(settled, declared, described, plan, source, statement, labels)
+
+
+def with_bound(schema: Schema | None, bound: Any) -> Schema:
+    """The schema with the caller's bound on the rows of each unit."""
+    if schema is None:
+        raise OptionError("bound-needs-unit", option="bound")
+    return schema.with_bound(bound)
 
 
 def _raked(described: Described) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from shoal import display
-from shoal.columns import Schema, missing_texts, read_as_asked
+from shoal.columns import Schema, fresh_key, missing_texts, read_as_asked
 from shoal.display import displayed, internal
 from shoal.engines import Delivered, LocalRunner
 from shoal.errors import LeftOutWarning, OptionError, ShoalError
@@ -107,6 +107,8 @@ def protect(
         tuned_choice: the chosen values, with the candidates they were chosen from.
         most_epsilon: the ε per person, 10 by default, above which the verdict is "do not publish".
         override: why a release above it is published all the same; recorded in the statement.
+        bound: at most so many rows of each unit take part, such as {"rows": 3}, instead of the schema's; see
+            docs/guide/schema.md#contribution-bounding.
         work: a new folder for the release of a Spark DataFrame, which all workers can write to: a bundle as `publish`
             writes it, or the address of one, as `publish` takes it. `data` of the release is a DataFrame that reads it.
         staging: with an address as `work`, as for `publish`.
@@ -377,6 +379,7 @@ def _not_in_parts(
         "format-not-in-parts": delivery.format not in (None, "parquet"),
         "labels-not-in-parts": request.get("labels") is not None,
         "weights-not-in-parts": weight is not None and method.in_parts == "by_swap",
+        "bound-not-in-parts": _bounds(request),
         "raked-not-in-parts": weight is not None and weight.release == "raked",
     }
     facts = {"in_memory": way, "format": delivery.format, "column": None if weight is None else weight.name}
@@ -504,6 +507,9 @@ class Planned:
         bought = prepared.described.provenance.bought
         with closing(open_ledger(address)) as ledger:
             relation = prepared.method.adjacency
+            key = None if prepared.source.reproducible else prepared.declared.bound_key
+            if key is not None and ledger.bound_key(dataset, key) != key:
+                raise OptionError("bound-key-kept-meanwhile", dataset=dataset)
             return record_release(
                 ledger,
                 dataset,
@@ -679,6 +685,8 @@ def _planned(
 
             check_target(delivery.target, table)
     tell("preparing the release", 0, 1)
+    if delivery.ledger is not None and delivery.dataset is not None and request.get("seed") is None:
+        request["bound_key"] = _key_in_ledger(delivery.ledger, delivery.dataset, request)
     prepared = prepare(table, **request)
     check_writable(prepared.described.columns, delivery.format or table.format)
     unmeasured = not prepared.described.n and (delivery.evaluate or delivery.internal is not None)
@@ -736,6 +744,22 @@ def _planned(
             if said is not None
         ),
     )
+
+
+def _key_in_ledger(address: str, dataset: str, request: Mapping[str, Any]) -> bytes | None:
+    """The key that orders the rows of a unit: the one kept with the ledger, or a fresh one; None without a bound."""
+    if not _bounds(request):
+        return None
+    from shoal.ledger import kept_bound_key
+
+    return kept_bound_key(address, dataset) or fresh_key()
+
+
+def _bounds(request: Mapping[str, Any]) -> bool:
+    """Whether the rows of each unit are bounded."""
+    schema = request.get("schema")
+    unit = None if schema is None else schema.declared.unit
+    return request.get("bound") is not None or (unit is not None and unit.bound is not None)
 
 
 def _fingerprint(source: Opened) -> str:

@@ -49,10 +49,10 @@ def cost(session: StudioSession, kind: str, price: str = "") -> Cost:
     ahead = session.look_ahead()
     if ahead.prepared is None or session.source is None:
         raise OptionError.saying(ahead.problems[0].message)
-    stated, provenance = ahead.prepared.statement, ahead.prepared.described.provenance
+    stated = ahead.prepared.statement
     epsilon = stated.epsilon if MODELS[stated.model].budgeted else None
     if kind == "buy":
-        epsilon = exact(price, "price") * provenance.rows_per_unit
+        epsilon = exact(price, "price")
     return Cost(
         "" if epsilon is None else decimal_text(epsilon),
         decimal_text(stated.delta) if epsilon is not None and stated.delta and kind != "buy" else "",

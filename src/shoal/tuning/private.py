@@ -22,7 +22,7 @@ from shoal.mechanisms import Choice, RankingDP, Tuned, known_parameter, method_c
 from shoal.noise import NOISES, exponential_choice, parse_epsilon
 from shoal.noise import source as noise_source
 from shoal.partition import check_k, group_sizes
-from shoal.privacy import Accountant, Model, Spend
+from shoal.privacy import Accountant, Model, Spend, row_budget
 from shoal.release import Preparation
 from shoal.text import Message
 from shoal.tuning.expected import anywhere_square
@@ -320,7 +320,6 @@ def _paid(
         return choose_privately(candidates, _spend(prepared, epsilon))
     from shoal.ledger import charge_choice, keep_choice, open_ledger
 
-    rows = prepared.described.provenance.rows_per_unit
     among = {name: _values(candidates, name) for name in chosen_among}
     ledger = open_ledger(charged.address)
     try:
@@ -329,7 +328,6 @@ def _paid(
             charged.dataset,
             among,
             epsilon,
-            epsilon * rows,
             prepared.method.adjacency,
             prepared.statement.unit,
         )
@@ -341,8 +339,9 @@ def _paid(
 
 
 def _spend(prepared: Preparation, epsilon: Fraction) -> Spend:
-    """Spend the whole budget of a choice on one draw."""
+    """Spend the whole budget of a choice, stated per unit, on one draw."""
+    of_row = row_budget(epsilon, prepared.described.provenance.rows_per_unit)
     account = Accountant.of(
-        {_CHOICE: epsilon}, epsilon, noise_source(None), adjacency=prepared.method.adjacency
+        {_CHOICE: of_row}, of_row, noise_source(None), adjacency=prepared.method.adjacency
     )
-    return account.spend(_CHOICE, epsilon)
+    return account.spend(_CHOICE, of_row)

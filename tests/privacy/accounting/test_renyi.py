@@ -14,7 +14,7 @@ import shoal
 import shoal.mechanisms.pairs.measure_one as oneway
 import shoal.mechanisms.pairs.mechanism as pairs
 from shoal.mechanisms.pairs.budget import Concentrated
-from shoal.noise import epsilon_from, rho_from
+from shoal.noise import rho_from
 from shoal.privacy import Spend
 
 from .accounting import concentrated, total
@@ -129,9 +129,8 @@ def test_the_statement_of_a_person_with_several_rows_is_converted_once() -> None
     unit = {"name": "who", "role": "unit", "max_rows": 3}
     persons = shoal.Schema.from_dict({"attribute": [*schema.to_dict()["attribute"], unit]})
     stated = shoal.protect(data, persons, "pairs-dp", epsilon=1, delta=DELTA).statement
-    row = rho_from(Fraction(1), Fraction(DELTA))
-    assert stated.rho == 9 * row
-    assert stated.epsilon == epsilon_from(9 * row, Fraction(DELTA))
+    assert stated.rho == rho_from(Fraction(1), Fraction(DELTA))
+    assert stated.epsilon == 1
     assert "at most 3 rows" in stated.unit
 
 

@@ -473,13 +473,17 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
     if currency.deviation(MeasurementShape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
             "epsilon-too-small-columns-noise-would",
-            budget=float(method.budget),
+            budget=float(method.unit_epsilon or method.budget),
             number_of_columns=len(described.columns),
         )
     share = _rows_share(method, budget)
     noise = currency.deviation(MeasurementShape(1, 1, 1), share) if share else 0.0
     if noise > _MOST_ROWS_NOISE:
-        raise OptionError("epsilon-too-small-draw-number-rows", budget=float(method.budget), noise=noise)
+        raise OptionError(
+            "epsilon-too-small-draw-number-rows",
+            budget=float(method.unit_epsilon or method.budget),
+            noise=noise,
+        )
 
 
 def run(

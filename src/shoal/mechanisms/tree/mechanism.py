@@ -179,7 +179,7 @@ def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | 
         if scale > _MOST_ROWS_NOISE:
             raise OptionError(
                 "mechanism-epsilon-too-small-draw-number-rows",
-                budget=float(method.budget),
+                budget=float(method.unit_epsilon or method.budget),
                 scale=float(scale),
             )
         layouts = possible_layouts(method, number, method.budget - share)

@@ -26,6 +26,10 @@ _SHAPES: dict[str, dict[str, Any]] = {
         "type": "object",
         "description": 'A condition: {"column": "age", "op": ">=", "value": 30}, {"and": [...]} or {"or": [...]}.',
     },
+    "bound": {
+        "type": "object",
+        "description": 'The largest contribution of a unit to a sum, whose own sum is clipped: {"sum": 1000}.',
+    },
     "query": {"type": "object", "description": "A query without its epsilon."},
     "key": {
         "type": "object",

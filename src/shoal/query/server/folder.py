@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
@@ -283,17 +283,22 @@ class Served:
         )
 
 
-def load_folder(folder: Path) -> dict[str, Served]:
-    """Read and check all data sets of a folder: errors in the records are reported here, to the custodian."""
+def load_folder(folder: Path, key_of: Callable[[str], bytes] | None = None) -> dict[str, Served]:
+    """Read and check all data sets of a folder: errors in the records are reported here, to the custodian.
+
+    Args:
+        folder: of the data sets.
+        key_of: the key for the order of a unit's rows, by data set; called only where they are bounded.
+    """
     if not folder.is_dir():
         raise InputError("folder-there-no-folder", folder=folder)
     places = sorted(path.parent for path in folder.glob("*/dataset.toml"))
     if not places:
         raise InputError("there-no-data-set", folder=folder)
-    return check_same_table({place.name: load_dataset(place) for place in places})
+    return check_same_table({place.name: load_dataset(place, key_of) for place in places})
 
 
-def load_dataset(place: Path) -> Served:
+def load_dataset(place: Path, key_of: Callable[[str], bytes] | None = None) -> Served:
     from shoal.query.facts import prepare
 
     name = plain_name(place.name, DATA_SET)
@@ -309,7 +314,9 @@ def load_dataset(place: Path) -> Served:
     private = settings.neighbours == "add-remove"
     most_rows = settings.most_rows or (_MOST_PRIVATE_ROWS if private else _MOST_ROWS)
     check_size(data, name, most_rows)
-    table = prepare(data, schema, settings.neighbours)  # type: ignore[arg-type]
+    bounded = schema.unit is not None and schema.unit.bound is not None
+    key = key_of(name) if bounded and private and key_of is not None else None
+    table = prepare(data, schema, settings.neighbours, key)  # type: ignore[arg-type]
     check_rows(name, table.n, most_rows)
     return Served(name, settings, table.shuffled(), fingerprint(data))
 

@@ -32,6 +32,7 @@ from fastapi import Depends, Header, Request
 from fastapi import Path as PathParameter
 from fastapi.security import HTTPBearer
 
+from shoal.columns import fresh_key
 from shoal.errors import InputError, OptionError, OutputError, ShoalError
 from shoal.io import dumps, load
 from shoal.ledger import Ledger, LedgerError, digest_of, open_ledger, verify
@@ -476,14 +477,27 @@ def head_files(config: Config) -> list[HeadFile]:
 
 def open_folder(config: Config) -> tuple[Ledger, dict[str, Served]]:
     """Read the data sets, open and check the ledger, and register the terms: everything that can fail at start."""
-    datasets = load_folder(config.folder)
     files = head_files(config)
     path, served_before = ledger_file(config), any(file.heads() for file in files)
     if served_before and path is not None and not path.exists():
         raise LedgerError("ledger-gone", folder=config.folder, path=path, heads=config.folder / HEADS_FILE)
-    ledger = open_ledger(ledger_address(config))
+    opened: list[Ledger] = []
+
+    def checked() -> Ledger:
+        """The ledger, opened when it is first needed."""
+        if not opened:
+            opened.append(open_ledger(ledger_address(config)))
+            check_heads(files, opened[0])
+        return opened[0]
+
+    def key_of(dataset: str) -> bytes:
+        key = checked().bound_key(dataset, fresh_key())
+        assert key is not None
+        return key
+
     try:
-        check_heads(files, ledger)
+        datasets = load_folder(config.folder, key_of)
+        ledger = checked()
         check_earlier_names(datasets, ledger)
         for served in datasets.values():
             if served.table.facts.refused:
@@ -492,7 +506,8 @@ def open_folder(config: Config) -> tuple[Ledger, dict[str, Served]]:
         for file in files:
             file.note(ledger)
     except BaseException:
-        ledger.close()
+        for ledger in opened:
+            ledger.close()
         raise
     return ledger, datasets
 

@@ -84,7 +84,8 @@ def refusal(method: Method, in_memory: Message = IN_MEMORY) -> Message | None:
 
 def _nearest(method: Method) -> Message:
     """Methods with a similar claim that run on engines."""
-    if method.strata and replace(method, strata=None).in_parts:
+    without: dict[str, Any] = {"strata": None}
+    if method.strata and replace(method, **without).in_parts:
         return Message("it-without-strata")
     of_noise = any("dp" in case.model for case in method.claims.cases)
     return Message.of("one-of-methods", methods=("ranking-dp", "tree-dp") if of_noise else ("swap-ranking",))
