@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 import shoal
+from shoal import workers
 from shoal.errors import OptionError
+from shoal.mechanisms.pairs import model
 from shoal.mechanisms.pairs.budget import (
     AttributeFacts,
     Concentrated,
@@ -25,6 +27,7 @@ from shoal.mechanisms.pairs.budget import (
     halves,
     lay_out_oneway,
     lay_out_pairs,
+    most_groups,
 )
 from shoal.mechanisms.pairs.measure_one import (
     Fine,
@@ -282,10 +285,28 @@ class TestMarginals:
         assert np.quantile(last, 0.95) < 0.3 * 100_000
 
     def test_rare_names_are_one_group_or_join_their_kin(self) -> None:
-        shares = np.array([0.3, 0.01, 0.01, 0.3, 0.01, 0.37])
-        assert merged(shares, 0.02, None).groups.tolist() == [0, 3, 3, 1, 3, 2]
+        shares = np.array([0.3, 0.04, 0.04, 0.3, 0.01, 0.31])
+        assert merged(shares, 0.06, 9, None).groups.tolist() == [0, 3, 3, 1, 3, 2]
         kin = Taxonomy.from_dict({"*": {"a": list("uvw"), "b": list("xyz")}})
-        assert merged(shares, 0.02, kin).groups.tolist() == [0, 1, 1, 2, 3, 4]
+        # v and w are frequent together; y is not, and has no kin that is rare
+        assert merged(shares, 0.06, 9, kin).groups.tolist() == [0, 3, 3, 1, 4, 2]
+
+    def test_rare_names_join_the_lowest_concept_that_is_frequent(self) -> None:
+        tree = Taxonomy.from_dict({"*": {"a": {"b": ["b1", "b2"], "c": ["c1", "c2"]}, "d": ["d1", "d2"]}})
+        of = dict(zip(tree.values, range(6), strict=True))
+        shares = np.empty(6)
+        for name, share in {"b1": 0.04, "b2": 0.04, "c1": 0.02, "c2": 0.02, "d1": 0.85, "d2": 0.03}.items():
+            shares[of[name]] = share
+
+        def together(least: float) -> set[frozenset[str]]:
+            groups = merged(shares, least, 9, tree).groups
+            assert groups is not None
+            return {frozenset(n for n in of if groups[of[n]] == g) for g in set(groups.tolist())}
+
+        rest = frozenset({"d2"})
+        assert together(0.03) == {frozenset(one) for one in ({"b1"}, {"b2"}, {"c1", "c2"}, {"d1"}, rest)}
+        assert together(0.07) == {frozenset({"b1", "b2"}), frozenset({"c1", "c2", "d2"}), frozenset({"d1"})}
+        assert together(0.11) == {frozenset({"b1", "b2", "c1", "c2"}), frozenset({"d1"}), rest}
 
     def test_hundreds_of_names_are_few_groups(self) -> None:
         shares = np.full(500, 1 / 500)
@@ -293,9 +314,18 @@ class TestMarginals:
             None,
             Taxonomy.from_dict({"*": {str(i): [f"{i}-{j}" for j in range(50)] for i in range(10)}}),
         ):
-            groups = merged(shares, 1e-6, tree).groups
+            groups = merged(shares, 1e-6, 32, tree).groups
             assert groups is not None
             assert len(set(groups.tolist())) == groups.max() + 1 <= 32
+
+    @pytest.mark.parametrize("points", [[3], [900], [3, 900, 40], [900] * 5, [50] * 40, [900] * 40])
+    def test_columns_of_names_share_the_groups(self, points: list[int]) -> None:
+        found = most_groups([AttributeFacts(str(p), p, False) for p in points])
+        assert all(found[place] <= min(own, 250) for place, own in enumerate(points))
+        # as many as there are, or a fair part
+        fair = max(600 // len(points), 32)
+        assert all(found[place] >= min(own, fair, 250) for place, own in enumerate(points))
+        assert sum(found.values()) <= max(600, 32 * len(points))
 
 
 def schema(*entries: dict[str, Any]) -> shoal.Schema:
@@ -325,6 +355,33 @@ class TestReleases:
         assert released["x"].quantile([0.1, 0.5, 0.9]).tolist() == pytest.approx(
             table["x"].quantile([0.1, 0.5, 0.9]).tolist(), abs=2.5
         )
+
+    def test_means_by_a_column_of_many_names_are_kept(self) -> None:
+        random = np.random.default_rng(5)
+        towns = [f"town {i}" for i in range(120)]
+        town = random.integers(0, 120, 20_000)
+        income = np.clip(random.normal(30 + 0.4 * town, 8).round(), 0, 120).astype(int)
+        table = pd.DataFrame({"town": np.array(towns)[town], "income": income})
+        declared = schema(
+            {"name": "town", "kind": "nominal", "values": towns}, {"name": "income", "lo": 0, "hi": 120}
+        )
+        made = shoal.protect(table, declared, "pairs-dp", 5, seed=1).data
+        true, released = (one.groupby("town")["income"].mean() for one in (table, made))
+        # the mean of all rows instead would be off by .75
+        assert (released - true).abs().mean() / income.std() < 0.15
+
+    def test_rows_are_the_same_for_any_number_of_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(model, "BLOCK", 64)
+        random = np.random.default_rng(2)
+        table = pd.DataFrame({"a": random.integers(0, 50, 1_000), "b": random.choice(list("uvw"), 1_000)})
+        found = []
+        for cores in (1, 2, 5):
+            monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
+            domains = {"a": (0, 50), "b": list("uvw")}
+            found.append(shoal.protect(table, domains=domains, epsilon=8, seed=4).data)
+        assert len(block_sizes(len(found[0]))) > 5
+        assert found[0].equals(found[1])
+        assert found[0].equals(found[2])
 
     @pytest.mark.parametrize("n", [1, 2, 30])
     @pytest.mark.parametrize(

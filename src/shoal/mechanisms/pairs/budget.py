@@ -213,8 +213,9 @@ _FEWEST_ROUNDS, _MOST_ROUNDS, _MUCH_NOISE = 4, 10, 0.3
 _NAMES_NOISE = 0.1
 # Sums inside intervals are measured in this many parts of half their width.
 SUM_PARTS = 1 << 10
-# Number of groups of values that pairs distinguish for a nominal attribute.
-MOST_GROUPS = 32
+# Number of groups of values that pairs distinguish for a nominal attribute, and for all of them together, as far as
+# that leaves each of them the third.
+_MOST_GROUPS, _ALL_GROUPS, _FAIR_GROUPS = 250, 600, 32
 # Share of the pair budget for a prediction target, and share of everything if its pairs are the only ones.
 _TARGET, _TARGET_ONLY = Fraction(1, 5), Fraction(2, 5)
 NO_FLAGS: Mapping[int, int] = MappingProxyType({})
@@ -406,6 +407,23 @@ def lay_out_oneway(
         counts = _levels(together * _COUNTS, levels, currency.count_growth)
         sums = together * _SUMS
     return OneWay(signs, tuple(counted), tuple(cut), each, each * len(signs), rounds, cuts, counts, sums)
+
+
+def most_groups(attributes: Sequence[AttributeFacts]) -> dict[int, int]:
+    """Maximum number of groups of every nominal attribute: what those of few values leave is shared by the others.
+
+    >>> facts = [AttributeFacts("a", 4, False), AttributeFacts("b", 900, False), AttributeFacts("x", 900, True)]
+    >>> most_groups(facts), most_groups([facts[1]] * 4)
+    ({0: 4, 1: 250}, {0: 150, 1: 150, 2: 150, 3: 150})
+    """
+    found: dict[int, int] = {}
+    left = _ALL_GROUPS
+    names = sorted((facts.points, number) for number, facts in enumerate(attributes) if facts.many_names)
+    for place, (points, number) in enumerate(names):
+        fair = max(left // (len(names) - place), _FAIR_GROUPS)
+        found[number] = min(points, fair, _MOST_GROUPS)
+        left -= found[number]
+    return found
 
 
 def _depth(currency: Currency, each: Fraction, rows: float) -> int:

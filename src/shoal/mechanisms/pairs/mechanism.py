@@ -16,7 +16,6 @@ from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms
 from shoal.mechanisms.pairs.budget import (
-    MOST_GROUPS,
     OF_ALL,
     OF_ONE,
     OF_ROWS,
@@ -35,6 +34,7 @@ from shoal.mechanisms.pairs.budget import (
     halves,
     lay_out_oneway,
     lay_out_pairs,
+    most_groups,
 )
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
@@ -67,10 +67,11 @@ from shoal.mechanisms.pairs.model import (
     with_triples,
 )
 from shoal.noise import Source
-from shoal.numbers import Integers
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress, silent
 from shoal.text import Message
+from shoal.workers import threaded
 
 if TYPE_CHECKING:
     from shoal.mechanisms.pairs.method import PairsDP
@@ -87,9 +88,10 @@ def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[
     ([3, 1, 0], [0, 0, 5])
     """
     levels, groups = [0] * len(attributes), [0] * len(attributes)
+    most = most_groups(attributes)
     for number, facts in enumerate(attributes):
         if facts.many_names:
-            groups[number] = min(facts.points, MOST_GROUPS)
+            groups[number] = most[number]
         elif number in layout.cut:
             levels[number] = min(layout.levels, PAIR_LEVELS)
         elif facts.points > 1:
@@ -535,8 +537,12 @@ def _run(
     made = fitted(model, known, account.free("a model of pairs"))
     drawing = with_triples(made, model, known, sums, account)
     source, drawn = account.free("rows from noisy sums"), []
-    for number in range(len(block_sizes(known.rows))):
-        drawn.append(draw_pair_values(drawing, described, number, source))
+
+    def draw(number: int) -> dict[str, Floats]:
+        return draw_pair_values(drawing, described, number, source)
+
+    for block in threaded(draw, range(len(block_sizes(known.rows)))):
+        drawn.append(block)
         progress("drawing rows", steps, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
     internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
