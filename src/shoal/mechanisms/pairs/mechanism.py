@@ -286,8 +286,8 @@ def noise_of_pairs(
             measured(a, b, pairs.sign_deviation / 2)
     for group in pairs.groups:
         if group.level <= 0 and group.depth <= 0:
-            for b in group.partners:
-                measured(group.pivot, b, group.deviation * _part(group))
+            for b, deviation in zip(group.partners, group.deviations, strict=True):
+                measured(group.pivot, b, deviation * _part(group))
     # in any case: rows are drawn, and halves are not those of the medians
     bin_share = 2.0 ** -min(layout.levels, PAIR_LEVELS)
 

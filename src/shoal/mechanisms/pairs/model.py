@@ -458,18 +458,15 @@ def blocks_of(
     groups: Sequence[ContrastGroup], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
 ) -> list[ContrastBlock]:
     """The measured groups, pair by pair, as shares of the rows with a value of both."""
-    found = [
-        ContrastBlock(
-            group.pivot,
-            b,
-            group.level,
-            group.depth,
-            noisy[:, place] / rows_of(group.pivot, b),
-            group.deviation / rows_of(group.pivot, b),
-        )
-        for group, noisy in zip(groups, sums, strict=True)
-        for place, b in enumerate(group.partners)
-    ]
+    found = []
+    for group, noisy in zip(groups, sums, strict=True):
+        ends = np.cumsum(group.shape.block_sizes)[:-1]
+        parts = np.split(noisy.reshape(len(noisy), -1), ends, axis=1)
+        for b, part, deviation in zip(group.partners, parts, group.deviations, strict=True):
+            rows = rows_of(group.pivot, b)
+            found.append(
+                ContrastBlock(group.pivot, b, group.level, group.depth, part / rows, deviation / rows)
+            )
     return [block if block.first < block.second else block.turned for block in found]
 
 
