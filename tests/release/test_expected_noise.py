@@ -19,7 +19,7 @@ from shoal.io import read
 from shoal.mechanisms.registry import configured
 from shoal.noise import Seeded
 from shoal.progress import silent
-from shoal.release.forecast import drowned, noise_of, public_description
+from shoal.release.forecast import compared_with_delta, drowned, noise_of, public_description
 from shoal.release.protection import prepare
 from tests.conftest import examples
 
@@ -353,3 +353,43 @@ def test_a_domain_without_a_table_is_read_as_with_one(
 def test_a_type_for_a_column_that_is_not_there_is_refused() -> None:
     with pytest.raises(shoal.OptionError, match="column 'agee'"):
         shoal.expected_noise(epsilon=1, n=60, domains={"age": (0, 100)}, types={"agee": "integer"})
+
+
+def compared(n: int, epsilon: str, delta: str = "0", **domains: Any) -> dict[str, Any]:
+    method = configured("pairs-dp", epsilon=epsilon, delta=delta)
+    found = compared_with_delta(method, public_description(method, None, None, domains, n))
+    assert found is not None
+    return found.to_dict()
+
+
+def test_advice_about_a_delta_follows_from_the_errors_with_and_without_one() -> None:
+    numbers = {f"x{i}": (0, 1000) for i in range(4)}
+    names = {f"n{i}": [f"{j}" for j in range(10)] for i in range(10)}
+    few, many = compared(10_000, "1", **numbers), compared(10_000, "1", **names)
+    assert few["advice"] == "delta-gains-little"
+    # ten columns are fewer than a dozen; what counts is that they are names
+    assert many["advice"] == "delta-reduces-errors"
+    assert many["with_delta"]["joint"] < 0.5 * many["without"]["joint"]
+    assert many["with_delta"]["delta"] == "1e-06"
+    # so many columns that only a δ makes their pairs worth measuring
+    crowd = compared(2_000, "0.2", **{f"x{i}": (0, 1000) for i in range(40)})
+    assert crowd["without"]["pairs"] == 0
+    assert crowd["without"]["joint"] is None
+    assert crowd["with_delta"]["pairs"] == 780
+    assert crowd["advice"] == "delta-measures-pairs"
+
+
+def test_both_errors_are_those_of_releases_with_and_without_the_delta() -> None:
+    domains = {"age": (0, 100), "town": list("abcdef")}
+    for given in ("0", "0.000001"):
+        found = compared(5_000, "1", given, **domains)
+        for part, delta in (("without", "0"), ("with_delta", "0.000001")):
+            noise = shoal.expected_noise(epsilon="1", delta=delta, n=5_000, domains=domains)
+            alone = [one.share_of_rows for one in noise]
+            assert found[part]["share_of_rows"] == pytest.approx(np.mean(alone), rel=1e-3)
+            assert found[part]["joint"] == pytest.approx(noise[0].pairs[0][1], rel=1e-3)
+
+
+def test_methods_without_a_delta_are_not_compared() -> None:
+    method = configured("laplace", epsilon="1")
+    assert compared_with_delta(method, public_description(method, None, None, DOMAINS, N)) is None

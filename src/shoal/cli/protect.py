@@ -26,11 +26,11 @@ from shoal.cli.command import (
     worded,
 )
 from shoal.errors import OptionError
-from shoal.text import counted
+from shoal.text import capital, counted
 
 if TYPE_CHECKING:
     from shoal.mechanisms import Method
-    from shoal.release import ExpectedNoise, Planned, Published, Rehearsal
+    from shoal.release import DeltaComparison, ExpectedNoise, Planned, Published, Rehearsal
 
 
 _LONG_SECONDS = 60
@@ -247,6 +247,15 @@ def noise_lines(planned: Planned) -> list[str]:
     return lines
 
 
+def delta_lines(compared: DeltaComparison | None) -> list[str]:
+    """The expected error without and with a δ, and whether the δ is worth it; nothing where a method takes none."""
+    return [] if compared is None else [capital(worded(said)) for said in (compared.errors, compared.advice)]
+
+
+def _with_delta(compared: DeltaComparison | None) -> dict[str, Any]:
+    return {} if compared is None else {"without_and_with_delta": compared.to_dict()}
+
+
 def _share_words(found: ExpectedNoise) -> str:
     """The noise on shares of the rows, alone and in pairs."""
     assert found.share_of_rows is not None
@@ -275,6 +284,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
                 "statement": statement.to_dict(),
                 "notes": list(map(str, described.notes)),
                 "noise": [found.to_dict() for found in planned.noise],
+                **_with_delta(planned.compared),
                 "advice": list(planned.advice),
                 "engine": planned.engine,
                 "estimate": {"seconds": expected.seconds, "bytes": expected.bytes, "probe": expected.probe},
@@ -293,7 +303,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
         f"Expected noise, from ε, k, ranges and the number of rows alone{inside}:",
         markup=False,
     )
-    for line in noise_lines(planned):
+    for line in (*noise_lines(planned), *delta_lines(planned.compared)):
         console.print(line, markup=False)
     for said in planned.advised:
         complain(said)
@@ -461,6 +471,7 @@ def _say_rehearsal(found: Rehearsal, page: Path | None, *, everything: bool, as_
         print_json(
             {
                 "rehearsal": found.sentence,
+                **_with_delta(found.compared),
                 "statement": found.release.statement.to_dict(),
                 "evaluation": found.evaluation.to_dict(),
                 "verdict": found.verdict.to_dict(),
@@ -470,6 +481,8 @@ def _say_rehearsal(found: Rehearsal, page: Path | None, *, everything: bool, as_
     console = results()
     console.print(found.sentence, markup=False)
     say_promise(found.release.statement)
+    for line in delta_lines(found.compared):
+        console.print(line, markup=False)
     say_measures(found.evaluation, everything, "on a rehearsal")
     say_verdict(found.verdict)
     if page is not None:

@@ -5,7 +5,9 @@ from shoal.release.bundle import write_documents as write_documents
 from shoal.release.correction import Corrected as Corrected
 from shoal.release.estimate import ResourceEstimate as ResourceEstimate
 from shoal.release.forecast import CALM as CALM
+from shoal.release.forecast import DeltaComparison as DeltaComparison
 from shoal.release.forecast import ExpectedNoise as ExpectedNoise
+from shoal.release.forecast import compared_with_delta as compared_with_delta
 from shoal.release.forecast import drowned as drowned
 from shoal.release.forecast import expected_noise as expected_noise
 from shoal.release.forecast import noise_of as noise_of

@@ -258,6 +258,107 @@ def _drowned_shares(noise: Sequence[ExpectedNoise]) -> Message | None:
     return None
 
 
+# The δ compared with none where none is given: usual, and far below one over the number of rows.
+_USUAL_DELTA = Fraction(1, 10**6)
+# A δ is worth its weaker guarantee where it reduces errors to this part.
+_WORTH_A_DELTA = 2 / 3
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimError:
+    """The expected error of synthetic records under one claim: standard errors of shares of the rows.
+
+    Attributes:
+        delta: of the claim; 0 for pure differential privacy.
+        share_of_rows: of single columns, on average.
+        joint: of pairs of columns, on average over those that are measured; None where none is.
+        pairs: number of measured pairs.
+    """
+
+    delta: Fraction
+    share_of_rows: float
+    joint: float | None
+    pairs: int
+
+    @property
+    def words(self) -> Message:
+        code = "claim-error-of-columns" if self.joint is None else "claim-error"
+        joint = None if self.joint is None else 100 * self.joint
+        return Message.of(code, alone=100 * self.share_of_rows, joint=joint, pairs=self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaComparison:
+    """The expected error of a release without and with a δ, from public facts and the number of rows."""
+
+    without: ClaimError
+    with_delta: ClaimError
+
+    @property
+    def errors(self) -> Message:
+        """Both errors, as text."""
+        return Message.of(
+            "errors-without-and-with-delta",
+            without=self.without.words,
+            delta=decimal_text(self.with_delta.delta),
+            with_delta=self.with_delta.words,
+        )
+
+    @property
+    def advice(self) -> Message:
+        """Whether the δ is worth its weaker guarantee."""
+        pure, other = self.without, self.with_delta
+        delta = decimal_text(other.delta)
+        if other.pairs > pure.pairs:
+            return Message.of("delta-measures-pairs", delta=delta, pairs=other.pairs, fewer=pure.pairs)
+        before, after = pure.share_of_rows, other.share_of_rows
+        if pure.joint is not None and other.joint is not None:
+            before, after = pure.joint, other.joint
+        if after > _WORTH_A_DELTA * before:
+            return Message("delta-gains-little")
+        return Message.of("delta-reduces-errors", delta=delta, percent=100 * (1 - after / before))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            **{
+                name: {
+                    "delta": decimal_text(one.delta),
+                    "share_of_rows": _rounded(one.share_of_rows),
+                    "joint": _rounded(one.joint),
+                    "pairs": one.pairs,
+                }
+                for name, one in (("without", self.without), ("with_delta", self.with_delta))
+            },
+            "advice": self.advice.code,
+        }
+
+
+def compared_with_delta(method: Method, described: Described) -> DeltaComparison | None:
+    """The expected error without and with a δ: the given one, or the usual one; no record is read.
+
+    None for methods that take no δ, and where all columns have one value only.
+    """
+    if "delta" not in method.parameters() or not method.expects_shares:
+        return None
+    found = []
+    for delta in (Fraction(0), method.delta or _USUAL_DELTA):
+        shares = replace(method, delta=delta).expected(described, None).shares
+        telling = [] if shares is None else [error for error in shares.alone.values() if error]
+        if shares is None or not telling:
+            return None
+        joint = list(shares.pairs.values())
+        found.append(
+            ClaimError(
+                delta,
+                math.fsum(telling) / len(telling),
+                math.fsum(joint) / len(joint) if joint else None,
+                len(joint),
+            )
+        )
+    return DeltaComparison(*found)
+
+
 # messages with these codes, which statements have too, concern one method
 _UNKNOWN: Mapping[str, str] = {
     NO_NOISE: "method-adds-no-noise",

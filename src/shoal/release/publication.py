@@ -41,7 +41,7 @@ from shoal.release.estimate import (
     evaluation_seconds,
     internal_seconds,
 )
-from shoal.release.forecast import ExpectedNoise, drowned, noise_of
+from shoal.release.forecast import DeltaComparison, ExpectedNoise, compared_with_delta, drowned, noise_of
 from shoal.release.in_parts.run import (
     COLLECTED,
     IN_MEMORY,
@@ -435,6 +435,7 @@ class Planned:
         fingerprint: identifies the table in the ledger; empty without a ledger.
         noise: expected noise, column by column, from public quantities alone.
         advised: what to consider before the budget is spent; `advice` has it as text.
+        compared: the expected error without and with a δ, for methods that take one.
     """
 
     prepared: Preparation
@@ -447,6 +448,7 @@ class Planned:
     advised: tuple[Message, ...] = ()
     runner: Runner | None = None
     original: Any = None
+    compared: DeltaComparison | None = None
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -734,6 +736,7 @@ def _planned(
         noise,
         runner=source.runner,
         original=source.data,
+        compared=compared_with_delta(prepared.method, prepared.described),
         advised=tuple(
             said
             for said in (

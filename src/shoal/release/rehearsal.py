@@ -17,7 +17,7 @@ from shoal.evaluation import Evaluation, Verdict, evaluate, verdict
 from shoal.io import Conventions, Table, read
 from shoal.mechanisms import DEFAULT_METHOD, Method, Tuned, class_of, configured
 from shoal.progress import Progress, silent
-from shoal.release.forecast import public_description
+from shoal.release.forecast import DeltaComparison, compared_with_delta, public_description
 from shoal.release.protection import Release, carry_out, prepare
 from shoal.release.uses import note_use
 
@@ -63,6 +63,7 @@ class Rehearsal:
         verdict: on a release with these settings, with the measures.
         original: the stand-in data, a table that `shoal.evaluate` accepts.
         made_up: they were drawn from the public schema; otherwise they come from another table.
+        compared: the expected error without and with a δ, for methods that take one.
     """
 
     release: Release
@@ -70,6 +71,7 @@ class Rehearsal:
     verdict: Verdict
     original: Any
     made_up: bool
+    compared: DeltaComparison | None = None
 
     @property
     def sentence(self) -> str:
@@ -122,7 +124,8 @@ def rehearse(
     found = verdict(release, measured, rehearsed=True)
     if on is not None:
         note_use("rehearsed", table, release.columns, "shoal.rehearse", dataset)
-    return Rehearsal(release, measured, found, table, on is None)
+    compared = compared_with_delta(prepared.method, prepared.described)
+    return Rehearsal(release, measured, found, table, on is None, compared)
 
 
 def people_of(

@@ -33,9 +33,11 @@ from shoal.privacy import (
 from shoal.release import (
     CALM,
     Angle,
+    DeltaComparison,
     ExpectedNoise,
     Preparation,
     Uses,
+    compared_with_delta,
     describe_table,
     drowned,
     noise_of,
@@ -183,6 +185,7 @@ class Preview:
     Attributes:
         statement: as plain values; None where there are problems.
         noise_note: the meaning of the widths, or why there are none.
+        compared: the expected error without and with a δ, for methods that take one.
         fix_k: a k that brings noise to a tenth of the ranges; None where there is none.
         recipe: the text of `method.toml`.
     """
@@ -197,6 +200,7 @@ class Preview:
     fix_k: int | None = None
     recipe: str = ""
     prepared: Preparation | None = None
+    compared: DeltaComparison | None = None
 
     @property
     def ready(self) -> bool:
@@ -235,6 +239,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
         _enough(noise, prepared),
         recipe_text(prepared),
         prepared,
+        compared_with_delta(prepared.method, prepared.described),
     )
 
 

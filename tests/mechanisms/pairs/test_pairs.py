@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 import shoal
+from shoal import workers
 from shoal.errors import OptionError
+from shoal.mechanisms.pairs import model
 from shoal.mechanisms.pairs.budget import (
     AttributeFacts,
     Concentrated,
@@ -25,6 +27,7 @@ from shoal.mechanisms.pairs.budget import (
     halves,
     lay_out_oneway,
     lay_out_pairs,
+    most_groups,
 )
 from shoal.mechanisms.pairs.measure_one import (
     Fine,
@@ -101,6 +104,22 @@ class TestSizes:
         assert sorted(seen) == sorted(wanted)
         assert found.signs == tuple(range(len(levels)))
 
+    @pytest.mark.parametrize("groups", [[5, 9], [3, 40, 7, 7], [4] * 6])
+    def test_every_pair_of_names_is_measured_once(self, groups: list[int]) -> None:
+        levels = [0] * len(groups)
+        found = lay_out_pairs(PureEpsilon(1), levels, groups, Fraction(10**6), 10**6)
+        seen = [tuple(sorted((group.pivot, b))) for group in found.groups for b in group.partners]
+        assert sorted(seen) == list(itertools.combinations(range(len(groups)), 2))
+        for group in found.groups:
+            assert group.shape.cells == groups[group.pivot] >= max(group.shape.block_sizes)
+            assert group.shape.block_sizes == tuple(groups[b] for b in group.partners)
+
+    def test_names_measured_together_have_less_noise_than_pair_by_pair(self) -> None:
+        groups = [6] * 8
+        found = lay_out_pairs(PureEpsilon(1), [0] * 8, groups, Fraction(1), 10**6)
+        alone = 28 * PureEpsilon(1).deviation(MeasurementShape(6, 1, 6), Fraction(1))
+        assert all(max(group.deviations) < 0.9 * alone for group in found.groups)
+
     @every_currency
     def test_noise_of_an_allotment_follows_the_aims(self, currency: Currency) -> None:
         shapes = [MeasurementShape(1, 3, 1), MeasurementShape(4, 2, 2), MeasurementShape(1, 1, 30)]
@@ -121,6 +140,16 @@ class TestSizes:
         runs = range(2000 // exact.size)
         drawn = [currency.measure(exact, shape, spend(share, seed)) - 1000 for seed in runs]
         assert np.std(drawn) == pytest.approx(currency.deviation(shape, share), rel=0.1)
+
+    @every_currency
+    def test_noise_of_blocks_of_different_sizes_is_as_large_as_is_said(self, currency: Currency) -> None:
+        shape, share = MeasurementShape(20, 3, 5, sizes=(5, 3, 1)), Fraction(1, 5)
+        exact = np.full((20, 9), 1000)
+        drawn = np.stack([currency.measure(exact, shape, spend(share, seed)) - 1000 for seed in range(60)])
+        found = [float(block.std()) for block in np.split(drawn, [5, 8], axis=2)]
+        said = currency.deviations(shape, share)
+        assert found == pytest.approx(said, rel=0.1)
+        assert np.mean(np.square(said)) == pytest.approx(currency.deviation(shape, share) ** 2)
 
     def test_noise_of_signs_is_as_large_as_is_said(self) -> None:
         currency = PureEpsilon(1)
@@ -148,20 +177,28 @@ class TestSums:
         slow = sum(
             np.outer(own[x], other[y]) for x, y in zip(codes[pivot].tolist(), codes[b].tolist(), strict=True)
         )
-        assert (found[:, 0] == slow).all()
+        assert (found == slow).all()
 
     def test_a_record_changes_one_sum_of_each_block_of_one_cell(self) -> None:
         codes, levels, bins = self.records()
-        layout = lay_out_pairs(PureEpsilon(1), levels, [0, 0, 0, 5], Fraction(10**6), 10**6)
+        random = np.random.default_rng(1)
+        # names of four columns, whose blocks differ in size
+        more = [3, 7, 4]
+        codes += [random.integers(0, size, 60).astype(np.uint8) for size in more]
+        levels, bins = [*levels, 0, 0, 0], [*bins, *more]
+        layout = lay_out_pairs(PureEpsilon(1), levels, [0, 0, 0, *bins[3:]], Fraction(10**6), 10**6)
         assert {group.level for group in layout.groups} >= {-1, 1, 2}
+        assert any(len(set(group.shape.block_sizes)) > 1 for group in layout.groups)
         for group in layout.groups:
             before = group_sums(PairCounts(codes, bins), group, levels, bins)
-            assert before.shape == (group.shape.cells, group.shape.blocks, group.shape.size)
+            sizes = group.shape.block_sizes
+            assert before.shape == (group.shape.cells, sum(sizes))
             for row in range(10):
                 fewer = [np.delete(column, row) for column in codes]
                 change = np.abs(before - group_sums(PairCounts(fewer, bins), group, levels, bins))
-                assert np.count_nonzero(change.sum(axis=(1, 2))) == 1
-                assert (change.sum(axis=2).max(axis=0) == 1).all()
+                assert np.count_nonzero(change.sum(axis=1)) == 1
+                for block in np.split(change, np.cumsum(sizes)[:-1], axis=1):
+                    assert block.sum() == block.max() == 1
 
     def test_products_of_signs(self) -> None:
         codes, levels, bins = self.records()
@@ -282,10 +319,28 @@ class TestMarginals:
         assert np.quantile(last, 0.95) < 0.3 * 100_000
 
     def test_rare_names_are_one_group_or_join_their_kin(self) -> None:
-        shares = np.array([0.3, 0.01, 0.01, 0.3, 0.01, 0.37])
-        assert merged(shares, 0.02, None).groups.tolist() == [0, 3, 3, 1, 3, 2]
+        shares = np.array([0.3, 0.04, 0.04, 0.3, 0.01, 0.31])
+        assert merged(shares, 0.06, 9, None).groups.tolist() == [0, 3, 3, 1, 3, 2]
         kin = Taxonomy.from_dict({"*": {"a": list("uvw"), "b": list("xyz")}})
-        assert merged(shares, 0.02, kin).groups.tolist() == [0, 1, 1, 2, 3, 4]
+        # v and w are frequent together; y is not, and has no kin that is rare
+        assert merged(shares, 0.06, 9, kin).groups.tolist() == [0, 3, 3, 1, 4, 2]
+
+    def test_rare_names_join_the_lowest_concept_that_is_frequent(self) -> None:
+        tree = Taxonomy.from_dict({"*": {"a": {"b": ["b1", "b2"], "c": ["c1", "c2"]}, "d": ["d1", "d2"]}})
+        of = dict(zip(tree.values, range(6), strict=True))
+        shares = np.empty(6)
+        for name, share in {"b1": 0.04, "b2": 0.04, "c1": 0.02, "c2": 0.02, "d1": 0.85, "d2": 0.03}.items():
+            shares[of[name]] = share
+
+        def together(least: float) -> set[frozenset[str]]:
+            groups = merged(shares, least, 9, tree).groups
+            assert groups is not None
+            return {frozenset(n for n in of if groups[of[n]] == g) for g in set(groups.tolist())}
+
+        rest = frozenset({"d2"})
+        assert together(0.03) == {frozenset(one) for one in ({"b1"}, {"b2"}, {"c1", "c2"}, {"d1"}, rest)}
+        assert together(0.07) == {frozenset({"b1", "b2"}), frozenset({"c1", "c2", "d2"}), frozenset({"d1"})}
+        assert together(0.11) == {frozenset({"b1", "b2", "c1", "c2"}), frozenset({"d1"}), rest}
 
     def test_hundreds_of_names_are_few_groups(self) -> None:
         shares = np.full(500, 1 / 500)
@@ -293,9 +348,18 @@ class TestMarginals:
             None,
             Taxonomy.from_dict({"*": {str(i): [f"{i}-{j}" for j in range(50)] for i in range(10)}}),
         ):
-            groups = merged(shares, 1e-6, tree).groups
+            groups = merged(shares, 1e-6, 32, tree).groups
             assert groups is not None
             assert len(set(groups.tolist())) == groups.max() + 1 <= 32
+
+    @pytest.mark.parametrize("points", [[3], [900], [3, 900, 40], [900] * 5, [50] * 40, [900] * 40])
+    def test_columns_of_names_share_the_groups(self, points: list[int]) -> None:
+        found = most_groups([AttributeFacts(str(p), p, False) for p in points])
+        assert all(found[place] <= min(own, 250) for place, own in enumerate(points))
+        # as many as there are, or a fair part
+        fair = max(600 // len(points), 32)
+        assert all(found[place] >= min(own, fair, 250) for place, own in enumerate(points))
+        assert sum(found.values()) <= max(600, 32 * len(points))
 
 
 def schema(*entries: dict[str, Any]) -> shoal.Schema:
@@ -325,6 +389,33 @@ class TestReleases:
         assert released["x"].quantile([0.1, 0.5, 0.9]).tolist() == pytest.approx(
             table["x"].quantile([0.1, 0.5, 0.9]).tolist(), abs=2.5
         )
+
+    def test_means_by_a_column_of_many_names_are_kept(self) -> None:
+        random = np.random.default_rng(5)
+        towns = [f"town {i}" for i in range(120)]
+        town = random.integers(0, 120, 20_000)
+        income = np.clip(random.normal(30 + 0.4 * town, 8).round(), 0, 120).astype(int)
+        table = pd.DataFrame({"town": np.array(towns)[town], "income": income})
+        declared = schema(
+            {"name": "town", "kind": "nominal", "values": towns}, {"name": "income", "lo": 0, "hi": 120}
+        )
+        made = shoal.protect(table, declared, "pairs-dp", 5, seed=1).data
+        true, released = (one.groupby("town")["income"].mean() for one in (table, made))
+        # the mean of all rows instead would be off by .75
+        assert (released - true).abs().mean() / income.std() < 0.15
+
+    def test_rows_are_the_same_for_any_number_of_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(model, "BLOCK", 64)
+        random = np.random.default_rng(2)
+        table = pd.DataFrame({"a": random.integers(0, 50, 1_000), "b": random.choice(list("uvw"), 1_000)})
+        found = []
+        for cores in (1, 2, 5):
+            monkeypatch.setattr(workers, "available_cores", lambda cores=cores: cores)
+            domains = {"a": (0, 50), "b": list("uvw")}
+            found.append(shoal.protect(table, domains=domains, epsilon=8, seed=4).data)
+        assert len(block_sizes(len(found[0]))) > 5
+        assert found[0].equals(found[1])
+        assert found[0].equals(found[2])
 
     @pytest.mark.parametrize("n", [1, 2, 30])
     @pytest.mark.parametrize(

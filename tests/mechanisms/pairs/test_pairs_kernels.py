@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -208,6 +209,71 @@ def test_truncated_normals(mean: float, spread: float, low: float, high: float) 
     if end - begin > 1e-12:
         wanted = mean + spread * ndtri(begin + levels * (end - begin))
         assert np.abs(found - wanted).max() < 1e-5
+
+
+def points_of_normal() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Points, and the normal distribution function there, between which its density is taken as constant."""
+    points = np.linspace(-8, 8, 1025)
+    return points, np.array([0.5 * math.erfc(-x * math.sqrt(0.5)) for x in points])
+
+
+def slow_between(lower: float, upper: float, level: float) -> float:
+    points, below = points_of_normal()
+    begin, end = np.interp([lower, upper], points, below)
+    return float(np.clip(np.interp(begin + level * (end - begin), below, points), lower, upper))
+
+
+def slow_latent(codes: Any, cuts: Any, root: Any, precision: Any, sweeps: int, seed: int) -> Any:
+    """Tile by tile of 256 rows; in each attribute after attribute, and row after row."""
+    words, parts = Words(seed), []
+    for first in range(0, len(codes), 256):
+        here = codes[first : first + 256]
+        placed, own = np.zeros(here.shape), np.zeros(here.shape)
+        for sweep in range(sweeps + 1):
+            for k in range(here.shape[1]):
+                low, high = cuts[k, here[:, k]], cuts[k, here[:, k] + 1]
+                if sweep == 0:
+                    mean, spread = own[:, :k] @ root[k, :k], root[k, k]
+                else:
+                    others = np.arange(here.shape[1]) != k
+                    mean = -placed[:, others] @ precision[k, others] / precision[k, k]
+                    spread = precision[k, k] ** -0.5
+                ends = zip((low - mean) / spread, (high - mean) / spread, strict=True)
+                own[:, k] = [slow_between(a, b, words.uniform()) for a, b in ends]
+                placed[:, k] = mean + spread * own[:, k]
+        parts.append(placed)
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("sweeps", [0, 2])
+def test_latent_normals_are_placed_as_the_reference_places_them(sweeps: int) -> None:
+    random = np.random.default_rng(sweeps)
+    wanted = np.array([[1, 0.6, -0.3], [0.6, 1, 0.2], [-0.3, 0.2, 1]])
+    cuts = np.tile([-8.0, -0.5, 0.7, 8.0], (3, 1))
+    # one row more than a tile
+    latent = random.multivariate_normal(np.zeros(3), wanted, 257)
+    codes = np.stack([np.searchsorted(cuts[0, 1:-1], column) for column in latent.T], axis=1).astype(np.uint8)
+    given = cuts, np.linalg.cholesky(wanted), np.linalg.inv(wanted), sweeps
+    placed = kernels.place_latent(codes, np.arange(3), *given, np.uint64(3))
+    assert np.abs(placed - slow_latent(codes, *given, 3)).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(-8, 8), (-0.1, 0.05), (0.3, 0.3001), (4.9, 5.2), (5.5, 9), (-7, -6), (-9, -4.99)]
+)
+def test_the_table_places_normals_between_bounds(lower: float, upper: float) -> None:
+    levels = np.linspace(0.01, 0.99, 50)
+    found = np.array([kernels.between(float(lower), float(upper), level) for level in levels])
+    begin, end = (ndtr([lower, upper]) if upper < 0 else 1 - ndtr([-lower, -upper])).tolist()
+    if lower > 0:
+        # the upper tail, with all its digits
+        begin, end = ndtr([-lower, -upper]).tolist()
+        wanted = -ndtri(begin + levels * (end - begin))
+    else:
+        wanted = ndtri(begin + levels * (end - begin))
+    # a step of the table is 1/64 wide
+    assert np.abs(found - wanted).max() < 2e-3
+    assert (np.diff(found) >= 0).all()
 
 
 def test_latent_normals_lie_in_their_bins_and_have_their_correlations() -> None:

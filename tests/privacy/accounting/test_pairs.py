@@ -26,14 +26,19 @@ from .test_accounting import ROOM, assert_the_same_release
 NAMES = ["a", "b", "c", "d"]
 
 
+def names_of(column: int) -> list[str]:
+    """Columns of names differ in how many they have."""
+    return NAMES[: 4 - column % 2]
+
+
 def table(n: int, numbers: int, signs: int, names: int, seed: int = 0) -> tuple[pd.DataFrame, shoal.Schema]:
     random = np.random.default_rng(seed)
     columns: dict[str, Any] = {f"x{i}": random.integers(0, 1001, n) for i in range(numbers)}
     columns |= {f"s{i}": random.integers(0, 2, n) for i in range(signs)}
-    columns |= {f"name{i}": random.choice(NAMES, n) for i in range(names)}
+    columns |= {f"name{i}": random.choice(names_of(i), n) for i in range(names)}
     entries = [{"name": f"x{i}", "lo": 0, "hi": 1000} for i in range(numbers)]
     entries += [{"name": f"s{i}", "lo": 0, "hi": 1} for i in range(signs)]
-    entries += [{"name": f"name{i}", "kind": "nominal", "values": NAMES} for i in range(names)]
+    entries += [{"name": f"name{i}", "kind": "nominal", "values": names_of(i)} for i in range(names)]
     return pd.DataFrame(columns), shoal.Schema.from_dict({"attribute": entries})
 
 
@@ -42,7 +47,8 @@ def account(neighbours: str, numbers: int, signs: int, names: int, **settings: A
     before, schema = table(24, numbers, signs, names)
     first: list[Any] = [0] * (numbers + signs) + ["a"] * names
     # a product of signs changes where one of them does
-    other: list[Any] = [1000] * numbers + [1 - i % 2 for i in range(signs)] + ["d"] * names
+    other: list[Any] = [1000] * numbers + [1 - i % 2 for i in range(signs)]
+    other += [names_of(i)[-1] for i in range(names)]
     for name, value in zip(before, first, strict=True):
         before.loc[0, name] = value
     after = before.copy()
@@ -88,6 +94,24 @@ def test_nothing_loses_more_than_epsilon(
         assert found.bound <= found.results[0].statement.epsilon
 
 
+def of_names(found: Account) -> bool:
+    """Whether pairs of names were measured together, in blocks of different sizes."""
+    return any(isinstance(draw.law, Blocks) and len(set(draw.law.sizes)) > 1 for draw in found.draws[0])
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "settings"),
+    [("add-remove", {"epsilon": 60, "rows": 24}), ("replace-one", {"epsilon": 150})],
+)
+def test_pairs_of_names_measured_together_lose_no_more_than_epsilon(
+    neighbours: str, settings: dict[str, Any]
+) -> None:
+    found = account(neighbours, 0, 0, 4, **settings)
+    assert any(map(of_names, found))
+    for one in found:
+        assert one.bound <= one.results[0].statement.epsilon
+
+
 @pytest.mark.parametrize(
     ("neighbours", "shape", "settings"),
     [
@@ -111,6 +135,7 @@ def test_all_of_epsilon_can_be_lost(
     [
         ("add-remove", (2, 1, 1), {"epsilon": 2, "rows": 9_000}),
         ("add-remove", (2, 3, 2), {"epsilon": 20}),
+        ("add-remove", (0, 0, 4), {"epsilon": 40, "rows": 24}),
         ("replace-one", (1, 6, 1), {"epsilon": 60}),
     ],
 )
@@ -183,6 +208,7 @@ def replaced_as_if_added(patch: pytest.MonkeyPatch) -> None:
         (half_the_noise_of_signs, "add-remove", (0, 7, 0), {"epsilon": 5, "rows": 24}),
         (cuts_not_paid_for, "add-remove", (2, 0, 0), {"epsilon": 1, "rows": 9_000}),
         (groups_measured_twice, "add-remove", (2, 1, 1), {"epsilon": 1, "rows": 3_000}),
+        (groups_measured_twice, "add-remove", (0, 0, 4), {"epsilon": 60, "rows": 24}),
         (replaced_as_if_added, "replace-one", (0, 3, 0), {"epsilon": 20}),
     ],
 )

@@ -129,27 +129,31 @@ def polish(
                 if high - low < 2:
                     continue
                 old = here[a]
-                for i in range(low, high):
-                    cost[i] = more[i, i]
+                bins = high - low
+                for i in range(bins):
+                    cost[i] = more[low + i, low + i]
                 leaving = 2 * weight[old, old] - more[old, old]
                 for b in range(attributes):
                     if b != a:
                         j = here[b]
                         leaving += 2 * weight[j, old] - more[j, old]
-                        for i in range(low, high):
-                            cost[i] += more[j, i]
-                half = low + (high - low + 1) // 2
+                        # indices without a sign need no check, and the additions are vectorised
+                        line, base = np.uint64(j), np.uint64(low)
+                        for i in range(bins):
+                            cost[i] += more[line, base + np.uint64(i)]
+                half = low + (bins + 1) // 2
                 for t in range(products.size):
                     if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
                         own[t] = _product(codes, r, starts, triples[t])
                         flipped = 4 * (1 - own[t] * above[t]) / rows
-                        for i in range(low, high):
-                            if (i < half) != (old < half):
+                        for i in range(bins):
+                            if (low + i < half) != (old < half):
                                 cost[i] += flipped
                 best, least = old, -leaving - 1e-9
-                for i in range(low, high):
-                    if i != old and cost[i] < least:
-                        best, least = i, cost[i]
+                cost[old - low] = np.inf
+                for i in range(bins):
+                    if cost[i] < least:
+                        best, least = low + i, cost[i]
                 if best != old:
                     moved += 1
                     if (best < half) != (old < half):
@@ -308,6 +312,39 @@ def truncated_normal(mean: float, spread: float, low: float, high: float, level:
     return mean + spread * (-found if mirrored else found)
 
 
+# The normal distribution function at points from -_REACH to _REACH, between which its density is taken as constant, and
+# for each of many levels the last point below it.
+_REACH, _FINE, _GUIDES = 8, 64, 4096
+_BELOW = np.array(
+    [0.5 * math.erfc(-(i / _FINE - _REACH) * math.sqrt(0.5)) for i in range(2 * _REACH * _FINE + 1)]
+)
+_GUIDE = np.searchsorted(_BELOW, np.arange(_GUIDES + 1) / _GUIDES, side="right") - 1
+# Intervals that begin further out are placed by the exact quantile.
+_FAR_OUT = 5.0
+# Rows that are placed together, so that their arithmetic is vectorised.
+_TILE = 256
+
+
+@compiled(inline=True)
+def between(lower: float, upper: float, level: float) -> float:
+    """The quantile at a level of a standard normal variable conditioned on lying between two bounds, from a table."""
+    if lower > _FAR_OUT or upper < -_FAR_OUT:
+        return truncated_normal(0.0, 1.0, lower, upper, level)
+    low = (max(lower, -8.0) + _REACH) * _FINE
+    high = (min(upper, 8.0) + _REACH) * _FINE
+    first, last = min(int(low), _BELOW.size - 2), min(int(high), _BELOW.size - 2)
+    begin = _BELOW[first] + (low - first) * (_BELOW[first + 1] - _BELOW[first])
+    end = _BELOW[last] + (high - last) * (_BELOW[last + 1] - _BELOW[last])
+    p = begin + level * (end - begin)
+    place = max(first, _GUIDE[int(p * _GUIDES)])
+    while place < last and _BELOW[place + 1] <= p:
+        place += 1
+    width = _BELOW[place + 1] - _BELOW[place]
+    inside = (p - _BELOW[place]) / width if width > 0 else 0.5
+    found: float = min(max((place + inside) / _FINE - _REACH, lower), upper)
+    return found
+
+
 @compiled
 def place_latent(
     codes: Codes, columns: Integers, cuts: Floats, root: Floats, precision: Floats, sweeps: int, seed: Any
@@ -322,29 +359,39 @@ def place_latent(
     """
     rows, number = codes.shape[0], columns.size
     found = np.zeros((rows, number))
-    own = np.zeros(number)
+    low, high = np.zeros((number, _TILE)), np.zeros((number, _TILE))
+    placed, own = np.zeros((number, _TILE)), np.zeros((number, _TILE))
+    mean, lower, upper, score = np.zeros(_TILE), np.zeros(_TILE), np.zeros(_TILE), np.zeros(_TILE)
     state = seed
-    for r in range(rows):
+    for first in range(0, rows, _TILE):
+        size = min(_TILE, rows - first)
         for k in range(number):
-            code = codes[r, columns[k]]
-            mean = 0.0
-            for j in range(k):
-                mean += root[k, j] * own[j]
-            state += _STEP
-            found[r, k] = truncated_normal(mean, root[k, k], cuts[k, code], cuts[k, code + 1], uniform(state))
-            own[k] = (found[r, k] - mean) / root[k, k]
-        for _ in range(sweeps):
+            for r in range(size):
+                code = codes[first + r, columns[k]]
+                low[k, r], high[k, r] = cuts[k, code], cuts[k, code + 1]
+        for sweep in range(sweeps + 1):
             for k in range(number):
-                code = codes[r, columns[k]]
-                mean = 0.0
-                for j in range(number):
+                mean[:] = 0.0
+                # at first given those before, by independent normals; then given all others
+                spread = root[k, k] if sweep == 0 else 1 / math.sqrt(precision[k, k])
+                for j in range(k if sweep == 0 else number):
                     if j != k:
-                        mean -= precision[k, j] * found[r, j]
-                mean /= precision[k, k]
-                state += _STEP
-                found[r, k] = truncated_normal(
-                    mean, 1 / math.sqrt(precision[k, k]), cuts[k, code], cuts[k, code + 1], uniform(state)
-                )
+                        weight = root[k, j] if sweep == 0 else -precision[k, j] / precision[k, k]
+                        line = own[j] if sweep == 0 else placed[j]
+                        for r in range(_TILE):
+                            mean[r] += weight * line[r]
+                for r in range(_TILE):
+                    lower[r], upper[r] = (low[k, r] - mean[r]) / spread, (high[k, r] - mean[r]) / spread
+                for r in range(size):
+                    state += _STEP
+                    score[r] = between(lower[r], upper[r], uniform(state))
+                if sweep == 0:
+                    own[k] = score
+                for r in range(_TILE):
+                    placed[k, r] = min(max(mean[r] + spread * score[r], low[k, r]), high[k, r])
+        for r in range(size):
+            for k in range(number):
+                found[first + r, k] = placed[k, r]
     return found
 
 

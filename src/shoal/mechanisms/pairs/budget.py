@@ -38,6 +38,7 @@ class MeasurementShape:
         size: number of sums of a block.
         unit: maximum change of a sum by one record.
         signs: instead of blocks, the matrix of products of this many signs.
+        sizes: numbers of sums of the blocks, where they differ; `size` is then the largest.
     """
 
     cells: int
@@ -45,6 +46,12 @@ class MeasurementShape:
     size: int
     unit: int = 1
     signs: int = 0
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """The number of sums of each block."""
+        return self.sizes or (self.size,) * self.blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +82,13 @@ class PureEpsilon:
         return MeasurementShape(1, signs * (signs - 1) // 2, 1)
 
     def deviation(self, shape: MeasurementShape, share: Fraction) -> float:
-        """Standard deviation of the noise on one sum."""
+        """Standard deviation of the noise on one sum; the root mean square over blocks of different sizes."""
         return self.factor * shape.unit * _pure_factor(shape) / float(share)
+
+    def deviations(self, shape: MeasurementShape, share: Fraction) -> tuple[float, ...]:
+        """Standard deviation of the noise on one sum of each block."""
+        factors = _block_factors(shape.block_sizes)
+        return tuple(self.factor * shape.unit * factor / float(share) for factor in factors)
 
     def needed(self, shape: MeasurementShape, deviation: float) -> float:
         """The share that reduces the noise to a standard deviation."""
@@ -108,9 +120,8 @@ class PureEpsilon:
         elif shape.blocks == 1:
             noise = discrete_laplace(round_up_scale(shape.unit / epsilon), exact.size, source)
         else:
-            sizes = [shape.size] * shape.blocks
             steps = [shape.unit] * shape.blocks
-            noise = block_noise(sizes, epsilon, source, steps=steps, draws=shape.cells)
+            noise = block_noise(shape.block_sizes, epsilon, source, steps=steps, draws=shape.cells)
         return (exact + noise.reshape(exact.shape)).astype(np.float64)
 
 
@@ -139,6 +150,10 @@ class Concentrated:
     def deviation(self, shape: MeasurementShape, share: Fraction) -> float:
         """Standard deviation of the noise on one sum."""
         return self.factor * shape.unit * math.sqrt(shape.blocks / (2 * float(share)))
+
+    def deviations(self, shape: MeasurementShape, share: Fraction) -> tuple[float, ...]:
+        """The same for each block."""
+        return (self.deviation(shape, share),) * shape.blocks
 
     def needed(self, shape: MeasurementShape, deviation: float) -> float:
         """The share that reduces the noise to a standard deviation."""
@@ -176,8 +191,15 @@ def _pure_factor(shape: MeasurementShape) -> float:
     if shape.signs:
         pairs = shape.signs * (shape.signs - 1) // 2
         return math.sqrt(2 * (pairs + 1) * (pairs + 2) / (shape.signs + 1))
-    dimension = shape.blocks * shape.size
-    return math.sqrt(2 * (dimension + 1) * (dimension + 2) / ((shape.size + 1) * (shape.size + 2)))
+    factors = _block_factors(shape.block_sizes)
+    return math.sqrt(math.fsum(factor**2 for factor in factors) / len(factors))
+
+
+@cache
+def _block_factors(sizes: tuple[int, ...]) -> tuple[float, ...]:
+    """Standard deviations of the noise on a sum of each block at ε = 1."""
+    spread = 2 * (sum(sizes) + 1) * (sum(sizes) + 2)
+    return tuple(math.sqrt(spread / ((size + 1) * (size + 2))) for size in sizes)
 
 
 def allot(
@@ -213,8 +235,9 @@ _FEWEST_ROUNDS, _MOST_ROUNDS, _MUCH_NOISE = 4, 10, 0.3
 _NAMES_NOISE = 0.1
 # Sums inside intervals are measured in this many parts of half their width.
 SUM_PARTS = 1 << 10
-# Number of groups of values that pairs distinguish for a nominal attribute.
-MOST_GROUPS = 32
+# Number of groups of values that pairs distinguish for a nominal attribute, and for all of them together, as far as
+# that leaves each of them the third.
+_MOST_GROUPS, _ALL_GROUPS, _FAIR_GROUPS = 250, 600, 32
 # Share of the pair budget for a prediction target, and share of everything if its pairs are the only ones.
 _TARGET, _TARGET_ONLY = Fraction(1, 5), Fraction(2, 5)
 NO_FLAGS: Mapping[int, int] = MappingProxyType({})
@@ -290,6 +313,8 @@ class ContrastGroup:
     Attributes:
         pivot, level: the attribute and its level; level -1 if its values are names.
         partners, depth: the other attributes, and the level of their functions; -1 for names.
+        deviation: standard deviation of the noise on a contrast; the root mean square over partners.
+        deviations: the same for each partner.
     """
 
     pivot: int
@@ -299,6 +324,7 @@ class ContrastGroup:
     shape: MeasurementShape
     share: Fraction = Fraction(0)
     deviation: float = 0.0
+    deviations: tuple[float, ...] = ()
 
     @property
     def fineness(self) -> int:
@@ -408,6 +434,23 @@ def lay_out_oneway(
     return OneWay(signs, tuple(counted), tuple(cut), each, each * len(signs), rounds, cuts, counts, sums)
 
 
+def most_groups(attributes: Sequence[AttributeFacts]) -> dict[int, int]:
+    """Maximum number of groups of every nominal attribute: what those of few values leave is shared by the others.
+
+    >>> facts = [AttributeFacts("a", 4, False), AttributeFacts("b", 900, False), AttributeFacts("x", 900, True)]
+    >>> most_groups(facts), most_groups([facts[1]] * 4)
+    ({0: 4, 1: 250}, {0: 150, 1: 150, 2: 150, 3: 150})
+    """
+    found: dict[int, int] = {}
+    left = _ALL_GROUPS
+    names = sorted((facts.points, number) for number, facts in enumerate(attributes) if facts.many_names)
+    for place, (points, number) in enumerate(names):
+        fair = max(left // (len(names) - place), _FAIR_GROUPS)
+        found[number] = min(points, fair, _MOST_GROUPS)
+        left -= found[number]
+    return found
+
+
 def _depth(currency: Currency, each: Fraction, rows: float) -> int:
     """The maximum number of levels of cut points for which the median of every node is found accurately enough."""
     found = 0
@@ -513,15 +556,19 @@ def _allotted(
     if not shapes:
         return PairMeasurements()
     shares = allot(currency, shapes, aims, budget)
-    deviations = [currency.deviation(shape, share) for shape, share in zip(shapes, shares, strict=True)]
     skip = int(len(signs) > 1)
     groups = tuple(
-        ContrastGroup(g.pivot, g.level, g.partners, g.depth, g.shape, share, deviation)
-        for g, share, deviation in zip(wanted, shares[skip:], deviations[skip:], strict=True)
+        replace(
+            group,
+            share=share,
+            deviation=currency.deviation(group.shape, share),
+            deviations=currency.deviations(group.shape, share),
+        )
+        for group, share in zip(wanted, shares[skip:], strict=True)
     )
     if not skip:
         return PairMeasurements(groups=groups)
-    return PairMeasurements(tuple(signs), shares[0], deviations[0], groups)
+    return PairMeasurements(tuple(signs), shares[0], currency.deviation(shapes[0], shares[0]), groups)
 
 
 def _groups(
@@ -547,14 +594,18 @@ def _groups(
                 partners = _half_ring(deep, place)
                 if partners:
                     found.append(_group(pivot, level, partners, level, 1 << level, 1 << level))
-    for place, pivot in enumerate(names):
+    for pivot in names:
         for depth in range(min(PAIR_LEVELS, finest + 1)):
             partners = tuple(b for b in signs if levels[b] > depth)
             if partners:
                 found.append(_group(pivot, -1, partners, depth, groups[pivot], 1 << depth))
-        found += [
-            _group(pivot, -1, (other,), -1, groups[pivot], groups[other]) for other in names[place + 1 :]
-        ]
+    # the more names, the more cells and the smaller the blocks
+    ordered = sorted(names, key=lambda number: -groups[number])
+    for place, pivot in enumerate(ordered[:-1]):
+        partners = tuple(ordered[place + 1 :])
+        sizes = tuple(groups[b] for b in partners)
+        shape = MeasurementShape(groups[pivot], len(partners), max(sizes), sizes=sizes)
+        found.append(ContrastGroup(pivot, -1, partners, -1, shape))
     return found
 
 

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.pairs.budget import (
-    MOST_GROUPS,
     OF_ONE,
     PAIR_LEVELS,
     SUM_PARTS,
@@ -19,12 +18,14 @@ from shoal.mechanisms.pairs.budget import (
     Currency,
     MeasurementShape,
     OneWay,
+    most_groups,
 )
 from shoal.mechanisms.tree.intervals import draw_edges, ends_of, nearest_counts, steadied
 from shoal.mechanisms.tree.mechanism import halved
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant
 from shoal.taxonomy import Taxonomy
+from shoal.workers import threaded
 
 # An exponential density this steep over its interval is in practice a point.
 _STEEPEST_LOGIT = 500.0
@@ -439,43 +440,57 @@ def towards_mean(weights: Floats, middles: Floats, mean: float, noise: float) ->
     return found
 
 
-# A value is kept separate if its share is this many times the noise on it.
+# A value has a group of its own if its share is this many times the noise on it.
 _CLEAR = 3.0
+# Where there are too many groups, they need so much more.
+_MORE = 1.2
 
 
-def merged(shares: Floats, noise: float, taxonomy: Taxonomy | None) -> Marginal:
+def merged(shares: Floats, least: float, most: int, taxonomy: Taxonomy | None) -> Marginal:
     """The attribute with its rare values merged into groups.
 
-    With a taxonomy of several levels rare values are merged with their neighbours in its order, which are related;
-    without one all of them form one group.
+    Rare values are merged within the lowest concept of the taxonomy in which they are frequent together; the rest, and
+    all of them without a taxonomy, form one group.
 
-    >>> merged(np.array([0.5, 0.01, 0.48, 0.01]), 0.02, None).groups.tolist()
+    Args:
+        least: minimum share of a group, except for the rest.
+        most: maximum number of groups.
+
+    >>> merged(np.array([0.5, 0.01, 0.48, 0.01]), 0.06, 9, None).groups.tolist()
     [0, 2, 1, 2]
     """
-    kin = taxonomy is not None and taxonomy.levels > 2
-    clear = shares >= _CLEAR * noise
-    clear[np.argsort(-shares, kind="stable")[MOST_GROUPS - 1 :]] = False
-    groups = _with_kin(shares, clear) if kin else _apart(clear)
+    clear = shares >= least
+    clear[np.argsort(-shares, kind="stable")[most - 1 :]] = False
+    groups = _pooled(shares, clear, least, taxonomy)
+    while groups.max() >= most:
+        least *= _MORE
+        clear &= shares >= least
+        groups = _pooled(shares, clear, least, taxonomy)
     together: Floats = np.bincount(groups, shares).astype(np.float64)
     return Marginal(points(shares), together, 0, None, groups.astype(np.uint8))
 
 
-def _apart(clear: NDArray[np.bool_]) -> NDArray[np.int64]:
-    rest = int(clear.sum())
-    return np.where(clear, np.cumsum(clear) - 1, rest)
-
-
-def _with_kin(shares: Floats, clear: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Runs of rare values between frequent ones, merged until there are few enough groups."""
-    starts = clear.copy()
-    starts[1:] |= clear[:-1]
-    starts[0] = True
-    groups = np.cumsum(starts) - 1
-    while groups[-1] >= MOST_GROUPS:
-        together = np.bincount(groups, shares)
-        weakest = int(np.argmin(together[:-1] + together[1:]))
-        groups = np.where(groups > weakest, groups - 1, groups)
-    return groups
+def _pooled(
+    shares: Floats, clear: NDArray[np.bool_], least: float, taxonomy: Taxonomy | None
+) -> NDArray[np.int64]:
+    """The group of each value: frequent values by themselves, then concepts of rare ones, then the rest."""
+    found = np.where(clear, np.cumsum(clear) - 1, -1)
+    number = int(clear.sum())
+    rare = np.flatnonzero(~clear)
+    if taxonomy is not None:
+        below: dict[int, list[int]] = {}
+        for place in rare.tolist():
+            below.setdefault(taxonomy.domain[place], []).append(place)
+        # children have larger codes than their parents
+        for code in range(taxonomy.size - 1, 0, -1):
+            members = below.pop(code, [])
+            if len(members) > 1 and shares[members].sum() >= least:
+                found[members] = number
+                number += 1
+            else:
+                below.setdefault(taxonomy.parents[code], []).extend(members)
+    found[found < 0] = number
+    return found
 
 
 @internal()
@@ -564,7 +579,7 @@ def measure_oneway(
     found: dict[int, Marginal] = {}
     if layout.signs:
         found |= _two_valued(positions, attributes, layout, currency, rows, account)
-    flags = flags_of(attributes)
+    flags, most = flags_of(attributes), most_groups(attributes)
     # for an attribute that can be missing, only the records with a value are measured
     rows_of = [
         max(rows * float(found[flags[a]].shares[0]), 1.0) if a in flags else float(rows)
@@ -579,7 +594,7 @@ def measure_oneway(
         if attributes[number].ordered:
             found[number] = _of_counts(shares)
         else:
-            found[number] = merged(shares, deviation / rows, trees[number])
+            found[number] = merged(shares, _CLEAR * deviation / rows, most[number], trees[number])
     if layout.rounds:
         found |= _bisected(positions, attributes, layout, currency, rows_of, account)
     elif layout.cut:
@@ -686,6 +701,8 @@ def _cut(
     levels, number = layout.levels, len(layout.cut)
     rows = np.array([rows_of[a] for a in layout.cut])[:, None]
     own = [positions[a] for a in layout.cut]
+    # sorted once, in threads
+    list(threaded(lambda found: found.ordered, own))
     edges = [
         _edges(found, attributes[a], layout, currency, account)
         for found, a in zip(own, layout.cut, strict=True)

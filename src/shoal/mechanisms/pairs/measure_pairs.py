@@ -541,7 +541,7 @@ def sign_products(counts: PairCounts, signs: Sequence[int], levels: Sequence[int
 def group_sums(
     counts: PairCounts, group: ContrastGroup, levels: Sequence[int], bins: Sequence[int]
 ) -> Integers:
-    """The sums of a group: cells of the pivot, partners, functions of the partner.
+    """The sums of a group: cells of the pivot, and for each partner in turn its functions.
 
     Guarantee:
         A record is in one cell of the pivot, and there it changes one sum of each partner by one.
@@ -551,4 +551,4 @@ def group_sums(
         own.T @ counts.table(group.pivot, b) @ functions(levels[b], group.depth, bins[b])
         for b in group.partners
     ]
-    return np.stack(parts, axis=1)
+    return np.concatenate(parts, axis=1)

@@ -17,7 +17,6 @@ from shoal.errors import OptionError, closest
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
 from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms
 from shoal.mechanisms.pairs.budget import (
-    MOST_GROUPS,
     OF_ALL,
     OF_ONE,
     OF_ROWS,
@@ -36,6 +35,7 @@ from shoal.mechanisms.pairs.budget import (
     halves,
     lay_out_oneway,
     lay_out_pairs,
+    most_groups,
 )
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
@@ -68,10 +68,11 @@ from shoal.mechanisms.pairs.model import (
     with_triples,
 )
 from shoal.noise import Source
-from shoal.numbers import Integers
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress, silent
 from shoal.text import Message
+from shoal.workers import threaded
 
 if TYPE_CHECKING:
     from shoal.mechanisms.pairs.method import PairsDP
@@ -88,9 +89,10 @@ def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[
     ([3, 1, 0], [0, 0, 5])
     """
     levels, groups = [0] * len(attributes), [0] * len(attributes)
+    most = most_groups(attributes)
     for number, facts in enumerate(attributes):
         if facts.many_names:
-            groups[number] = min(facts.points, MOST_GROUPS)
+            groups[number] = most[number]
         elif number in layout.cut:
             levels[number] = min(layout.levels, PAIR_LEVELS)
         elif facts.points > 1:
@@ -285,8 +287,8 @@ def noise_of_pairs(
             measured(a, b, pairs.sign_deviation / 2)
     for group in pairs.groups:
         if group.level <= 0 and group.depth <= 0:
-            for b in group.partners:
-                measured(group.pivot, b, group.deviation * _part(group))
+            for b, deviation in zip(group.partners, group.deviations, strict=True):
+                measured(group.pivot, b, deviation * _part(group))
     # in any case: rows are drawn, and halves are not those of the medians
     bin_share = 2.0 ** -min(layout.levels, PAIR_LEVELS)
 
@@ -549,8 +551,12 @@ def _run(
     made = fitted(model, known, account.free("a model of pairs"))
     drawing = with_triples(made, model, known, sums, account)
     source, drawn = account.free("rows from noisy sums"), []
-    for number in range(len(block_sizes(known.rows))):
-        drawn.append(draw_pair_values(drawing, described, number, source))
+
+    def draw(number: int) -> dict[str, Floats]:
+        return draw_pair_values(drawing, described, number, source)
+
+    for block in threaded(draw, range(len(block_sizes(known.rows)))):
+        drawn.append(block)
         progress("drawing rows", steps, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
     internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}

@@ -20,7 +20,7 @@ from shoal.mechanisms.pairs.budget import (
     PairMeasurements,
     lay_out_pairs,
 )
-from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal, Presence, of_present, presence
+from shoal.mechanisms.pairs.measure_one import ABSENT, Fine, Marginal, Presence, of_present, presence
 from shoal.mechanisms.pairs.measure_pairs import (
     MIXTURE_ROUNDS,
     Clipped,
@@ -126,7 +126,7 @@ def positions_of(
             yield np.minimum(own.edges[codes[:, number]], own.edges[-1] - 1).astype(np.float64)
         else:
             missing = codes[:, flags[number]] > 0 if number in flags else None
-            yield own.fine.positions(_levels(placed[:, list(latent).index(number)], source, missing))
+            yield _in_order(placed[:, list(latent).index(number)], own.fine, source, missing)
 
 
 def positions_of_latent(
@@ -151,20 +151,21 @@ def positions_of_latent(
     for number in order:
         column = placed[:, list(latent).index(number)] if number in latent else random.random(rows)
         missing = found[flags[number]] > 0 if number in flags else None
-        found[number] = marginals[number].fine.positions(_levels(column, source, missing))
+        found[number] = _in_order(column, marginals[number].fine, source, missing)
     yield from (found[number] for number in range(len(marginals)))
 
 
-def _levels(values: Floats, source: Source, missing: NDArray[np.bool_] | None = None) -> Floats:
-    """Evenly spaced levels from 0 to 1, in the order of the values; only for those that are not missing."""
+def _in_order(values: Floats, fine: Fine, source: Source, missing: NDArray[np.bool_] | None = None) -> Floats:
+    """Positions at evenly spaced levels of a distribution, in the order of the values; only for those not missing."""
+    found = np.empty(values.size)
     if missing is not None:
-        levels = np.full(values.size, 0.5)
-        levels[~missing] = _levels(values[~missing], source)
-        return levels
+        found[missing] = fine.positions(np.array([0.5]))
+        found[~missing] = _in_order(values[~missing], fine, source)
+        return found
     order = np.argsort(values)
-    levels = np.empty(order.size)
-    levels[order] = (np.arange(order.size) + _uniform(order.size, source)) / order.size
-    return levels
+    # ascending levels are looked up faster
+    found[order] = fine.positions((np.arange(order.size) + _uniform(order.size, source)) / order.size)
+    return found
 
 
 def _latent(
@@ -457,18 +458,15 @@ def blocks_of(
     groups: Sequence[ContrastGroup], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
 ) -> list[ContrastBlock]:
     """The measured groups, pair by pair, as shares of the rows with a value of both."""
-    found = [
-        ContrastBlock(
-            group.pivot,
-            b,
-            group.level,
-            group.depth,
-            noisy[:, place] / rows_of(group.pivot, b),
-            group.deviation / rows_of(group.pivot, b),
-        )
-        for group, noisy in zip(groups, sums, strict=True)
-        for place, b in enumerate(group.partners)
-    ]
+    found = []
+    for group, noisy in zip(groups, sums, strict=True):
+        ends = np.cumsum(group.shape.block_sizes)[:-1]
+        parts = np.split(noisy.reshape(len(noisy), -1), ends, axis=1)
+        for b, part, deviation in zip(group.partners, parts, group.deviations, strict=True):
+            rows = rows_of(group.pivot, b)
+            found.append(
+                ContrastBlock(group.pivot, b, group.level, group.depth, part / rows, deviation / rows)
+            )
     return [block if block.first < block.second else block.turned for block in found]
 
 
