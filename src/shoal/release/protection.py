@@ -136,13 +136,17 @@ def public_schema(described: Described, declared: Declaration) -> Schema:
     # a dropped column need not be described; steps on unreleased columns do not belong here
     steps = tuple(s.public() for s in whole.declared.steps if s.do == "drop" or s.column in names)
     told = whole.publication
-    released = Schema((*attributes, *kept), declared.file, (), margins, publication=told)
+    book = described.rules
+    rules = tuple(rule for _, rule in book.numbered if not rule.from_records) if book else ()
+    released = Schema((*attributes, *kept), declared.file, (), margins, publication=told, rules=rules)
     if not steps:
         return released
     raw = {a.name: public_attribute(a, private_domain=False) for a in whole.declared.attributes}
     changed = {step.column for step in steps}
     before = tuple(raw[a.name] if a.name in changed else a for a in released.attributes)
-    return replace(released, before=Schema(before, declared.file, steps, margins, publication=told))
+    return replace(
+        released, before=Schema(before, declared.file, steps, margins, publication=told, rules=rules)
+    )
 
 
 # relative difference from a margin that counts as zero, and maximum number of passes over the margins
@@ -556,12 +560,19 @@ def prepare(
     )
     described = replace(described, provenance=provenance)
     statement = _statement(settled, described, plan)
-    notes = (*described.notes, *found, *advice(settled, described, plan))
+    notes = (*described.notes, *found, *_rules_ignored(settled, described), *advice(settled, described, plan))
     described = replace(described, notes=notes)
     settled.refuse(described, plan, labels)
     if _raked(described):
         check_raking(described.schema, described.columns)
     return Preparation(settled, declared, described, plan, source, statement, labels)
+
+
+def _rules_ignored(method: Method, described: Described) -> tuple[Message, ...]:
+    """A note where the rows of a method need not satisfy the rules of the schema."""
+    if not described.rules or method.keeps_rules:
+        return ()
+    return (Message.of("rules-not-kept", method=method.name),)
 
 
 def _raked(described: Described) -> bool:

@@ -41,7 +41,7 @@ from shoal.release.estimate import (
     evaluation_seconds,
     internal_seconds,
 )
-from shoal.release.forecast import ExpectedNoise, drowned, noise_of
+from shoal.release.forecast import ExpectedNoise, drowned, noise_of, rule_effects
 from shoal.release.in_parts.run import (
     COLLECTED,
     IN_MEMORY,
@@ -431,6 +431,7 @@ class Planned:
         uses: the journal of use for this table; its `matches` are questions to the custodian.
         fingerprint: identifies the table in the ledger; empty without a ledger.
         noise: expected noise, column by column, from public quantities alone.
+        rules: what the rules of the schema change, from public quantities alone.
         advised: what to consider before the budget is spent; `advice` has it as text.
     """
 
@@ -444,6 +445,7 @@ class Planned:
     advised: tuple[Message, ...] = ()
     runner: Runner | None = None
     original: Any = None
+    rules: tuple[Message, ...] = ()
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -725,6 +727,7 @@ def _planned(
         _fingerprint(source) if delivery.ledger is not None else "",
         noise,
         runner=source.runner,
+        rules=rule_effects(prepared.method, prepared.described, prepared.plan),
         original=source.data,
         advised=tuple(
             said

@@ -538,7 +538,7 @@ def _run(
     for number in range(len(block_sizes(known.rows))):
         drawn.append(draw_pair_values(drawing, described, number, source))
         progress("drawing rows", steps, steps)
-    values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
+    values = {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
     internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
     return Rebuilt(values, [], aligned=False, internal=internal, conditions=known.conditions)
 
