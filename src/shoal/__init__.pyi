@@ -6,6 +6,7 @@ from shoal.auditing import audit as audit
 from shoal.columns import Attribute as Attribute
 from shoal.columns import Margin as Margin
 from shoal.columns import Publication as Publication
+from shoal.columns import Rule as Rule
 from shoal.columns import Schema as Schema
 from shoal.columns import Step as Step
 from shoal.errors import CancelledError as CancelledError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
-    from shoal.columns import Attribute, Margin, Publication, Schema, Step
+    from shoal.columns import Attribute, Margin, Publication, Rule, Schema, Step
     from shoal.evaluation import Estimates, Evaluation, Verdict
     from shoal.mechanisms import Method
     from shoal.privacy import PrivacyStatement
@@ -248,6 +248,10 @@ def of_margin(margin: Margin) -> DisplaySummary:
     return DisplaySummary(
         f"Margin of '{margin.column}'", (f"{counted(len(margin.totals), 'total')}, from {margin.source}.",)
     )
+
+
+def of_rule(rule: Rule) -> DisplaySummary:
+    return DisplaySummary(f"Rule of kind {rule.kind}", ("see .words and .to_dict().",))
 
 
 def of_publication(publication: Publication) -> DisplaySummary:

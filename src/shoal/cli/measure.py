@@ -308,8 +308,8 @@ def check(typed: Mapping[str, Any]) -> None:
         results().print(found)
         for requirement in found.requirements:
             results().print(requirement.words, markup=False)
-        for remark in found.remarks:
-            results().print(str(remark), markup=False)
+        for line in (*found.rule_lines, *found.remarks):
+            results().print(line, markup=False)
     if not found.met:
         missed = "; ".join(r.words for r in found.requirements if not r.met)
         complain(f"a required level is not reached: {missed}.")

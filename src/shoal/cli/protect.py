@@ -285,6 +285,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
                 "notes": list(map(str, described.notes)),
                 "noise": [found.to_dict() for found in planned.noise],
                 **_with_delta(planned.compared),
+                **({"rules": list(map(str, planned.rules))} if planned.rules else {}),
                 "advice": list(planned.advice),
                 "engine": planned.engine,
                 "estimate": {"seconds": expected.seconds, "bytes": expected.bytes, "probe": expected.probe},
@@ -305,6 +306,10 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
     )
     for line in (*noise_lines(planned), *delta_lines(planned.compared)):
         console.print(line, markup=False)
+    if planned.rules:
+        console.print("Rules between columns:", markup=False)
+    for said in planned.rules:
+        console.print(f"  {said}", markup=False)
     for said in planned.advised:
         complain(said)
     console.print()

@@ -33,8 +33,10 @@ from shoal.columns.declaration import steps_run as steps_run
 from shoal.columns.declaration import with_steps as with_steps
 from shoal.columns.declaration import without_guessed_type as without_guessed_type
 from shoal.columns.description import Absent as Absent
+from shoal.columns.description import Coded as Coded
 from shoal.columns.description import Described as Described
 from shoal.columns.description import KeptElsewhere as KeptElsewhere
+from shoal.columns.description import coded as coded
 from shoal.columns.description import describe as describe
 from shoal.columns.description import gaps_of as gaps_of
 from shoal.columns.draft import COMMON as COMMON
@@ -58,6 +60,11 @@ from shoal.columns.provenance import TAKEN_FROM_DATA as TAKEN_FROM_DATA
 from shoal.columns.provenance import Declared as Declared
 from shoal.columns.provenance import Provenance as Provenance
 from shoal.columns.provenance import Recorded as Recorded
+from shoal.columns.rule_tests import rows_breaking as rows_breaking
+from shoal.columns.rulebook import Rulebook as Rulebook
+from shoal.columns.rulebook import applied_rules as applied_rules
+from shoal.columns.rules import Derived as Derived
+from shoal.columns.rules import Rule as Rule
 from shoal.columns.schema import ROW as ROW
 from shoal.columns.schema import Margin as Margin
 from shoal.columns.schema import Publication as Publication

@@ -209,6 +209,10 @@ def declared_facts(
     for step in schema.declared.steps:
         if not step.from_records:
             found.append(Declared("step", {"column": step.column, "do": step.do, "source": step.source}))
+    released = {attribute.name for attribute in attributes}
+    for rule in schema.rules:
+        if not rule.from_records and set(rule.named) <= released:
+            found.append(Declared("rule", {"rule": rule.words, "kind": rule.kind, "source": rule.source}))
     if schema.weight is not None and schema.weight.release == "raked":
         for margin in schema.margins:
             found.append(Declared("margin", {"column": margin.column, "source": margin.source}))

@@ -29,11 +29,13 @@ from shoal.columns.declaration import (
 )
 from shoal.columns.kinds import Lattice, outside
 from shoal.columns.provenance import Provenance
+from shoal.columns.rule_tests import Mask
+from shoal.columns.rulebook import Rulebook, applied_rules, not_applied
 from shoal.columns.schema import Schema, weight_words
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems
 from shoal.io import Table, check_doubts, first_row
-from shoal.numbers import Integers, exact
+from shoal.numbers import Floats, Integers, exact
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 
@@ -171,6 +173,7 @@ class Described:
         left_out: the columns of the table that are not released.
         gapped: columns that may have missing values in the release, by their declarations.
         schema: all declarations about the table, after its steps; None if there is no table.
+        rules: the rules between its columns, ready to be applied; None or empty if there are none.
     """
 
     table: Table
@@ -184,6 +187,7 @@ class Described:
     left_out: tuple[str, ...] = ()
     gapped: frozenset[str] = frozenset()
     schema: Schema | None = None
+    rules: Rulebook | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -397,6 +401,13 @@ def describe(
         tainted.append(Message.of("range-from-data", factor=factor, columns=tuple(taken)))
     private = (*taken, *undeclared, *(a.name for a in attributes if _private_domain(schema, a)))
     stated = {a.name: stated_facts(table, a, lattices[a.name]) for a in attributes}
+    book: Rulebook | None = None
+    if schema.rules:
+        notes = [*notes, *not_applied(schema.rules, [a.name for a in attributes])]
+        with problems.collected():
+            integers = [a.name for a in attributes if table.is_integer(a.name)]
+            book = applied_rules(schema.rules, attributes, lattices, integers)
+        tainted += [] if book is None else rules_from_records(book)
     raked = schema.weight is not None and schema.weight.release == "raked"
     provenance = _unit_circumstances(records, schema, kept)
     separate = gaps.separate
@@ -435,7 +446,14 @@ def describe(
         left_out,
         frozenset(name for name, policy in policies.items() if policy in ("category", "separate")),
         schema,
+        book,
     )
+
+
+def rules_from_records(book: Rulebook) -> list[Message]:
+    """Rules that are known only from these records."""
+    found = tuple(number for number, rule in book.numbered if rule.from_records)
+    return [Message.of("rules-read-off", numbers=found)] if found else []
 
 
 def _private_domain(schema: Schema, attribute: Attribute) -> bool:
@@ -541,4 +559,118 @@ def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64
         bounded=unit.bound is not None,
         rows_declared=unit.max_rows is not None or unit.bound is not None,
         unit_repeats=unit.max_rows is None and unit.bound is None and most > 1,
+    )
+
+
+# --- a table as it is measured
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Coded(Described):
+    """A described table in the coordinates of its rules.
+
+    Attributes:
+        whole: the table with all its columns.
+        book: the rules.
+        known: the coordinates, once computed.
+    """
+
+    whole: Described | None = None
+    book: Rulebook | None = None
+    known: dict[str, Floats] = field(default_factory=dict)
+
+    def coordinate(self, name: str) -> Floats:
+        """Values of a coordinate, missing ones as NaN (private)."""
+        assert self.book is not None
+        if not self.known:
+            self.known.update(self.book.encoded(self.values()))
+        return self.known[name]
+
+    def values(self) -> dict[str, Floats]:
+        """The records as the rules see them (private)."""
+        assert self.whole is not None
+        assert self.book is not None
+        found = {}
+        for name, own in self.book.fields.items():
+            absent = self.whole.absent(name) if own.can_miss and own.gap is None else None
+            found[name] = own.of_positions(self.whole.positions(name)[0], absent)
+        return found
+
+    def ruled(self, name: str) -> bool:
+        """Whether a column is measured as its rules require, not as it is stored."""
+        return self.book is not None and name in self.book.measured and name not in self.book.unmeasured
+
+    def absent(self, name: str) -> Mask:
+        if not self.ruled(name):
+            # a subclass of a dataclass with slots does not know its own class in `super()`
+            return Described.absent(self, name)
+        return np.isnan(self.coordinate(name))
+
+    def positions(self, name: str) -> tuple[Integers, int]:
+        assert self.whole is not None
+        assert self.book is not None
+        if not self.ruled(name):
+            return self.whole.positions(name)
+        clipped = self.whole.positions(name)[1]
+        found = self.coordinate(name)
+        if name in self.book.joint:
+            return found.astype(np.int64), clipped
+        if name in self.book.coordinates:
+            lattice = self.lattices[name]
+            return lattice.positions(np.where(np.isnan(found), 0.0, found)), clipped
+        return self.book.fields[name].to_positions(found), clipped
+
+    def decoded(self, drawn: Mapping[str, Floats], random: np.random.Generator) -> dict[str, Floats]:
+        """Rows of all columns that satisfy every rule, from drawn coordinates."""
+        assert self.whole is not None
+        assert self.book is not None
+        fields, coordinates, joint = self.book.fields, self.book.coordinates, self.book.joint
+        given = {}
+        for name in self.book.measured:
+            if name in joint:
+                given[name] = joint[name].field.of_drawn(drawn[name])
+            elif name not in self.book.unmeasured:
+                given[name] = drawn[name] if name in coordinates else fields[name].of_drawn(drawn[name])
+        made = self.book.decoded(given, random)
+        return {
+            name: fields[name].to_drawn(made[name]) if name in made else drawn[name]
+            for name in self.whole.columns
+        }
+
+
+def coded(described: Described) -> Described:
+    """The table as it is measured: in the coordinates of its rules, or itself if there are none."""
+    book = described.rules
+    if not book or isinstance(described, Coded):
+        return described
+    lattices: dict[str, Lattice] = {}
+    attributes = []
+    for attribute in described.attributes:
+        name = attribute.name
+        if name in book.unmeasured:
+            continue
+        lattices[name] = described.lattices[name]
+        if name in book.coordinates:
+            lattices[name] = lattice = book.coordinates[name][1]
+            ends = Attribute(name, lo=lattice.lo, hi=lattice.hi, step=lattice.step, missing=attribute.missing)
+            attribute = ends
+        elif name in book.joint:
+            attribute, lattices[name] = book.joint[name].attribute, book.joint[name].field.lattice
+        attributes.append(attribute)
+    return Coded(
+        table=described.table,
+        attributes=tuple(attributes),
+        lattices=lattices,
+        provenance=described.provenance,
+        kept=described.kept,
+        notes=described.notes,
+        outside=described.outside,
+        gaps=described.gaps,
+        left_out=described.left_out,
+        gapped=described.gapped,
+        schema=described.schema,
+        rules=None,
+        whole=described,
+        book=book,
     )

@@ -20,6 +20,7 @@ from shoal.columns.attribute import ANY, FACTS, RECORDS, SOURCES, Attribute, wri
 from shoal.columns.column import labels_of, numbers
 from shoal.columns.draft import drafted, guess, is_prose
 from shoal.columns.kinds import KIND_FACTS, day_number, day_text, is_day, outside
+from shoal.columns.rules import Rule, check_rules, of_rule
 from shoal.columns.steps import Step
 from shoal.display import displayed
 from shoal.errors import InputError, OptionError, closest
@@ -139,7 +140,7 @@ def _value(key: str, value: Any) -> Any:
 
 # tolerance between the sums of two margins: published totals are rounded
 _SAME = Fraction(1, 1000)
-__all__ = ["Attribute", "Margin", "Publication", "Schema", "Step", "draft_text"]
+__all__ = ["Attribute", "Margin", "Publication", "Rule", "Schema", "Step", "draft_text"]
 
 # maximum number of columns that one entry describes
 _MOST_NAMED = 10_000
@@ -173,6 +174,11 @@ _HEADER = """\
 #   recode = "age"  and  breaks = [0, 25, 65, inf]   or  level = 1   or  mapping = { old = "new" }
 #   top = "income"  and  at = 100000      bottom = "income"  and  at = 0      drop = "postcode"
 #   truncate = "diagnosis"  and  length = 3
+# Rules that every released row satisfies, one [[rule]] each, with a source as above:
+#   keep = "admission <= discharge"   "admission + 1 <= discharge <= admission + 365"
+#   keep = 'age < 16 -> marital = "never"'   'spouse_age missing if marital = "never"'
+#   keep = "age = years(birth_date, 2027-01-01)"   "total = wages + rents"
+#   columns = ["region", "district"]  and  allowed = [["north", "n1"], ["south", "s1"]]
 # Public totals of the population, one [[margin]] each: column, totals = { name = 1000 }, source.
 # A table [publication] says who publishes what for whom: name, description, purpose, curators, region, sector, date,
 # recipients, contact, other_releases and more; it stands in the statement as declared, and in the record of a registry.
@@ -281,6 +287,7 @@ class Schema:
         margins: public totals of the population, for columns as they are after the steps.
         before: in a schema that describes a table after its steps, the schema as declared.
         publication: the publisher's description of the publication.
+        rules: rules between columns, as they are after the steps, that every released row satisfies.
     """
 
     attributes: tuple[Attribute, ...]
@@ -289,6 +296,7 @@ class Schema:
     margins: tuple[Margin, ...] = ()
     before: Schema | None = None
     publication: Publication = field(default_factory=Publication)
+    rules: tuple[Rule, ...] = ()
 
     def __post_init__(self) -> None:
         names = [attribute.name for attribute in self.attributes]
@@ -301,6 +309,8 @@ class Schema:
             raise OptionError("schema-releases-two-weights")
         if self.before is None and (self.steps or self.margins):
             check_margins(self.margins, {a.name: a for a in self.stepped.attributes})
+        if self.rules:
+            check_rules(self.rules, {a.name: a for a in self.stepped.attributes})
         if self.weight is not None and self.weight.release == "raked" and not self.declared.margins:
             raise OptionError("column-raked-weight-needs-public-margins", column=self.weight.name)
 
@@ -321,7 +331,7 @@ class Schema:
             else:
                 now[step.column] = after
         # steps add no columns, so the order is unchanged
-        return Schema(tuple(now.values()), self.file, (), self.margins, self, self.publication)
+        return Schema(tuple(now.values()), self.file, (), self.margins, self, self.publication, self.rules)
 
     def walk(self) -> Iterator[tuple[Step, Attribute | None, Attribute | None]]:
         """Each step with its column before and after it; a dropped column need not be described."""
@@ -423,8 +433,10 @@ class Schema:
         entries = raw.get("attribute")
         if not isinstance(entries, list) or not entries:
             raise OptionError("there-no-attribute-entry")
-        steps, margins = raw.get("step", []), raw.get("margin", [])
-        for key, found in (("step", steps), ("margin", margins)):
+        steps, margins, rules = (raw.get(key, []) for key in ("step", "margin", "rule"))
+        if "rules" in raw:
+            raise OptionError("rules-are-entries")
+        for key, found in (("step", steps), ("margin", margins), ("rule", rules)):
             if not isinstance(found, list):
                 raise OptionError("option-list-entries", option=key)
         return cls(
@@ -433,6 +445,7 @@ class Schema:
             tuple(Step.from_dict(entry) for entry in steps),
             tuple(Margin.from_dict(entry) for entry in margins),
             publication=Publication.from_dict(raw.get("publication")),
+            rules=tuple(_rule(number, entry) for number, entry in enumerate(rules, 1)),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -453,6 +466,7 @@ class Schema:
             ],
             **({"step": [step.to_dict() for step in self.steps]} if self.steps else {}),
             **({"margin": [margin.to_dict() for margin in self.margins]} if self.margins else {}),
+            **({"rule": [rule.to_dict() for rule in self.rules]} if self.rules else {}),
         }
 
     def with_types(self, types: Mapping[str, str]) -> Schema:
@@ -552,6 +566,13 @@ def _attribute(entry: Any, folder: Path | None) -> Attribute:
     if "taxonomy" in values:
         values["taxonomy"] = _taxonomy(name, values["taxonomy"], folder)
     return Attribute(**values)
+
+
+def _rule(number: int, entry: Any) -> Rule:
+    try:
+        return Rule.from_dict(entry)
+    except OptionError as error:
+        raise of_rule(number, error) from None
 
 
 def _holds_days(kind: object) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import narwhals as nw
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.arguments import as_names, renamed_arguments
-from shoal.columns import Schema, read_declared
+from shoal.columns import Schema, read_declared, rows_breaking
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.disclosure import risk
 from shoal.evaluation.disclosure.measure import units_of
@@ -89,7 +90,10 @@ def check(
     sizes = groups.sizes if units is None else units_of_groups(groups.labels, units)
     persons = None if units is None else Persons.of(unit or "", units, groups.labels)
     counted = np.unique(sizes, return_counts=True)
-    return checked(known, *counted, found, measured.figures, levels, persons=persons)
+    result = checked(known, *counted, found, measured.figures, levels, persons=persons)
+    return (
+        replace(result, rules=rows_breaking(data, schema)) if schema is not None and schema.rules else result
+    )
 
 
 def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> None:

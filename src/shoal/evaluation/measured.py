@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -106,6 +106,7 @@ class Check:
         told: what was not measured because the table was read in parts; `remarks` has it as text.
         persons: where persons are counted: sizes of groups, risks and shares of values are then those of persons, who
             count once in each of their groups, and `unique` is the number of persons alone in one of them.
+        rules: number of rows that break each rule of the schema; None where the table does not show that.
     """
 
     rows: int
@@ -119,6 +120,19 @@ class Check:
     requirements: tuple[Requirement, ...]
     told: tuple[Message, ...] = ()
     persons: Persons | None = None
+    rules: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def rule_lines(self) -> tuple[str, ...]:
+        """One sentence for each rule of the schema."""
+        return tuple(
+            str(
+                Message.of("rule-not-tested", rule=rule)
+                if count is None
+                else Message.of("rule-broken", rule=rule, count=count)
+            )
+            for rule, count in self.rules.items()
+        )
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -183,6 +197,7 @@ class Check:
                 {"name": r.name, "wanted": r.wanted, "found": plain(r.found), "met": r.met}
                 for r in self.requirements
             ],
+            **({"rules": dict(self.rules)} if self.rules else {}),
             "met": self.met,
             "remarks": list(self.remarks),
         }

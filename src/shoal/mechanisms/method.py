@@ -20,10 +20,12 @@ from numpy.typing import NDArray
 
 from shoal import display
 from shoal.arguments import renamed_attribute, warn_of_renamed
+from shoal.columns import coded
 from shoal.display import displayed, internal
 from shoal.errors import OptionError
 from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, parameters_of, shared
 from shoal.mechanisms.partition_stage import PARTITIONS, PartitionStage, Stability
+from shoal.mechanisms.rules import broken_rules, ruled_plan
 from shoal.noise import parse_delta, rho_from
 from shoal.origin import Outside
 from shoal.partition import check_k
@@ -169,6 +171,7 @@ class Method:
         partition: the stage that groups records, of `shoal.mechanisms.partition_stage.PARTITIONS`.
         outside: the third party that registered it, None for Shoal's own; set by registration.
         synthetic: its rows are synthetic records.
+        keeps_rules: its rows satisfy the rules of the schema.
         freezes: it makes clusters that a claim "given the partition" takes as fixed (`freeze`, `run_frozen`).
         statistics: masked statistics of every cluster can be published, too.
         by_frequency: its effect depends on how many rows are equal, which small tables do not represent well.
@@ -186,6 +189,7 @@ class Method:
     claims: ClassVar[Claim] = Claim((Case("none", Message("because-no-noise")),))
     outside: ClassVar[Outside | None] = None
     synthetic: ClassVar[bool] = False
+    keeps_rules: ClassVar[bool] = False
     freezes: ClassVar[bool] = False
     statistics: ClassVar[bool] = False
     by_frequency: ClassVar[bool] = False
@@ -428,7 +432,8 @@ class Method:
         Raises:
             OptionError: the parameters do not fit the columns.
         """
-        return cast("Plan", self._do("plan", described))
+        found = cast("Plan", self._do("plan", self.ruled(described)))
+        return ruled_plan(described, found) if self.keeps_rules else found
 
     def refuse(self, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
         """Raise now anything a run would raise for these records and labels.
@@ -438,8 +443,10 @@ class Method:
         """
         if not self.adjacency.hides_size:
             check_k(self.size, described.n)
+        if described.rules and self.keeps_rules and self.output.generalise:
+            raise OptionError("rules-need-values", option="generalise")
         if self._function("check") is not None:
-            self._do("check", described, plan, labels)
+            self._do("check", self.ruled(described), plan, labels)
 
     def account(self, plan: Plan, source: Source, unit: str = "row") -> Accountant:
         """The account of one release, with the reservations of its plan and no charges.
@@ -466,7 +473,9 @@ class Method:
         labels: ArrayLike | None = None,
     ) -> Rebuilt:
         """Spend the budget on the records."""
-        return cast("Rebuilt", self._do("run", described, plan, account, progress, labels))
+        here = self.ruled(described)
+        made = cast("Rebuilt", self._do("run", here, plan, account, progress, labels))
+        return replace(made, internal={**made.internal, **broken_rules(here)})
 
     def freeze(
         self, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None
@@ -492,7 +501,13 @@ class Method:
         processor seconds of that work."""
         if self._function("trial") is None:
             return self.run(described, plan, account, progress, labels), 0.0
-        return cast("tuple[Rebuilt, float]", self._do("trial", described, plan, account))
+        return cast("tuple[Rebuilt, float]", self._do("trial", self.ruled(described), plan, account))
+
+    # --- rules between columns
+
+    def ruled(self, described: Described) -> Described:
+        """The table as the method measures it: in the coordinates of its rules, if the method keeps rules."""
+        return coded(described) if self.keeps_rules else described
 
     def publish(
         self, described: Described, rebuilt: Rebuilt, source: Source

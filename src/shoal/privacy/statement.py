@@ -177,7 +177,7 @@ _OF_COLUMNS: Mapping[str, Callable[[Facts], Message]] = {
     "resolution": _with_numbers("resolution"),
 }
 _DECLARED: Mapping[str, Callable[[Facts], Message]] = {
-    **{code: _as_given(code) for code in ("rows-per-person", "step", "margin", "rows")},
+    **{code: _as_given(code) for code in ("rows-per-person", "step", "margin", "rule", "rows")},
     "choices": _chosen,
 }
 _PUBLICATION = (

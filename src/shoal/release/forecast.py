@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 
 from shoal import display
 from shoal.arguments import as_names
-from shoal.columns import TAKEN_FROM_DATA, Attribute, Described, Provenance, Schema, releasable
+from shoal.columns import (
+    TAKEN_FROM_DATA,
+    Attribute,
+    Derived,
+    Described,
+    Provenance,
+    Schema,
+    applied_rules,
+    releasable,
+)
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, closest
 from shoal.io import first_formula, read
@@ -216,10 +225,48 @@ def _of_shares(described: Described, noise: ShareNoise) -> tuple[ExpectedNoise, 
         if first in others and second in others:
             others[first].append((second, found))
             others[second].append((first, found))
+    derived = () if described.rules is None else described.rules.unmeasured
     return tuple(
-        ExpectedNoise(name, None, None, 1, share_of_rows=noise.alone[name], pairs=tuple(others[name]))
+        ExpectedNoise(name, None, None, 1, Message("column-derived"), code="column-derived")
+        if name in derived
+        else ExpectedNoise(name, None, None, 1, share_of_rows=noise.alone[name], pairs=tuple(others[name]))
         for name in described.columns
     )
+
+
+def rule_effects(method: Method, described: Described, plan: Plan) -> tuple[Message, ...]:
+    """What the rules of the schema change, from public quantities alone: which pairs of columns are bounded, which
+    columns are not measured, and what the others gain."""
+    book = described.rules
+    if not book or not method.keeps_rules:
+        return ()
+    found = []
+    for number, rule in book.numbered:
+        if isinstance(rule.meaning, Derived):
+            column, parts = rule.meaning.column, rule.meaning.parts
+            found.append(Message.of("rule-computes", number=number, column=column, parts=parts))
+        else:
+            found.append(Message.of("rule-bounds", number=number, rule=rule.words, columns=rule.named))
+    free = replace(described, rules=None)
+    without = method.plan(free)
+    if book.unmeasured:
+        found.append(
+            Message.of(
+                "rules-free-budget",
+                columns=book.unmeasured,
+                without=len(described.columns),
+                measured=len(described.columns) - len(book.unmeasured),
+            )
+        )
+    if method.expects_shares:
+        now, before = (
+            {one.column: one.share_of_rows for one in noise_of(method, table, own) if one.share_of_rows}
+            for table, own in ((described, plan), (free, without))
+        )
+        for name, own in now.items():
+            if name not in book.fields:
+                found.append(Message.of("rule-gain", column=name, before=before[name], now=own))
+    return tuple(found)
 
 
 def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> Message | None:
@@ -407,7 +454,11 @@ def public_description(
     import pyarrow as pa
 
     one = read(pa.table({name: [0] for name in lattices}))
-    return Described(one, tuple(attributes), lattices, Provenance(), _counted_rows(n), (), "error")
+    integers = [one.name for one in attributes if one.type == "integer"]
+    book = applied_rules(known.rules, attributes, lattices, integers) if known.rules else None
+    return Described(
+        one, tuple(attributes), lattices, Provenance(), _counted_rows(n), (), "error", rules=book
+    )
 
 
 _FEW_ROWS = 10

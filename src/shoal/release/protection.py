@@ -138,13 +138,17 @@ def public_schema(described: Described, declared: Declaration) -> Schema:
     # a dropped column need not be described; steps on unreleased columns do not belong here
     steps = tuple(s.public() for s in whole.declared.steps if s.do == "drop" or s.column in names)
     told = whole.publication
-    released = Schema((*attributes, *kept), declared.file, (), margins, publication=told)
+    book = described.rules
+    rules = tuple(rule for _, rule in book.numbered if not rule.from_records) if book else ()
+    released = Schema((*attributes, *kept), declared.file, (), margins, publication=told, rules=rules)
     if not steps:
         return released
     raw = {a.name: public_attribute(a, private_domain=False) for a in whole.declared.attributes}
     changed = {step.column for step in steps}
     before = tuple(raw[a.name] if a.name in changed else a for a in released.attributes)
-    return replace(released, before=Schema(before, declared.file, steps, margins, publication=told))
+    return replace(
+        released, before=Schema(before, declared.file, steps, margins, publication=told, rules=rules)
+    )
 
 
 # relative difference from a margin that counts as zero, and maximum number of passes over the margins
@@ -573,7 +577,7 @@ def prepare(
     )
     described = replace(described, provenance=provenance)
     statement = _statement(settled, described, plan)
-    notes = (*described.notes, *found, *advice(settled, described, plan))
+    notes = (*described.notes, *found, *_rules_ignored(settled, described), *advice(settled, described, plan))
     described = replace(described, notes=notes)
     settled.refuse(described, plan, labels)
     if _raked(described):
@@ -586,6 +590,11 @@ def with_bound(schema: Schema | None, bound: Any) -> Schema:
     if schema is None:
         raise OptionError("bound-needs-unit", option="bound")
     return schema.with_bound(bound)
+def _rules_ignored(method: Method, described: Described) -> tuple[Message, ...]:
+    """A note where the rows of a method need not satisfy the rules of the schema."""
+    if not described.rules or method.keeps_rules:
+        return ()
+    return (Message.of("rules-not-kept", method=method.name),)
 
 
 def _raked(described: Described) -> bool:

@@ -41,7 +41,14 @@ from shoal.release.estimate import (
     evaluation_seconds,
     internal_seconds,
 )
-from shoal.release.forecast import DeltaComparison, ExpectedNoise, compared_with_delta, drowned, noise_of
+from shoal.release.forecast import (
+    DeltaComparison,
+    ExpectedNoise,
+    compared_with_delta,
+    drowned,
+    noise_of,
+    rule_effects,
+)
 from shoal.release.in_parts.run import (
     COLLECTED,
     IN_MEMORY,
@@ -434,6 +441,7 @@ class Planned:
         uses: the journal of use for this table; its `matches` are questions to the custodian.
         fingerprint: identifies the table in the ledger; empty without a ledger.
         noise: expected noise, column by column, from public quantities alone.
+        rules: what the rules of the schema change, from public quantities alone.
         advised: what to consider before the budget is spent; `advice` has it as text.
         compared: the expected error without and with a δ, for methods that take one.
     """
@@ -449,6 +457,7 @@ class Planned:
     runner: Runner | None = None
     original: Any = None
     compared: DeltaComparison | None = None
+    rules: tuple[Message, ...] = ()
 
     @property
     def advice(self) -> tuple[str, ...]:
@@ -735,6 +744,7 @@ def _planned(
         _fingerprint(source) if delivery.ledger is not None else "",
         noise,
         runner=source.runner,
+        rules=rule_effects(prepared.method, prepared.described, prepared.plan),
         original=source.data,
         compared=compared_with_delta(prepared.method, prepared.described),
         advised=tuple(

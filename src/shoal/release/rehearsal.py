@@ -164,9 +164,10 @@ def _of_columns(schema: Schema, names: Collection[str]) -> Schema | None:
     held = tuple(a for a in schema.attributes if a.name in names or a.release == "raked")
     steps = tuple(step for step in schema.steps if step.column in names)
     margins = tuple(margin for margin in schema.margins if margin.column in names)
+    rules = tuple(rule for rule in schema.rules if set(rule.named) <= {a.name for a in held})
     if not held:
         return None
-    return Schema(held, schema.file, steps, margins, publication=schema.publication)
+    return Schema(held, schema.file, steps, margins, publication=schema.publication, rules=rules)
 
 
 def made_up_people(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import narwhals as nw
@@ -290,7 +291,9 @@ def check_in_parts(
         if weight is None
         else Message.of("risk-of-weights-not-in-parts", column=weight)
     )
-    return checked(known, *counted[0], found, disclosure, levels, (told,))
+    result = checked(known, *counted[0], found, disclosure, levels, (told,))
+    rules: dict[str, int | None] = {} if schema is None else {rule.words: None for rule in schema.rules}
+    return replace(result, rules=rules)
 
 
 def _by_role(table: Table, schema: Schema | None, role: str) -> str | None:

@@ -558,7 +558,7 @@ def _run(
     for block in threaded(draw, range(len(block_sizes(known.rows)))):
         drawn.append(block)
         progress("drawing rows", steps, steps)
-    values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
+    values = {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
     internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
     return Rebuilt(values, [], aligned=False, internal=internal, conditions=known.conditions)
 

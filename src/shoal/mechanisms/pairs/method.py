@@ -34,6 +34,7 @@ class PairsDP(Method):
     work: ClassVar[str] = "shoal.mechanisms.pairs.mechanism"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     synthetic: ClassVar[bool] = True
+    keeps_rules: ClassVar[bool] = True
     claims: ClassVar[Claim] = Claim(
         (
             Case("dp", Message("because-rows-from-noisy-pairs"), {"pure": (True,)}),
@@ -76,7 +77,7 @@ class PairsDP(Method):
             return Expected(unknown="by-stratum")
         from shoal.mechanisms.pairs import mechanism
 
-        return Expected(shares=mechanism.share_noise(self, described))
+        return Expected(shares=mechanism.share_noise(self, self.ruled(described)))
 
     @property
     def expects_shares(self) -> bool:

@@ -41,6 +41,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
     sign_products,
     to_follow,
 )
+from shoal.mechanisms.rules import keeping_rules
 from shoal.mechanisms.tree.intervals import whole_counts
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
@@ -260,7 +261,7 @@ def with_triples(
 
 def draw_pair_values(
     drawing: Drawing, described: Described, number: int, source: Source
-) -> dict[str, Floats]:
+) -> Mapping[str, Floats]:
     """The rows of one block, by its index, column by column."""
     model, marginals = drawing.model, drawing.known.marginals
     size = block_sizes(drawing.known.rows)[number]
@@ -282,7 +283,7 @@ def draw_pair_values(
             values[column] = np.asarray(tree.domain)[found.astype(np.int64)].astype(np.float64)
         if place in model.flags:
             values[column][placed[model.flags[place]] > 0] = np.nan
-    return values
+    return keeping_rules(described, values, own)
 
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)

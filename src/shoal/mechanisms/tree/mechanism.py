@@ -14,6 +14,7 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
 from shoal.mechanisms.method import Rebuilt, gap_terms
+from shoal.mechanisms.rules import keeping_rules
 from shoal.mechanisms.tree.intervals import (
     Intervals,
     Level,
@@ -271,7 +272,7 @@ def run(
     for number, block in enumerate(blocks):
         drawn.append(draw_tree_values(model, described, block, number, source))
         progress("drawing rows", len(columns) + 2, steps)
-    values = {column: np.concatenate([one[column] for one in drawn]) for column in columns}
+    values = {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
     return Rebuilt(
         values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows, "clusters": []}
     )
@@ -342,7 +343,7 @@ def leaves_of(tree: DrawnTree, codes: NDArray[np.uint16], measured: Sequence[Int
 
 def draw_tree_values(
     model: TreeModel, described: Described, block: RowBlock, place: int, source: Source
-) -> dict[str, NDArray[np.float64]]:
+) -> Mapping[str, Floats]:
     """The rows of the block at an index among all blocks, column by column."""
     values: dict[str, NDArray[np.float64]] = {}
     for number, column in enumerate(described.columns):
@@ -357,7 +358,7 @@ def draw_tree_values(
         else:
             drawn = draw_concepts(positions, found, taxonomy, generalise=model.generalise)
         values[column] = drawn
-    return values
+    return keeping_rules(described, values, source.child("rows of a tree", len(model.intervals), place))
 
 
 def _public_rows(method: TreeDP, described: Described) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns import Described, Lattice
+from shoal.columns import Described, Lattice, coded
 from shoal.engines import Blob, Over, TaskStage, batch_of, by_bucket
 from shoal.mechanisms import (
     KINDS,
@@ -419,15 +419,16 @@ def by_record(work: Work) -> Made:
 def by_tree(work: Work) -> Made:
     """`tree-dp`: cut points, counts and sums from histograms, one pass for the leaves, rows drawn in blocks."""
     prepared = work.prepared
-    method, described, account = cast("TreeDP", prepared.method), prepared.described, prepared.account()
+    method, account, ruled = cast("TreeDP", prepared.method), prepared.account(), work.columns()
+    described = ruled.described
     known = settle_rows(method, described, account)
     measured: list[Intervals] = []
-    for name, histogram in zip(described.columns, work.histograms(), strict=True):
+    for name, histogram in zip(described.columns, ruled.histograms, strict=True):
         assert histogram.counts is not None
         positions, counts = histogram.positions, histogram.counts
-        if name in described.flagged and work.records.missing_of(name):
+        if name in described.flagged and ruled.missing[name]:
             positions = np.append(positions, tree_points(described, name) - 1)
-            counts = np.append(counts, work.records.missing_of(name))
+            counts = np.append(counts, ruled.missing[name])
         measured.append(measure_attribute(described, name, positions, counts, known, account))
         work.tell("cutting attributes", len(measured), len(described.columns))
     tree = grown(measured, known.layout)
@@ -440,10 +441,11 @@ def by_tree(work: Work) -> Made:
     blocks = blocks_of(per_leaf)
     own = work.source()
     draw = partial(_tree_block, model=model, described=work.described, blocks=blocks, source=own)
-    return _drawn(work, draw, [block.size for block in blocks], own, known.rows)
+    return _drawn(work, draw, [block.size for block in blocks], own, known.rows, ruled.internal)
 
 
-def _leaf_counts(here: Described, tree: DrawnTree, measured: Sequence[Intervals]) -> list[Integers]:
+def _leaf_counts(part: Described, tree: DrawnTree, measured: Sequence[Intervals]) -> list[Integers]:
+    here = coded(part)
     codes = np.empty((len(here.columns), here.n), dtype=np.uint16)
     for number, (name, found) in enumerate(zip(here.columns, measured, strict=True)):
         codes[number] = codes_of(tree_positions(here, name)[0], found.edges, tree_points(here, name) - 1)
@@ -453,28 +455,34 @@ def _leaf_counts(here: Described, tree: DrawnTree, measured: Sequence[Intervals]
 def _tree_block(
     number: int, model: TreeModel, described: Described, blocks: Sequence[RowBlock], source: Source
 ) -> Mapping[str, Floats]:
-    return draw_tree_values(model, described, blocks[number], number, source)
+    return draw_tree_values(model, coded(described), blocks[number], number, source)
 
 
 def _drawn(
-    work: Work, draw: Callable[[int], Mapping[str, Floats]], sizes: Sequence[int], source: Source, rows: int
+    work: Work,
+    draw: Callable[[int], Mapping[str, Floats]],
+    sizes: Sequence[int],
+    source: Source,
+    rows: int,
+    more: Mapping[str, Any],
 ) -> Made:
     out = work.outgoing(rows, source)
     ends = np.cumsum(np.array(sizes, dtype=np.int64))
     task = partial(drawn_rows, draw=draw, starts=ends - np.array(sizes, dtype=np.int64), out=out)
-    facts = work.facts(rows_released=rows, clusters=[])
+    facts = work.facts(rows_released=rows, clusters=[], **more)
     return Made(Over(count=len(sizes)), (TaskStage(task, out.buckets),), out, facts)
 
 
 def by_pairs(work: Work) -> Made:
     """`pairs-dp`: attributes from histograms, one pass for the counts of all pairs of bins, rows drawn in blocks."""
     prepared = work.prepared
-    method, described, account = cast("PairsDP", prepared.method), prepared.described, prepared.account()
-    found = work.histograms()
+    method, account, ruled = cast("PairsDP", prepared.method), prepared.account(), work.columns()
+    described = ruled.described
+    found = list(ruled.histograms)
     for name in described.flagged:
         # beside the values: present or missing
-        missing = work.records.missing_of(name)
-        flags = np.array([described.n - missing, missing], dtype=np.int64)
+        missing = ruled.missing[name]
+        flags = np.array([prepared.described.n - missing, missing], dtype=np.int64)
         found.append(Histogram(np.flatnonzero(flags), flags[flags > 0]))
     known = measure_attributes(method, described, found, account)
     count = partial(_pair_tables, known=known)
@@ -486,13 +494,13 @@ def by_pairs(work: Work) -> Made:
         for (a, b), table in zip(_pairs(known), tables, strict=True)
     }
     sums = RecordSums(PairCounts([], known.bins, shaped), products, triples)
-    model = measure_pairs(sums, known, described.n, account)
+    model = measure_pairs(sums, known, prepared.described.n, account)
     made = fitted(model, known, account.free("a model of pairs"))
     drawing = with_triples(made, model, known, sums, account)
     sizes = block_sizes(known.rows)
     own = work.source()
     draw = partial(_pairs_block, drawing=drawing, described=work.described, source=own)
-    return replace(_drawn(work, draw, sizes, own, known.rows), conditions=known.conditions)
+    return replace(_drawn(work, draw, sizes, own, known.rows, ruled.internal), conditions=known.conditions)
 
 
 def _pairs(known: MeasuredMarginals) -> list[tuple[int, int]]:
@@ -501,11 +509,11 @@ def _pairs(known: MeasuredMarginals) -> list[tuple[int, int]]:
 
 
 def _pair_tables(here: Described, known: MeasuredMarginals) -> list[Integers]:
-    positions, _ = pair_positions(here)
+    positions, _ = pair_positions(coded(here))
     sums = counted(positions, known)
     found = [sums.counts.table(a, b) for a, b in _pairs(known)]
     return [*found, *(part for part in (sums.products, sums.triples) if part is not None)]
 
 
 def _pairs_block(number: int, drawing: Drawing, described: Described, source: Source) -> Mapping[str, Floats]:
-    return draw_pair_values(drawing, described, number, source)
+    return draw_pair_values(drawing, coded(described), number, source)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns import Described, with_gaps
+from shoal.columns import Coded, Described, coded, with_gaps
 from shoal.display import internal
 from shoal.engines import Blob, Reading, batch_of, by_bucket, packed, scattered
 from shoal.mechanisms import Method
@@ -328,6 +328,41 @@ def counted(
             [before + more for before, more in zip(totals, found, strict=True)] if totals else list(found)
         )
     yield batch_of([(0, number, packed(total.ravel(), squeeze=True)) for number, total in enumerate(totals)])
+
+
+def coordinate_counts(
+    batches: Iterator[pa.RecordBatch], reading: Reading, described: Described
+) -> Iterator[pa.RecordBatch]:
+    """Positions of the columns that are measured as rules require, with their counts and missing values; and how
+    many records break each rule."""
+    counts: dict[str, list[tuple[Integers, Integers]]] = {}
+    more: dict[tuple[int, int], int] = {}
+    for _, part in reading.parts(batches, described):
+        here = coded(part)
+        assert isinstance(here, Coded)
+        assert here.book is not None
+        for rule, broken in here.book.broken(here.values()).items():
+            more[1, rule] = more.get((1, rule), 0) + broken
+        for number, name in enumerate(here.columns):
+            if here.ruled(name):
+                absent = here.absent(name) if name in here.flagged else np.zeros(here.n, dtype=np.bool_)
+                found = np.unique(here.positions(name)[0][~absent], return_counts=True)
+                counts[name] = [merged_counts([*counts.get(name, []), found])]
+                more[2, number] = more.get((2, number), 0) + int(absent.sum())
+    yield batch_of(
+        [
+            *((0, here.columns.index(name), packed(*found)) for name, (found,) in counts.items()),
+            *((kind, number, packed(np.array([count]))) for (kind, number), count in more.items()),
+        ]
+    )
+
+
+def merged_counts(parts: Sequence[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    """Distinct positions with the sums of their counts."""
+    positions, which = np.unique(np.concatenate([part[0] for part in parts]), return_inverse=True)
+    counts = np.zeros(positions.size, dtype=np.int64)
+    np.add.at(counts, which, np.concatenate([part[1] for part in parts]))
+    return positions.astype(np.int64), counts
 
 
 def assembled(

@@ -9,14 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from shoal.columns import Described
+from shoal.columns import Coded, Described, coded
 from shoal.display import internal
 from shoal.engines import Elsewhere, Over, Runner, TaskStage, blobs_in, check_positions, unpacked
 from shoal.mechanisms import Histogram
 from shoal.noise import Source, fresh_key
 from shoal.numbers import Integers
 from shoal.progress import Progress
-from shoal.release.in_parts.tasks import Outgoing, Permutation, counted, heavy_rows, summed
+from shoal.release.in_parts.tasks import (
+    Outgoing,
+    Permutation,
+    coordinate_counts,
+    counted,
+    heavy_rows,
+    merged_counts,
+    summed,
+)
 from shoal.release.protection import Preparation
 from shoal.text import Message
 
@@ -41,6 +49,24 @@ class Made:
     internal: dict[str, Any]
     unchanged: frozenset[str] = field(default_factory=frozenset)
     conditions: tuple[Message, ...] = ()
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """The columns as a method that keeps rules measures them.
+
+    Attributes:
+        described: the table, in the coordinates of its rules if it has some.
+        histograms: positions of all columns with their counts, without missing values.
+        missing: number of records without a value, by column.
+        internal: how many records break each rule.
+    """
+
+    described: Described
+    histograms: list[Histogram]
+    missing: Mapping[str, int]
+    internal: dict[str, Any]
 
 
 @internal()
@@ -77,6 +103,40 @@ class Work:
         described = self.prepared.described
         check_positions(described.lattices, described.n)
         return [self.records.histogram(name, described.lattices) for name in described.columns]
+
+    def columns(self) -> Columns:
+        """All columns for a method that keeps rules. Private."""
+        described, here = self.prepared.described, coded(self.prepared.described)
+        if not isinstance(here, Coded):
+            missing = {name: self.records.missing_of(name) for name in described.columns}
+            return Columns(here, self.histograms(), missing, {})
+        assert here.book is not None
+        check_positions({**described.lattices}, described.n)
+        check_positions({**here.lattices}, described.n)
+        positions: dict[str, list[tuple[Integers, Integers]]] = {}
+        missing = {name: self.records.missing_of(name) for name in described.columns}
+        missing |= {name: 0 for name in here.columns if here.ruled(name)}
+        broken = {rule: 0 for rule, _ in here.book.numbered}
+        task = partial(coordinate_counts, reading=self.records.reading, described=self.described)
+        for kind, number, blob in blobs_in(
+            self.runner.collect("counting values that rules concern", self.over, TaskStage(task))
+        ):
+            found = unpacked(blob)
+            if kind == 1:
+                broken[number] += int(found[0][0])
+            elif kind == 2:
+                missing[here.columns[number]] += int(found[0][0])
+            else:
+                positions.setdefault(here.columns[number], []).append((found[0], found[1]))
+        none = np.zeros(0, dtype=np.int64)
+        histograms = [
+            Histogram(*merged_counts(positions.get(name, [(none, none)])))
+            if here.ruled(name)
+            else self.records.histogram(name, described.lattices)
+            for name in here.columns
+        ]
+        facts = {rule.words: broken[number] for number, rule in here.book.numbered}
+        return Columns(here, histograms, missing, {"rules_broken": facts})
 
     def counts(self, what: str, count: Callable[[Described], Sequence[Integers]]) -> list[Integers]:
         """Tables of counts over all records. Private."""

@@ -1,0 +1,324 @@
+"""Synthetic rows satisfy the rules of their schema, in every row, and the budget pays for what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shoal
+from shoal import Attribute, OptionError, Rule, Schema
+from shoal.columns.kinds import day_number
+from shoal.columns.rulebook import Rulebook
+from shoal.io import read
+from shoal.release.protection import Preparation, prepare
+from tests.privacy.accounting import accounting
+from tests.privacy.accounting.transcript import recording, replaying
+
+METHODS = ("pairs-dp", "tree-dp")
+# both share the code of rules; fitting the model of pairs takes seconds
+EITHER = (pytest.param("pairs-dp", marks=pytest.mark.slow), "tree-dp")
+FIRST, LAST = (day_number(text, "a day") for text in ("2021-01-01", "2023-12-31"))
+BORN = day_number("1930-01-01", "a day")
+REGIONS = {"north": ("n1", "n2"), "south": ("s1", "s2", "s3"), "west": ("w1",)}
+DISTRICTS = tuple((region, one) for region, some in REGIONS.items() for one in some)
+KINDS: dict[str, Rule] = {
+    "order": Rule("admission + 1 <= discharge <= admission + 90", "law"),
+    "implication": Rule('age < 16 -> marital = "never"', "law"),
+    "derived": Rule("age = years(born, 2024-01-01)", "law"),
+    "missing-if": Rule('spouse missing if marital = "never"', "law"),
+    "combinations": Rule(columns=("region", "district"), allowed=DISTRICTS, source="law"),
+}
+SETS = {
+    **{kind: (kind,) for kind in KINDS},
+    "three": ("order", "derived", "implication"),
+    "all": tuple(KINDS),
+}
+
+
+def number(name: str, hi: int, **more: Any) -> Attribute:
+    return Attribute(name, type="integer", lo=0, hi=hi, source="law", **more)
+
+
+def day(name: str, lo: Fraction) -> Attribute:
+    return Attribute(name, "date", type="date", lo=lo, hi=LAST, source="law")
+
+
+ATTRIBUTES = (
+    day("born", BORN),
+    number("age", 100),
+    Attribute("marital", "nominal", type="text", values=("never", "married", "widowed"), source="law"),
+    number("spouse", 100, missing="category"),
+    day("admission", FIRST),
+    day("discharge", FIRST),
+    Attribute("region", "nominal", type="text", values=tuple(REGIONS), source="law"),
+    Attribute("district", "nominal", type="text", values=tuple(d for _, d in DISTRICTS), source="law"),
+    number("income", 1000),
+)
+
+
+def schema(kinds: Sequence[str] = ()) -> Schema:
+    return Schema(ATTRIBUTES, rules=tuple(KINDS[kind] for kind in kinds))
+
+
+def hospital(n: int, seed: int = 0) -> pd.DataFrame:
+    """Patients who satisfy every rule."""
+    random = np.random.default_rng(seed)
+    born = random.integers(int(BORN), int(LAST) - 400, n)
+    years = (np.datetime64("2024-01-01") - born.astype("datetime64[D]")).astype(int) / 365.2425
+    age = np.floor(years + 1e-9).astype(int)
+    for change in (-1, 1):
+        # completed years
+        birthday = [
+            np.datetime64(
+                f"{int(str(one)[:4]) + years + (change > 0)}{str(one)[4:].replace('02-29', '03-01')}"
+            )
+            for one, years in zip(born.astype("datetime64[D]"), age.tolist(), strict=True)
+        ]
+        late = np.array(birthday) > np.datetime64("2024-01-01")
+        age = age - 1 * late if change < 0 else age + 1 * ~late
+    marital = np.where(
+        age < 16, "never", random.choice(["never", "married", "widowed"], n, p=[0.3, 0.5, 0.2])
+    )
+    spouse = np.clip(age + random.normal(0, 5, n), 16, 100).round()
+    admission = random.integers(int(FIRST), int(LAST) - 95, n)
+    stay = np.clip(random.geometric(0.2, n), 1, 90)
+    region = random.choice(list(REGIONS), n, p=[0.5, 0.3, 0.2])
+    return pd.DataFrame(
+        {
+            "born": born.astype("datetime64[D]").astype("datetime64[s]"),
+            "age": age,
+            "marital": marital,
+            "spouse": pd.array(
+                [None if m == "never" else int(s) for m, s in zip(marital, spouse, strict=True)], "Int64"
+            ),
+            "admission": admission.astype("datetime64[D]").astype("datetime64[s]"),
+            "discharge": (admission + stay).astype("datetime64[D]").astype("datetime64[s]"),
+            "region": region,
+            "district": [random.choice(REGIONS[one]) for one in region],
+            "income": np.clip(10 * age + random.normal(0, 100, n), 0, 1000).astype(int),
+        }
+    )
+
+
+def violations(data: pd.DataFrame) -> dict[str, int]:
+    """Rows that break each rule, counted without Shoal."""
+    born = data["born"].astype("datetime64[s]")
+    stay = (data["discharge"].astype("datetime64[s]") - data["admission"].astype("datetime64[s]")).dt.days
+    had = (born.dt.month == 1) & (born.dt.day == 1)
+    age = 2024 - born.dt.year - np.where(had, 0, 1)
+    pairs = set(zip(data["region"].astype(str), data["district"].astype(str), strict=True))
+    marital = data["marital"].astype(str)
+    return {
+        "order": int(((stay < 1) | (stay > 90)).sum()),
+        "implication": int(((data["age"].astype(int) < 16) & (marital != "never")).sum()),
+        "derived": int((age != data["age"].astype(int)).sum()),
+        "missing-if": int(((marital == "never") & data["spouse"].notna()).sum()),
+        "combinations": len(pairs - set(DISTRICTS)),
+    }
+
+
+def released(method: str, kinds: Sequence[str], n: int = 500, **options: Any) -> pd.DataFrame:
+    made = shoal.protect(hospital(n), schema(kinds), method=method, epsilon=1, seed=5, **options)
+    found: pd.DataFrame = made.data
+    return found
+
+
+def test_the_patients_satisfy_the_rules() -> None:
+    assert not any(violations(hospital(500)).values())
+
+
+@pytest.mark.parametrize(
+    ("method", "name"),
+    [
+        ("pairs-dp", "three"),
+        ("tree-dp", "all"),
+        ("tree-dp", "three"),
+        pytest.param("pairs-dp", "all", marks=pytest.mark.slow),
+    ],
+)
+def test_no_row_breaks_a_rule(method: str, name: str) -> None:
+    data = released(method, SETS[name], neighbours="add-remove", rows=2000)
+    assert len(data) == 2000
+    found = violations(data)
+    assert not any(found[kind] for kind in SETS[name]), found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("name", SETS)
+def test_no_row_of_a_hundred_thousand_breaks_a_rule(method: str, name: str) -> None:
+    data = released(method, SETS[name], 2000, neighbours="add-remove", rows=100_000)
+    assert len(data) == 100_000
+    found = violations(data)
+    assert not any(found[kind] for kind in SETS[name]), found
+
+
+@pytest.mark.parametrize("method", EITHER)
+def test_rows_break_the_rules_without_them(method: str) -> None:
+    """The test above can fail."""
+    found = violations(released(method, (), neighbours="add-remove", rows=1000))
+    assert all(found.values()), found
+
+
+@pytest.mark.parametrize("method", EITHER)
+def test_rows_break_the_rules_where_the_drawing_forgets_them(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forgetful(self: Rulebook, values: Any, random: Any) -> dict[str, Any]:
+        return {name: np.array(own) for name, own in values.items()} | {"age": np.zeros(len(values["born"]))}
+
+    monkeypatch.setattr(Rulebook, "_settled", forgetful)
+    monkeypatch.setattr(
+        Rulebook, "encoded", lambda self, values: {name: values[name] for name in self.measured}
+    )
+    found = violations(released(method, ("derived", "implication"), neighbours="add-remove", rows=1000))
+    assert found["derived"]
+    assert found["implication"]
+
+
+@pytest.mark.parametrize("method", EITHER)
+def test_records_that_break_rules_change_no_type_and_no_statement(method: str) -> None:
+    honest = hospital(300)
+    broken = honest.assign(
+        discharge=honest["admission"], age=50, marital=honest["marital"].to_numpy()[::-1], region="north"
+    )
+    made = [
+        shoal.protect(
+            data, schema(tuple(KINDS)), method=method, epsilon=1, seed=3, neighbours="add-remove", rows=300
+        )
+        for data in (honest, broken)
+    ]
+    assert made[0].statement.to_dict() == made[1].statement.to_dict()
+    assert list(made[0].data.dtypes) == list(made[1].data.dtypes)
+    assert not any(made[0].internal["rules_broken"].values())
+    assert made[1].internal["rules_broken"][KINDS["order"].words] == 300
+    assert not any(violations(made[1].data).values())
+
+
+# --- the budget
+
+
+def prepared(method: str, kinds: Sequence[str], data: pd.DataFrame, **options: Any) -> Preparation:
+    return prepare(read(data), schema(kinds), method, epsilon=1, **options)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_derived_columns_leave_their_budget_to_the_others(method: str) -> None:
+    data = hospital(400)
+    ruled, free = (prepared(method, kinds, data, neighbours="replace-one") for kinds in (tuple(KINDS), ()))
+    assert set(free.plan.shares) - set(ruled.plan.shares) == {"age", "region"}
+    assert sum(ruled.plan.spending.values()) == sum(free.plan.spending.values()) == 1
+    assert all(ruled.plan.shares[name] > free.plan.shares[name] for name in ruled.plan.shares)
+    account = ruled.account()
+    ruled.method.run(ruled.described, ruled.plan, account, lambda *_: None)
+    assert account.spent() == 1
+    assert account.unspent() == {}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_change_in_one_column_costs_what_its_rules_measure(method: str) -> None:
+    data = hospital(400)
+    ruled = prepared(method, ("order", "derived"), data, neighbours="replace-one")
+    measured = [name for name in data if name != "age"]
+    free = prepared(method, (), data, neighbours="replace-one", columns=measured)
+    alone, costs = free.plan.stated, ruled.plan.stated
+    assert costs["admission"] == costs["discharge"] == min(alone["admission"] + alone["discharge"], 1)
+    assert costs["born"] == alone["born"]
+    assert costs["income"] == alone["income"]
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("method", EITHER)
+def test_neighbours_and_one_transcript_give_one_release(method: str, neighbours: str) -> None:
+    """A record that breaks every rule is added, or takes the place of another: the loss is at most ε."""
+    data = hospital(40)
+    odd = data.iloc[[0]].assign(
+        age=99,
+        marital="married",
+        admission=data["discharge"].max(),
+        discharge=data["admission"].min(),
+        district="w1",
+    )
+    kept = data if neighbours == "add-remove" else data.iloc[1:]
+    made, draws = [], []
+    for table in (data, pd.concat([kept, odd], ignore_index=True)):
+        with recording(1) if not draws else replaying(draws[0]) as found:
+            given = shoal.protect(
+                table, schema(tuple(KINDS)), method=method, epsilon=2, neighbours=neighbours
+            )
+        made.append(given.data)
+        draws.append(found.draws)
+    pd.testing.assert_frame_equal(*made)
+    assert any(mine.private != other.private for mine, other in zip(*draws, strict=True))
+    assert accounting.loss(*draws) <= 2
+    assert accounting.loss(draws[1], draws[0]) <= 2
+
+
+def test_a_release_of_groups_of_values_cannot_keep_rules() -> None:
+    with pytest.raises(OptionError) as refused:
+        prepare(read(hospital(50)), schema(("implication",)), "tree-dp", epsilon=1, generalise=True)
+    assert refused.value.code == "rules-need-values"
+
+
+# --- what is gained, and what is lost
+
+
+def stays(data: pd.DataFrame) -> np.ndarray[Any, Any]:
+    apart = data["discharge"].astype("datetime64[s]") - data["admission"].astype("datetime64[s]")
+    return np.sort(apart.dt.days.to_numpy().astype(float))
+
+
+def distance(mine: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
+    """The mean distance of the quantiles."""
+    levels = np.linspace(0.01, 0.99, 99)
+    return float(np.abs(np.quantile(mine, levels) - np.quantile(other, levels)).mean())
+
+
+@pytest.mark.parametrize("method", EITHER)
+def test_an_order_at_least_halves_the_error_of_the_difference(method: str) -> None:
+    exact = stays(hospital(500))
+    ruled, free = (stays(released(method, kinds)) for kinds in (("order",), ()))
+    assert distance(exact, ruled) < distance(exact, free) / 2
+
+
+@pytest.mark.slow
+def test_exchanges_keep_the_distribution_of_a_column() -> None:
+    """A repair that only overwrites would add all violating rows to "never"."""
+    shares = {}
+    for kinds in (("implication",), ()):
+        data = released("pairs-dp", kinds, 2000)
+        shares[kinds] = data["marital"].astype(str).value_counts(normalize=True)
+    assert (shares[("implication",)] - shares[()]).abs().max() < 0.005
+
+
+# --- engines
+
+
+@pytest.mark.parametrize("method", EITHER)
+def test_the_local_engine_makes_the_same_rows(method: str, tmp_path: Path) -> None:
+    data = hospital(300)
+    data.loc[:20, "discharge"] = data.loc[:20, "admission"]
+    data.to_parquet(tmp_path / "people.parquet", row_group_size=100)
+    rules = schema(tuple(KINDS))
+    settings: dict[str, Any] = {"method": method, "epsilon": 1, "seed": 4}
+    here = shoal.protect(read(tmp_path / "people.parquet"), rules, **settings)
+    there = shoal.publish(
+        tmp_path / "people.parquet", rules, **settings, out=tmp_path / "out", engine="local"
+    )
+    rows = [
+        sorted(map(str, found.to_pylist()))
+        for found in (
+            read(tmp_path / "out" / "data.parquet").frame.to_arrow(),
+            read(here.data).frame.to_arrow(),
+        )
+    ]
+    assert rows[0] == rows[1]
+    assert there.release.statement.to_dict() == here.statement.to_dict()
+    assert there.release.internal["rules_broken"] == here.internal["rules_broken"]
+    assert here.internal["rules_broken"][KINDS["order"].words] >= 21
