@@ -36,9 +36,9 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_oneway,
     lay_out_pairs,
 )
+from shoal.mechanisms.pairs.distributions import MISFIT
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
-    MISFIT,
     Histogram,
     flags_of,
     measure_oneway,
@@ -132,6 +132,15 @@ def oneway_terms(
                 intervals=2 << level,
                 columns=_names(attributes, layout.cut),
                 noise=noise,
+            )
+        )
+        shape = MeasurementShape(1, len(layout.cut), 2 << level)
+        found.append(
+            Message.of(
+                "shares-of-frequent-values",
+                columns=_names(attributes, layout.cut),
+                least=layout.least_frequent(currency, rows),
+                noise=currency.deviation(shape, layout.frequent) / rows,
             )
         )
     return found
