@@ -29,17 +29,8 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
-from shoal.mechanisms.pairs.measure_one import (
-    Fine,
-    Marginal,
-    merged,
-    places,
-    points,
-    settled,
-    slopes_for,
-    with_flags,
-    with_tails,
-)
+from shoal.mechanisms.pairs.distributions import Fine, places, points, settled, slopes_for, with_tails
+from shoal.mechanisms.pairs.measure_one import Marginal, merged, with_flags
 from shoal.mechanisms.pairs.measure_pairs import PairCounts, fit, functions, group_sums, sign_products
 from shoal.mechanisms.pairs.model import (
     ContrastBlock,
@@ -80,7 +71,8 @@ class TestSizes:
         assert shared.oneway + shared.pairs == budget
         oneway = lay_out_oneway(currency, attributes, shared.oneway, rows)
         spent = oneway.sign_share + oneway.each * len(oneway.counted) + sum(oneway.rounds)
-        spent += sum(oneway.cuts) * len(oneway.cut) + sum(oneway.counts) + oneway.sums
+        spent += (sum(oneway.cuts) + oneway.choices) * len(oneway.cut) + oneway.frequent
+        spent += sum(oneway.counts) + oneway.sums
         assert spent == shared.oneway
         pairs = lay_out_pairs(currency, [3, 3, 1, 0, 4, 0], [0, 0, 0, 0, 0, 12], budget, rows, target=2)
         spent = pairs.sign_share + sum(group.share for group in pairs.groups)

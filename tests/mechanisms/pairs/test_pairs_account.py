@@ -20,7 +20,7 @@ import shoal
 from shoal.io import read
 from shoal.mechanisms.pairs import measure_pairs as joint
 from shoal.mechanisms.pairs import mechanism, model
-from shoal.mechanisms.pairs.budget import OF_ALL, OF_ONE, OF_ROWS, OF_THREE, OF_TWO, PureEpsilon
+from shoal.mechanisms.pairs.budget import OF_ALL, OF_ONE, OF_ROWS, OF_THREE, OF_TWO, OneWay, PureEpsilon
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, Currency, OverspendError
 from shoal.progress import silent
@@ -116,6 +116,7 @@ def test_all_that_is_reserved_is_spent(columns: str, gaps: str, claim: dict[str,
 def test_every_measurement_is_in_the_account(delta: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joint, "_NORMAL", 2.0)
     monkeypatch.setattr(joint, "TOO_MUCH", 10.0**9)
+    monkeypatch.setattr(OneWay, "least_frequent", lambda *_: -1.0)
     worlds: dict[str, dict[str, Any]] = {
         "xxssfc": {"epsilon": 5, "rows": 9_000, "triples": True},
         "xxs": {"epsilon": 1, "rows": 100},
@@ -134,6 +135,8 @@ def test_every_measurement_is_in_the_account(delta: str | None, monkeypatch: pyt
         (OF_ONE, "thresholds"),
         (OF_ONE, "cut points"),
         (OF_ONE, "halves of intervals"),
+        (OF_ONE, "frequent values"),
+        (OF_ONE, "counts of frequent values"),
         (OF_ONE, "sums inside intervals"),
         (OF_TWO, "products of values"),
         (OF_TWO, "products of signs"),

@@ -12,7 +12,8 @@ import pytest
 import shoal
 import shoal.mechanisms.pairs.measure_pairs as joint
 from shoal.mechanisms.pairs.budget import Concentrated, Currency, PureEpsilon
-from shoal.mechanisms.pairs.measure_one import ABSENT, Fine, Marginal
+from shoal.mechanisms.pairs.distributions import Fine
+from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal
 from shoal.noise import Seeded
 
 

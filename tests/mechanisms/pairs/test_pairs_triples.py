@@ -18,7 +18,8 @@ from scipy.special import ndtri
 import shoal
 from shoal.errors import OptionError
 from shoal.mechanisms.pairs.budget import Concentrated, Currency, PureEpsilon
-from shoal.mechanisms.pairs.measure_one import Fine, Marginal, points
+from shoal.mechanisms.pairs.distributions import Fine, points
+from shoal.mechanisms.pairs.measure_one import Marginal
 from shoal.mechanisms.pairs.measure_pairs import (
     SHARE,
     Mixture,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ import shoal.mechanisms.pairs.measure_one as oneway
 import shoal.mechanisms.pairs.measure_pairs as joint
 import shoal.mechanisms.pairs.mechanism as pairs
 import shoal.mechanisms.pairs.model as model
-from shoal.mechanisms.pairs.budget import PureEpsilon
+from shoal.mechanisms.pairs.budget import OneWay, PureEpsilon
 from shoal.noise import Source
 from shoal.privacy import OverspendError, Spend
 
@@ -42,10 +43,12 @@ def table(n: int, numbers: int, signs: int, names: int, seed: int = 0) -> tuple[
     return pd.DataFrame(columns), shoal.Schema.from_dict({"attribute": entries})
 
 
-def account(neighbours: str, numbers: int, signs: int, names: int, **settings: Any) -> list[Account]:
-    """Accounts of a record removed, or replaced by one that differs in most."""
+def account(
+    neighbours: str, numbers: int, signs: int, names: int, value: int = 0, **settings: Any
+) -> list[Account]:
+    """Accounts of a record with this value removed, or replaced by one that differs in most."""
     before, schema = table(24, numbers, signs, names)
-    first: list[Any] = [0] * (numbers + signs) + ["a"] * names
+    first: list[Any] = [value] * numbers + [0] * signs + ["a"] * names
     # a product of signs changes where one of them does
     other: list[Any] = [1000] * numbers + [1 - i % 2 for i in range(signs)]
     other += [names_of(i)[-1] for i in range(names)]
@@ -250,6 +253,102 @@ def test_exact_counts_after_the_gate_are_found(where: str, monkeypatch: pytest.M
         monkeypatch.setattr(oneway.np, "bincount", remembered)
     with pytest.raises(AssertionError):
         account("add-remove", 0, 0 if where == "marginals" else 3, 1, epsilon=5, rows=24)
+
+
+# A value that is unlikely to be an interval of its own.
+INSIDE = 437
+
+
+@pytest.fixture
+def every_frequent_value(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """Frequent values are looked for in all intervals, whatever their shares."""
+    monkeypatch.setattr(OneWay, "least_frequent", lambda self, currency, rows: -1.0)
+    return monkeypatch
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "shape", "settings"),
+    [
+        ("add-remove", (2, 1, 0), {"epsilon": 1, "rows": 9_000}),
+        ("replace-one", (2, 0, 0), {"epsilon": 1_000}),
+        ("add-remove", (2, 1, 0), {"epsilon": 2, "rows": 9_000, "delta": "0.000001"}),
+        pytest.param(
+            "replace-one", (1, 1, 0), {"epsilon": 3_000, "delta": "0.000001"}, marks=pytest.mark.slow
+        ),
+    ],
+    ids=str,
+)
+def test_frequent_values_lose_no_more_than_is_stated(
+    neighbours: str,
+    shape: tuple[int, int, int],
+    settings: dict[str, Any],
+    every_frequent_value: pytest.MonkeyPatch,
+) -> None:
+    chosen: list[int] = []
+    honest = oneway.choose_frequent
+    every_frequent_value.setattr(oneway, "choose_frequent", lambda *rest: chosen.append(1) or honest(*rest))
+    for found in account(neighbours, *shape, INSIDE, **settings):
+        statement = found.results[0].statement
+        if "delta" in settings:
+            assert 0 < total(*found.draws, concentrated) <= statement.rho
+        else:
+            assert found.bound <= statement.epsilon
+    assert chosen
+
+
+def choices_at_more_than_their_rate(patch: pytest.MonkeyPatch) -> None:
+    honest = oneway.choose_frequent
+
+    def dishonest(column: Any, edges: Any, spend: Spend, currency: Any) -> Any:
+        return honest(column, edges, LessNoise(spend, 10**6), currency)
+
+    patch.setattr(oneway, "choose_frequent", dishonest)
+
+
+def counts_of_the_intervals(patch: pytest.MonkeyPatch) -> None:
+    """A count to which a record adds more than it may."""
+    honest = oneway.Histogram.at
+    patch.setattr(oneway.Histogram, "at", lambda self, wanted: 1_000 * honest(self, wanted))
+    # among them the value of the record that is removed
+    patch.setattr(
+        oneway, "choose_frequent", lambda column, edges, *_: np.clip(INSIDE, edges[:-1], edges[1:] - 1)
+    )
+
+
+def frequent_values_not_paid_for(patch: pytest.MonkeyPatch) -> None:
+    honest = oneway._frequent
+
+    def dishonest(positions: Any, edges: Any, shares: Any, names: Any, layout: Any, *rest: Any) -> Any:
+        free = replace(layout, choices=400 * layout.choices, frequent=400 * layout.frequent)
+        return honest(positions, edges, shares, names, free, *rest)
+
+    patch.setattr(oneway, "_frequent", dishonest)
+
+
+@pytest.mark.parametrize(
+    "plant", [choices_at_more_than_their_rate, counts_of_the_intervals, frequent_values_not_paid_for]
+)
+@pytest.mark.parametrize("delta", [None, "0.000001"])
+def test_a_fault_in_frequent_values_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], delta: str | None, every_frequent_value: pytest.MonkeyPatch
+) -> None:
+    plant(every_frequent_value)
+    no_accountant(every_frequent_value)
+    extra = {"delta": delta} if delta else {}
+    found = account("add-remove", 2, 0, 0, INSIDE, epsilon=2, rows=9_000, **extra)
+    statement = found[0].results[0].statement
+    if delta is None:
+        assert max(one.bound for one in found) > statement.epsilon
+    else:
+        assert max(total(*one.draws, concentrated) for one in found) > statement.rho
+
+
+def test_frequent_values_that_are_not_paid_for_are_not_drawn(
+    every_frequent_value: pytest.MonkeyPatch,
+) -> None:
+    frequent_values_not_paid_for(every_frequent_value)
+    with pytest.raises(OverspendError, match="left of 'single attributes'"):
+        account("add-remove", 2, 0, 0, epsilon=2, rows=9_000)
 
 
 @pytest.fixture

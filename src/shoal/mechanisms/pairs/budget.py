@@ -75,6 +75,10 @@ class PureEpsilon:
     hopeless = 0.12
     rows = Fraction(1, 20)
 
+    def largest(self, number: int) -> float:
+        """What the largest of so many noises exceeds once in a hundred times, in standard deviations."""
+        return math.log(50 * number) / math.sqrt(2)
+
     def sign_shape(self, signs: int) -> MeasurementShape:
         """The shape in which all products of this many signs are measured."""
         if signs >= FEWEST_SIGNS:
@@ -142,6 +146,10 @@ class Concentrated:
     worth = 8.0
     hopeless = 0.2
     rows = Fraction(1, 100)
+
+    def largest(self, number: int) -> float:
+        """What the largest of so many noises exceeds at most once in a hundred times, in standard deviations."""
+        return math.sqrt(2 * math.log(50 * number))
 
     def sign_shape(self, signs: int) -> MeasurementShape:
         """The shape in which all products of this many signs are measured."""
@@ -228,6 +236,11 @@ _CUT_WORTH = 6.0
 # Up to this many levels thresholds are found by joint bisection of all attributes, and pairs use one of them.
 _SHALLOW = 3
 _CUTS, _COUNTS, _SUMS = Fraction(35, 100), Fraction(50, 100), Fraction(15, 100)
+# Frequent values in intervals of trees get at most this part of an attribute's share, in steps: as much as finds values
+# that this part of the rows have, with this noise on their share.
+_MOST_FREQUENT, _FREQUENT_STEPS, _FOUND_FREQUENT, _FREQUENT_NOISE = Fraction(1, 10), 16, 0.05, 0.003
+# The least share of the rows that makes a value frequent.
+FREQUENT = 0.01
 _MOST_COUNTED, _LITTLE_NOISE = 128, 0.25
 # Rounds of joint bisection: as many as keep their answers above this much noise, as a share of the rows.
 _FEWEST_ROUNDS, _MOST_ROUNDS, _MUCH_NOISE = 4, 10, 0.3
@@ -277,6 +290,9 @@ class OneWay:
         cuts: shares of the levels of cut points, for each attribute.
         counts: shares of the levels of contrasts, for all cut attributes together.
         sums: share of the sums inside intervals, for all cut attributes together.
+        choices: share of the choices of frequent values, for each cut attribute; 0 if none are looked for.
+        frequent: share of the counts of frequent values, for all cut attributes together. Attributes whose intervals
+            all turn out too small for frequent values leave both to the sums.
     """
 
     signs: tuple[int, ...]
@@ -288,6 +304,14 @@ class OneWay:
     cuts: tuple[Fraction, ...]
     counts: tuple[Fraction, ...]
     sums: Fraction
+    choices: Fraction = Fraction(0)
+    frequent: Fraction = Fraction(0)
+
+    def least_frequent(self, currency: Currency, rows: float) -> float:
+        """The least share of a value that the noise of the counts of frequent values cannot simulate."""
+        intervals = len(self.cut) << self.levels
+        noise = currency.deviation(MeasurementShape(1, len(self.cut), 1 << self.levels), self.frequent)
+        return max(FREQUENT, currency.largest(intervals) * noise / rows)
 
     @property
     def levels(self) -> int:
@@ -302,7 +326,8 @@ class OneWay:
         if any(number in self.counted for number in numbers):
             found += self.each
         if any(number in self.cut for number in numbers):
-            found += sum((*self.rounds, *self.cuts, *self.counts, self.sums), Fraction(0))
+            shares = (*self.rounds, *self.cuts, *self.counts, self.sums, self.choices, self.frequent)
+            found += sum(shares, Fraction(0))
         return found
 
 
@@ -414,7 +439,8 @@ def lay_out_oneway(
             counted.append(number)
         else:
             cut.append(number)
-    together = each * len(cut)
+    together, whole = each * len(cut), each
+    choices = frequent = Fraction(0)
     rounds: tuple[Fraction, ...] = ()
     cuts: tuple[Fraction, ...] = ()
     counts: tuple[Fraction, ...] = ()
@@ -428,10 +454,44 @@ def lay_out_oneway(
         )
         rounds = (together / number,) * number
     elif cut:
+        points = max(attributes[number].points for number in cut)
+        choices = _frequent_share(currency, each, len(cut), points, rows) / 2
+        each, frequent = each - 2 * choices, choices * len(cut)
+        together = each * len(cut)
         cuts = _levels(each * _CUTS, levels, currency.cut_growth)
         counts = _levels(together * _COUNTS, levels, currency.count_growth)
         sums = together * _SUMS
-    return OneWay(signs, tuple(counted), tuple(cut), each, each * len(signs), rounds, cuts, counts, sums)
+    sign_share = whole * len(signs)
+    return OneWay(
+        signs,
+        tuple(counted),
+        tuple(cut),
+        whole,
+        sign_share,
+        rounds,
+        cuts,
+        counts,
+        sums,
+        choices,
+        frequent,
+    )
+
+
+def _frequent_share(
+    currency: Currency, each: Fraction, attributes: int, points: int, rows: float
+) -> Fraction:
+    """What an attribute with cut points spends on frequent values: what finds a twentieth of the rows, within limits.
+
+    A choice among all points prefers such a value by e³, and its share has little noise.
+    """
+    most = each * _MOST_FREQUENT
+    for part in range(1, _FREQUENT_STEPS + 1):
+        share = most * Fraction(part, _FREQUENT_STEPS)
+        preferred = 2 * float(currency.rate(share / 2)) * rows * _FOUND_FREQUENT
+        noise = currency.deviation(MeasurementShape(1, attributes, 8), share / 2 * attributes)
+        if preferred >= math.log(points) + 3 and noise <= _FREQUENT_NOISE * rows:
+            return share
+    return most
 
 
 def most_groups(attributes: Sequence[AttributeFacts]) -> dict[int, int]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from fractions import Fraction
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,78 +21,28 @@ from shoal.mechanisms.pairs.budget import (
     OneWay,
     most_groups,
 )
+from shoal.mechanisms.pairs.distributions import (
+    LEAST,
+    Fine,
+    Frequent,
+    denoised_counts,
+    least_known,
+    likely,
+    places,
+    points,
+    settled,
+    slopes_for,
+    where,
+    with_points,
+    with_tails,
+)
 from shoal.mechanisms.tree.intervals import draw_edges, ends_of, nearest_counts, steadied
 from shoal.mechanisms.tree.mechanism import halved
+from shoal.noise import exponential_choice
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant
+from shoal.privacy import Accountant, Spend
 from shoal.taxonomy import Taxonomy
 from shoal.workers import threaded
-
-# An exponential density this steep over its interval is in practice a point.
-_STEEPEST_LOGIT = 500.0
-
-
-@internal()
-@dataclass(frozen=True, slots=True, eq=False)
-class Fine:
-    """A distribution over the positions of an attribute, interval by interval.
-
-    Attributes:
-        lows, highs: first and last position of each interval.
-        shares: probability of each; they add up to one.
-        slopes: growth of the density inside each interval, as an exponent per interval; 0 is uniform.
-    """
-
-    lows: Integers
-    highs: Integers
-    shares: Floats
-    slopes: Floats
-
-    def positions(self, levels: Floats) -> Floats:
-        """Integer positions at these levels (0 to 1) of the distribution function."""
-        ends = np.cumsum(self.shares)
-        ends /= ends[-1]
-        which = np.minimum(np.searchsorted(ends, levels, side="right"), ends.size - 1)
-        starts = np.concatenate(([0.0], ends[:-1]))
-        share = ends[which] - starts[which]
-        inside = np.divide(levels - starts[which], share, out=np.full(levels.size, 0.5), where=share > 1e-15)
-        inside = np.clip(inside, 0.0, 1.0)
-        place = _exponential_quantile(inside, self.slopes[which])
-        low, high = self.lows[which], self.highs[which]
-        found: Floats = np.clip(np.floor(low + place * (high - low + 1)), low, high)
-        return found
-
-
-def _exponential_quantile(level: Floats, slope: Floats) -> Floats:
-    """Quantiles of the density proportional to exp(slope·x) on [0, 1]."""
-    steepness = np.maximum(np.abs(slope), 1e-6)
-    # a decreasing density is an increasing one read from the other end
-    grown = np.where(slope > 0, level, 1 - level)
-    place = np.log1p(grown * np.expm1(steepness)) / steepness
-    found: Floats = np.where(slope > 0, place, 1 - place)
-    return found
-
-
-def slopes_for(means: Floats) -> Floats:
-    """Slopes of exponential densities on [0, 1] with these means: the maximum entropy distributions.
-
-    >>> slopes_for(np.array([0.75, 0.25])).round(2).tolist()
-    [3.59, -3.59]
-    """
-    wanted = np.clip(means, 1 / _STEEPEST_LOGIT, 1 - 1 / _STEEPEST_LOGIT)
-    low, high = np.full(wanted.size, -_STEEPEST_LOGIT), np.full(wanted.size, _STEEPEST_LOGIT)
-    for _ in range(60):
-        middle = (low + high) / 2
-        small = _exponential_mean(middle) < wanted
-        low, high = np.where(small, middle, low), np.where(small, high, middle)
-    found: Floats = (low + high) / 2
-    return found
-
-
-def _exponential_mean(slope: Floats) -> Floats:
-    flat = np.abs(slope) < 1e-4
-    safe = np.where(flat, 1.0, slope)
-    return np.where(flat, 0.5 + slope / 12, -1 / np.expm1(-safe) - 1 / safe)
 
 
 @internal()
@@ -141,12 +92,6 @@ class Marginal:
             )
             return table[positions]
         return np.searchsorted(self.edges[1:-1], positions, side="right").astype(np.uint8)
-
-
-def points(shares: Floats) -> Fine:
-    """A distribution over single positions."""
-    places = np.arange(shares.size, dtype=np.int64)
-    return Fine(places, places, shares, np.zeros(shares.size))
 
 
 def constant() -> Marginal:
@@ -263,183 +208,6 @@ def _together(
     return min(max(share, p + q - 1, p * q / 2, _LEAST_SHARE), p, q)
 
 
-# Points in a domain from 0 to 1 at which curves are evaluated: evenly spaced, and denser towards its ends.
-_EVEN, _NEAR_THRESHOLD = 256, 64
-_CENTRES, _WIDTHS = 48, 24
-_NARROWEST, _WIDEST = 0.003, 0.6
-# Domains are often generous: curves that start at one end on another scale, whose zero lies this far beyond it.
-_OFFSETS = (0.003, 0.03)
-# Approximate distance of a real distribution function from the nearest curve.
-MISFIT = 0.05
-
-
-@lru_cache(maxsize=1)
-def places() -> Floats:
-    """The points at which curves are evaluated."""
-    end = np.geomspace(1e-7, 1 / _EVEN, _NEAR_THRESHOLD)
-    found: Floats = np.unique(np.concatenate((np.linspace(0, 1, _EVEN + 1), end, 1 - end)))
-    return found
-
-
-@lru_cache(maxsize=1)
-def _curves() -> Floats:
-    """Distribution functions, a row for each point: normal ones, and those on scales stretched at either end."""
-    from scipy.special import ndtr
-
-    x = places()
-    found = []
-    for scale in (x, *(np.log1p(x / o) / np.log1p(1 / o) for o in _OFFSETS)):
-        centres = np.linspace(-0.1, 1.1, _CENTRES)[:, None, None]
-        widths = np.geomspace(_NARROWEST, _WIDEST, _WIDTHS)[:, None]
-        below = ndtr((scale - centres) / widths).reshape(-1, x.size)
-        found.append(below)
-        if scale is not x:
-            found.append(1 - below[:, ::-1])
-    return np.ascontiguousarray(np.concatenate(found).T)
-
-
-def likely(asked: Floats, answers: Floats, noise: float | Floats) -> Floats:
-    """The mean distribution function at all points, given the answers; one row for each attribute.
-
-    >>> nothing = np.zeros((1, 0))
-    >>> round(float(np.interp(0.5, places(), likely(nothing, nothing, 1.0)[0])), 6)
-    0.5
-    """
-    curves, x = _curves(), places()
-    spread = np.broadcast_to(np.sqrt(np.asarray(noise) ** 2 + MISFIT**2), len(asked))
-    scores = np.zeros((len(asked), curves.shape[1]))
-    right = np.clip(np.searchsorted(x, asked), 1, x.size - 1)
-    part = (asked - x[right - 1]) / (x[right] - x[right - 1])
-    for number, turn in np.ndindex(asked.shape):
-        place, share = right[number, turn], part[number, turn]
-        here = curves[place - 1] * (1 - share) + curves[place] * share
-        scores[number] -= ((answers[number, turn] - here) / spread[number]) ** 2 / 2
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-    mean: Floats = (weights / weights.sum(axis=1, keepdims=True)) @ curves.T
-    return mean
-
-
-def where(curve: Floats, level: float) -> float:
-    """The point at which a distribution function reaches a level."""
-    return float(np.interp(level, curve, places()))
-
-
-def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
-    """A distribution function at all points: the likely one, adjusted to answers as far as they exceed the noise."""
-    from scipy.special import ndtr, ndtri
-
-    x = places()
-    mean = likely(asked[None], answers[None], noise)[0]
-    inner, which = np.unique(asked, return_inverse=True)
-    times = np.bincount(which)
-    expected = np.interp(inner, x, mean)
-    trust = MISFIT**2 / (MISFIT**2 + noise**2 / times)
-    level = isotonic(expected + trust * (np.bincount(which, answers) / times - expected), times / 1.0)
-    # between thresholds the curve keeps its shape, in normal scores
-    shift = ndtri(np.clip(level, _LEAST, 1 - _LEAST)) - ndtri(np.clip(expected, _LEAST, 1 - _LEAST))
-    moved = ndtr(ndtri(np.clip(mean, 1e-9, 1 - 1e-9)) + np.interp(x, inner, shift))
-    found: Floats = np.maximum.accumulate(moved)
-    return found
-
-
-def least_known(asked: Floats, answers: Floats, noise: float) -> float:
-    """The middle of the interval between thresholds with the largest uncertain mass, by its share and width.
-
-    Multimodal distributions have gaps that no simple curve represents; this finds them.
-
-    >>> least_known(np.array([0.5, 0.2]), np.array([0.9, 0.1]), 0.001)
-    0.35
-    """
-    ends = np.unique(np.concatenate(([0.0], asked, [1.0])))
-    level = np.interp(ends, places(), settled(asked, answers, noise))
-    level[0], level[-1] = 0.0, 1.0
-    widest = int(np.argmax(np.diff(level) * np.diff(ends)))
-    return float(ends[widest] + ends[widest + 1]) / 2
-
-
-def isotonic(values: Floats, weights: Floats) -> Floats:
-    """The nearest non-decreasing values by weighted squared distance: pool adjacent violators.
-
-    >>> isotonic(np.array([1.0, 3.0, 2.0]), np.ones(3)).tolist()
-    [1.0, 2.5, 2.5]
-    """
-    means: list[float] = []
-    sizes: list[float] = []
-    members: list[int] = []
-    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
-        means.append(value)
-        sizes.append(weight)
-        members.append(1)
-        while len(means) > 1 and means[-2] > means[-1]:
-            last, size, count = means.pop(), sizes.pop(), members.pop()
-            means[-1] = (means[-1] * sizes[-1] + last * size) / (sizes[-1] + size)
-            sizes[-1] += size
-            members[-1] += count
-    return np.repeat(means, members)
-
-
-# Number of cuts the curve goes through, and its approximate tolerance.
-_POINTS, _NOISE = 15, 0.01
-# Tilts, as exponents per standard deviation of the interval.
-_STEEPEST = 40.0
-
-
-def with_tails(fine: Fine, edges: Integers, means: Floats, noise: Floats) -> Fine:
-    """The distribution with its first and last interval divided into many pieces.
-
-    Args:
-        fine: one interval between any two edges.
-        means: noisy mean position of each interval.
-        noise: standard deviation of each.
-    """
-    size, filled = int(edges[-1]), np.flatnonzero(np.diff(edges) > 0)
-    if filled.size < 3:
-        return fine
-    running = np.cumsum(fine.shares)[:-1]
-    chosen = np.unique(np.linspace(0, running.size - 1, _POINTS).astype(np.int64))
-    curve = likely(edges[None, 1:-1][:, chosen] / size, running[None, chosen], _NOISE)[0]
-    parts = [
-        tuple(part[here : here + 1] for part in (fine.lows, fine.highs, fine.shares, fine.slopes))
-        for here in filled
-    ]
-    grid = np.rint(places() * size).astype(np.int64)
-    for place in (0, -1):
-        here = filled[place]
-        inside = grid[(grid > edges[here]) & (grid < edges[here + 1])]
-        cuts = np.unique(np.concatenate((edges[[here, here + 1]], inside)))
-        weights = np.maximum(np.diff(np.interp(cuts / size, places(), curve)), 1e-12)
-        middles = (cuts[:-1] + cuts[1:] - 1) / 2
-        weights = towards_mean(weights / weights.sum(), middles, float(means[here]), float(noise[here]))
-        parts[place] = (cuts[:-1], cuts[1:] - 1, fine.shares[here] * weights, np.zeros(weights.size))
-    lows, highs, shares, slopes = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Fine(lows, highs, shares, slopes)
-
-
-def towards_mean(weights: Floats, middles: Floats, mean: float, noise: float) -> Floats:
-    """Weights of pieces, tilted so that their mean approaches a measured one as far as it exceeds the noise.
-
-    >>> found = towards_mean(np.full(3, 1 / 3), np.array([0.0, 1.0, 2.0]), 1.5, 1e-9)
-    >>> found.round(3).tolist()
-    [0.116, 0.268, 0.616]
-    """
-    if weights.size < 2:
-        return weights
-    expected = float(weights @ middles)
-    spread = float(np.sqrt(weights @ (middles - expected) ** 2))
-    # a curve knows the mean of a tail about as well as the tail is narrow
-    trust = spread**2 / (spread**2 + noise**2)
-    wanted = expected + trust * (mean - expected)
-    steps = (middles - expected) / spread
-    low, high, found = -_STEEPEST, _STEEPEST, weights
-    for _ in range(50):
-        slope = (low + high) / 2
-        exponents = slope * steps
-        found = weights * np.exp(exponents - exponents.max())
-        found = found / float(found.sum())
-        low, high = (slope, high) if float(found @ middles) < wanted else (low, slope)
-    return found
-
-
 # A value has a group of its own if its share is this many times the noise on it.
 _CLEAR = 3.0
 # Where there are too many groups, they need so much more.
@@ -541,6 +309,31 @@ class Histogram:
         found[self.positions] = self.counts
         return found
 
+    @cached_property
+    def distinct(self) -> tuple[Integers, Integers]:
+        """The distinct positions in ascending order, and the number of records at each.
+
+        >>> [part.tolist() for part in Histogram(np.array([2, 0, 2])).distinct]
+        [[0, 2], [1, 2]]
+        """
+        if self.counts is not None:
+            return self.positions, self.counts
+        values, counts = np.unique(self.positions, return_counts=True)
+        return values, counts.astype(np.int64)
+
+    def at(self, wanted: Integers) -> Integers:
+        """Number of records at each of these positions.
+
+        >>> Histogram(np.array([2, 0, 2])).at(np.array([2, 1, 0, 3])).tolist()
+        [2, 0, 1, 0]
+        """
+        values, counts = self.distinct
+        places = np.minimum(np.searchsorted(values, wanted), max(values.size - 1, 0))
+        if not values.size:
+            return np.zeros(wanted.size, dtype=np.int64)
+        found: Integers = np.where(values[places] == wanted, counts[places], 0)
+        return found
+
     def between(self, places: NDArray[np.intp]) -> Integers:
         """Number of records between consecutive places of `ordered`."""
         if self.counts is None:
@@ -551,8 +344,6 @@ class Histogram:
 
 # A cut drawn near the median leaves about half on either side, except for ties: their frequency and deviation.
 _TIED, _NEAR = 0.2, 0.02
-# Bounds that keep every bin from being completely empty or full.
-_LEAST = 1e-4
 # Quantiles requested by the first rounds of joint bisection.
 _QUANTILES = (0.5, 0.5, 0.2, 0.8)
 
@@ -569,9 +360,10 @@ def measure_oneway(
     """Spend the shares of single attributes.
 
     Guarantee:
-        Two-valued attributes, each round of bisection, each level of contrasts and the sums are one measurement
-        each, in which a record changes one number per attribute by at most its unit; values counted one by one are one
-        measurement per attribute; cut points cost what `draw_edges` states. Adaptive composition adds them up.
+        Two-valued attributes, each round of bisection, each level of contrasts, the sums and the counts of
+        frequent values are one measurement each, in which a record changes one number per attribute by at most its
+        unit; values counted one by one are one measurement per attribute; cut points cost what `draw_edges` states,
+        choices of frequent values what `choose_frequent` does. Adaptive composition adds them up.
 
     Reference:
         docs/proofs/trees.md#pairs, section 4.
@@ -589,11 +381,11 @@ def measure_oneway(
         counts = positions[number].of_each(attributes[number].points)
         spend = account.spend(OF_ONE, layout.each, f"values of {attributes[number].name}", over="values")
         noisy = currency.measure(counts, MeasurementShape(1, 1, counts.size), spend)
-        shares = _shares(nearest_counts(noisy, rows_of[number]))
         deviation = currency.deviation(MeasurementShape(1, 1, counts.size), layout.each)
         if attributes[number].ordered:
-            found[number] = _of_counts(shares)
+            found[number] = _of_counts(_shares(denoised_counts(noisy, rows_of[number], deviation)))
         else:
+            shares = _shares(nearest_counts(noisy, rows_of[number]))
             found[number] = merged(shares, _CLEAR * deviation / rows, most[number], trees[number])
     if layout.rounds:
         found |= _bisected(positions, attributes, layout, currency, rows_of, account)
@@ -614,11 +406,11 @@ def _two_valued(
     exact = np.array([positions[a].size - 2 * positions[a].total for a in layout.signs], dtype=np.int64)
     spend = account.spend(OF_ONE, layout.sign_share, "two-valued attributes")
     noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend)
-    first = np.clip((1 + noisy / rows) / 2, _LEAST, 1 - _LEAST)
+    first = np.clip((1 + noisy / rows) / 2, LEAST, 1 - LEAST)
     for a, flag in flags_of(attributes).items():
         if a in layout.signs:
             mean = noisy[layout.signs.index(a)] / (rows * first[layout.signs.index(flag)])
-            first[layout.signs.index(a)] = np.clip((1 + mean) / 2, _LEAST, 1 - _LEAST)
+            first[layout.signs.index(a)] = np.clip((1 + mean) / 2, LEAST, 1 - LEAST)
     return {a: _of_counts(np.array([share, 1 - share])) for a, share in zip(layout.signs, first, strict=True)}
 
 
@@ -685,7 +477,7 @@ def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float) ->
     # pairs use a threshold that was asked for, whose share is known best
     level = np.interp(asked, edges, running)
     cut = int(np.argmin(np.abs(level - 0.5)))
-    first = float(np.clip(level[cut], _LEAST, 1 - _LEAST))
+    first = float(np.clip(level[cut], LEAST, 1 - LEAST))
     return Marginal(fine, np.array([first, 1 - first]), 1, np.array([0, asked[cut], size]))
 
 
@@ -718,9 +510,15 @@ def _cut(
         # half a node is the error of a cut near the median, apart from ties
         doubt = _NEAR + 1 / (float(currency.rate(layout.cuts[level])) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
-    means = _means(own, places, edges, running, layout, currency, rows, account)
+    names = [attributes[a].name for a in layout.cut]
+    frequent = _frequent(own, edges, running, names, layout, currency, rows, account)
+    # what was not needed for frequent values
+    sums = layout.sums + (number - len(frequent)) * layout.choices
+    sums += layout.frequent if not frequent else 0
+    means = _means(own, places, edges, running, sums, currency, rows, account)
     return {
-        a: _of_tree(edges[place], running[place], *means[place], levels) for place, a in enumerate(layout.cut)
+        a: _of_tree(edges[place], running[place], *means[place], levels, frequent.get(place))
+        for place, a in enumerate(layout.cut)
     }
 
 
@@ -757,7 +555,7 @@ def _means(
     places: Sequence[NDArray[np.intp]],
     edges: Sequence[Integers],
     shares: Floats,
-    layout: OneWay,
+    share: Fraction,
     currency: Currency,
     rows: Floats,
     account: Accountant,
@@ -774,9 +572,9 @@ def _means(
             terms = terms * column.counts
         exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
     shape = MeasurementShape(1, len(exact), exact[0].size, unit=SUM_PARTS)
-    spend = account.spend(OF_ONE, layout.sums, "sums inside intervals", over="intervals")
+    spend = account.spend(OF_ONE, share, "sums inside intervals", over="intervals")
     noisy = currency.measure(np.stack(exact), shape, spend) / SUM_PARTS
-    deviation = currency.deviation(shape, layout.sums) / SUM_PARTS
+    deviation = currency.deviation(shape, share) / SUM_PARTS
     found = []
     for own, sums, cuts, total in zip(shares, noisy, edges, rows, strict=True):
         weights = np.maximum(own * total, 1.0)
@@ -786,18 +584,99 @@ def _means(
     return found
 
 
-def _of_tree(edges: Integers, shares: Floats, offsets: Floats, noise: Floats, levels: int) -> Marginal:
-    """An attribute from the shares of its intervals and noisy offsets of their means from their middles."""
+def _frequent(
+    positions: Sequence[Histogram],
+    edges: Sequence[Integers],
+    shares: Floats,
+    names: Sequence[str],
+    layout: OneWay,
+    currency: Currency,
+    rows: Floats,
+    account: Accountant,
+) -> dict[int, Frequent]:
+    """A frequent value of every interval and its noisy share, of attributes with intervals large enough for one."""
+    if not layout.choices:
+        return {}
+    least = [layout.least_frequent(currency, float(own)) for own in rows[:, 0]]
+    wide = np.stack([np.diff(cuts) > 1 for cuts in edges])
+    telling = [place for place, limit in enumerate(least) if (shares[place][wide[place]] > limit).any()]
+    if not telling:
+        return {}
+    values, exact = [], []
+    for place in telling:
+        what = f"frequent values of {names[place]}"
+        spend = account.spend(OF_ONE, layout.choices, what, over="intervals")
+        values.append(choose_frequent(positions[place], edges[place], spend, currency))
+        # single positions are counted with the intervals already
+        exact.append(np.where(wide[place], positions[place].at(values[-1]), 0))
+    shape = MeasurementShape(1, len(exact), exact[0].size)
+    spend = account.spend(OF_ONE, layout.frequent, "counts of frequent values", over="intervals")
+    noisy = currency.measure(np.stack(exact), shape, spend)
+    noise = currency.deviation(shape, layout.frequent)
+    return {
+        place: Frequent(found, counts / rows[place], noise / float(rows[place, 0]), least[place])
+        for place, found, counts in zip(telling, values, noisy, strict=True)
+    }
+
+
+def choose_frequent(column: Histogram, edges: Integers, spend: Spend, currency: Currency) -> Integers:
+    """One position of every interval edges[i] .. edges[i+1] - 1, preferably one that many records have.
+
+    Guarantee:
+        A position is drawn with probability proportional to exp(rate · its number of records). One added record
+        raises one count by one: that costs `rate`. A record replaced inside an interval raises one and lowers another,
+        and one that moves between intervals changes one choice each: that costs 2 · rate. Intervals of at most
+        one position are left out at no cost.
+
+    Reference:
+        docs/proofs/trees.md#pairs, section 4.
+    """
+    share, source = spend.take()
+    # counts only rise with an added record, so the choice costs half of what penalties of any direction would
+    rate = 2 * currency.rate(share)
+    values, counts = column.distinct
+    places = np.searchsorted(values, edges)
+    chosen: Integers = np.minimum(edges[:-1], edges[-1] - 1)
+    for i in np.flatnonzero(np.diff(edges) > 1).tolist():
+        own, each = values[places[i] : places[i + 1]], counts[places[i] : places[i + 1]]
+        # runs of positions with equal counts, in their order: those that nobody has, and single ones
+        starts = np.empty(2 * own.size + 1, dtype=np.int64)
+        starts[0], starts[1::2], starts[2::2] = edges[i], own, own + 1
+        records = np.zeros(starts.size, dtype=np.int64)
+        records[1::2] = each
+        lengths = np.diff(starts, append=edges[i + 1])
+        run = exponential_choice(lengths, records.max() - records, rate, source)
+        chosen[i] = int(starts[run]) + int(source.below(int(lengths[run]), 1)[0])
+    return chosen
+
+
+def _of_tree(
+    edges: Integers,
+    shares: Floats,
+    offsets: Floats,
+    noise: Floats,
+    levels: int,
+    frequent: Frequent | None = None,
+) -> Marginal:
+    """An attribute from its intervals: their shares, noisy offsets of means from middles, frequent values."""
     lows, highs = ends_of(edges)
     shares = shares / shares.sum()
-    steady = steadied(offsets, noise, edges) / np.maximum(highs - lows, 1)
-    fine = Fine(lows, highs, shares, slopes_for(0.5 + np.clip(steady, -0.5, 0.5)))
+    means, rest = (lows + highs) / 2 + offsets, shares
+    masses = np.zeros(shares.size)
+    if frequent is not None:
+        masses = frequent.masses(edges, shares)
+        rest, means, noise = frequent.without(masses, edges, shares, means, noise)
+    steady = steadied(means - (lows + highs) / 2, noise, edges) / np.maximum(highs - lows, 1)
+    fine = Fine(lows, highs, rest, slopes_for(0.5 + np.clip(steady, -0.5, 0.5)))
     kept = min(levels, PAIR_LEVELS)
     span = 1 << (levels - kept)
-    tails = with_tails(fine, edges, (lows + highs) / 2 + offsets, noise)
-    return Marginal(tails, shares.reshape(-1, span).sum(axis=1), kept, edges[::span])
+    fine = with_tails(fine, edges, means, noise)
+    if frequent is not None:
+        there = masses > 0
+        fine = with_points(fine, frequent.values[there], masses[there])
+    return Marginal(fine, shares.reshape(-1, span).sum(axis=1), kept, edges[::span])
 
 
 def _shares(counts: Floats) -> Floats:
-    lifted: Floats = counts + _LEAST
+    lifted: Floats = counts + LEAST
     return lifted / float(lifted.sum())

@@ -37,9 +37,9 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
+from shoal.mechanisms.pairs.distributions import MISFIT
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
-    MISFIT,
     Histogram,
     flags_of,
     measure_oneway,
@@ -135,6 +135,15 @@ def oneway_terms(
                 intervals=2 << level,
                 columns=_names(attributes, layout.cut),
                 noise=noise,
+            )
+        )
+        shape = MeasurementShape(1, len(layout.cut), 2 << level)
+        found.append(
+            Message.of(
+                "shares-of-frequent-values",
+                columns=_names(attributes, layout.cut),
+                least=layout.least_frequent(currency, rows),
+                noise=currency.deviation(shape, layout.frequent) / rows,
             )
         )
     return found

@@ -1,0 +1,371 @@
+"""Distributions of single columns in pairs-dp, made of noisy numbers: curves, tails, frequent and empty values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.display import internal
+from shoal.mechanisms.pairs.budget import FREQUENT
+from shoal.numbers import Floats, Integers
+
+# Bounds that keep every bin from being completely empty or full.
+LEAST = 1e-4
+# An exponential density this steep over its interval is in practice a point.
+_STEEPEST_LOGIT = 500.0
+# A density less steep than this is flat.
+_FLAT = 1e-6
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Fine:
+    """A distribution over the positions of an attribute, interval by interval.
+
+    Attributes:
+        lows, highs: first and last position of each interval.
+        shares: probability of each; they add up to one.
+        slopes: growth of the density inside each interval, as an exponent per interval; 0 is uniform.
+    """
+
+    lows: Integers
+    highs: Integers
+    shares: Floats
+    slopes: Floats
+
+    def positions(self, levels: Floats) -> Floats:
+        """Integer positions at these levels (0 to 1) of the distribution function."""
+        ends = np.cumsum(self.shares)
+        ends /= ends[-1]
+        which = np.minimum(np.searchsorted(ends, levels, side="right"), ends.size - 1)
+        starts = np.concatenate(([0.0], ends[:-1]))
+        share = ends[which] - starts[which]
+        inside = np.divide(levels - starts[which], share, out=np.full(levels.size, 0.5), where=share > 1e-15)
+        inside = np.clip(inside, 0.0, 1.0)
+        place = _exponential_quantile(inside, self.slopes[which])
+        low, high = self.lows[which], self.highs[which]
+        found: Floats = np.clip(np.floor(low + place * (high - low + 1)), low, high)
+        return found
+
+
+def _exponential_quantile(level: Floats, slope: Floats) -> Floats:
+    """Quantiles of the density proportional to exp(slope·x) on [0, 1]."""
+    steepness = np.maximum(np.abs(slope), _FLAT)
+    # a decreasing density is an increasing one read from the other end
+    grown = np.where(slope > 0, level, 1 - level)
+    place = np.log1p(grown * np.expm1(steepness)) / steepness
+    found: Floats = np.where(slope > 0, place, 1 - place)
+    return found
+
+
+def slopes_for(means: Floats) -> Floats:
+    """Slopes of exponential densities on [0, 1] with these means: the maximum entropy distributions.
+
+    >>> slopes_for(np.array([0.75, 0.25])).round(2).tolist()
+    [3.59, -3.59]
+    """
+    wanted = np.clip(means, 1 / _STEEPEST_LOGIT, 1 - 1 / _STEEPEST_LOGIT)
+    low, high = np.full(wanted.size, -_STEEPEST_LOGIT), np.full(wanted.size, _STEEPEST_LOGIT)
+    for _ in range(60):
+        middle = (low + high) / 2
+        small = _exponential_mean(middle) < wanted
+        low, high = np.where(small, middle, low), np.where(small, high, middle)
+    found: Floats = (low + high) / 2
+    return found
+
+
+def _exponential_mean(slope: Floats) -> Floats:
+    flat = np.abs(slope) < 1e-4
+    safe = np.where(flat, 1.0, slope)
+    return np.where(flat, 0.5 + slope / 12, -1 / np.expm1(-safe) - 1 / safe)
+
+
+def points(shares: Floats) -> Fine:
+    """A distribution over single positions."""
+    places = np.arange(shares.size, dtype=np.int64)
+    return Fine(places, places, shares, np.zeros(shares.size))
+
+
+# Points in a domain from 0 to 1 at which curves are evaluated: evenly spaced, and denser towards its ends.
+_EVEN, _NEAR_THRESHOLD = 256, 64
+_CENTRES, _WIDTHS = 48, 24
+_NARROWEST, _WIDEST = 0.003, 0.6
+# Domains are often generous: curves that start at one end on another scale, whose zero lies this far beyond it.
+_OFFSETS = (0.003, 0.03)
+# Approximate distance of a real distribution function from the nearest curve.
+MISFIT = 0.05
+
+
+@lru_cache(maxsize=1)
+def places() -> Floats:
+    """The points at which curves are evaluated."""
+    end = np.geomspace(1e-7, 1 / _EVEN, _NEAR_THRESHOLD)
+    found: Floats = np.unique(np.concatenate((np.linspace(0, 1, _EVEN + 1), end, 1 - end)))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _curves() -> Floats:
+    """Distribution functions, a row for each point: normal ones, and those on scales stretched at either end."""
+    from scipy.special import ndtr
+
+    x = places()
+    found = []
+    for scale in (x, *(np.log1p(x / o) / np.log1p(1 / o) for o in _OFFSETS)):
+        centres = np.linspace(-0.1, 1.1, _CENTRES)[:, None, None]
+        widths = np.geomspace(_NARROWEST, _WIDEST, _WIDTHS)[:, None]
+        below = ndtr((scale - centres) / widths).reshape(-1, x.size)
+        found.append(below)
+        if scale is not x:
+            found.append(1 - below[:, ::-1])
+    return np.ascontiguousarray(np.concatenate(found).T)
+
+
+def likely(asked: Floats, answers: Floats, noise: float | Floats) -> Floats:
+    """The mean distribution function at all points, given the answers; one row for each attribute.
+
+    >>> nothing = np.zeros((1, 0))
+    >>> round(float(np.interp(0.5, places(), likely(nothing, nothing, 1.0)[0])), 6)
+    0.5
+    """
+    curves, x = _curves(), places()
+    spread = np.broadcast_to(np.sqrt(np.asarray(noise) ** 2 + MISFIT**2), len(asked))
+    scores = np.zeros((len(asked), curves.shape[1]))
+    right = np.clip(np.searchsorted(x, asked), 1, x.size - 1)
+    part = (asked - x[right - 1]) / (x[right] - x[right - 1])
+    for number, turn in np.ndindex(asked.shape):
+        place, share = right[number, turn], part[number, turn]
+        here = curves[place - 1] * (1 - share) + curves[place] * share
+        scores[number] -= ((answers[number, turn] - here) / spread[number]) ** 2 / 2
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    mean: Floats = (weights / weights.sum(axis=1, keepdims=True)) @ curves.T
+    return mean
+
+
+def where(curve: Floats, level: float) -> float:
+    """The point at which a distribution function reaches a level."""
+    return float(np.interp(level, curve, places()))
+
+
+def settled(asked: Floats, answers: Floats, noise: float) -> Floats:
+    """A distribution function at all points: the likely one, adjusted to answers as far as they exceed the noise."""
+    from scipy.special import ndtr, ndtri
+
+    x = places()
+    mean = likely(asked[None], answers[None], noise)[0]
+    inner, which = np.unique(asked, return_inverse=True)
+    times = np.bincount(which)
+    expected = np.interp(inner, x, mean)
+    trust = MISFIT**2 / (MISFIT**2 + noise**2 / times)
+    level = isotonic(expected + trust * (np.bincount(which, answers) / times - expected), times / 1.0)
+    # between thresholds the curve keeps its shape, in normal scores
+    shift = ndtri(np.clip(level, LEAST, 1 - LEAST)) - ndtri(np.clip(expected, LEAST, 1 - LEAST))
+    moved = ndtr(ndtri(np.clip(mean, 1e-9, 1 - 1e-9)) + np.interp(x, inner, shift))
+    found: Floats = np.maximum.accumulate(moved)
+    return found
+
+
+def least_known(asked: Floats, answers: Floats, noise: float) -> float:
+    """The middle of the interval between thresholds with the largest uncertain mass, by its share and width.
+
+    Multimodal distributions have gaps that no simple curve represents; this finds them.
+
+    >>> least_known(np.array([0.5, 0.2]), np.array([0.9, 0.1]), 0.001)
+    0.35
+    """
+    ends = np.unique(np.concatenate(([0.0], asked, [1.0])))
+    level = np.interp(ends, places(), settled(asked, answers, noise))
+    level[0], level[-1] = 0.0, 1.0
+    widest = int(np.argmax(np.diff(level) * np.diff(ends)))
+    return float(ends[widest] + ends[widest + 1]) / 2
+
+
+def isotonic(values: Floats, weights: Floats) -> Floats:
+    """The nearest non-decreasing values by weighted squared distance: pool adjacent violators.
+
+    >>> isotonic(np.array([1.0, 3.0, 2.0]), np.ones(3)).tolist()
+    [1.0, 2.5, 2.5]
+    """
+    means: list[float] = []
+    sizes: list[float] = []
+    members: list[int] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        means.append(value)
+        sizes.append(weight)
+        members.append(1)
+        while len(means) > 1 and means[-2] > means[-1]:
+            last, size, count = means.pop(), sizes.pop(), members.pop()
+            means[-1] = (means[-1] * sizes[-1] + last * size) / (sizes[-1] + size)
+            sizes[-1] += size
+            members[-1] += count
+    return np.repeat(means, members)
+
+
+# Number of cuts the curve goes through, and its approximate tolerance.
+_POINTS, _NOISE = 15, 0.01
+# Tilts, as exponents per standard deviation of the interval.
+_STEEPEST = 40.0
+
+
+def with_tails(fine: Fine, edges: Integers, means: Floats, noise: Floats) -> Fine:
+    """The distribution with its first and last interval divided into many pieces.
+
+    Args:
+        fine: one interval between any two edges.
+        means: noisy mean position of each interval.
+        noise: standard deviation of each.
+    """
+    size, filled = int(edges[-1]), np.flatnonzero(np.diff(edges) > 0)
+    if filled.size < 3:
+        return fine
+    # values that many records have tell nothing about the others
+    smooth = np.where((np.diff(edges) == 1) & (fine.shares > FREQUENT), 0.0, fine.shares)
+    running = np.cumsum(smooth / max(float(smooth.sum()), LEAST))[:-1]
+    chosen = np.unique(np.linspace(0, running.size - 1, _POINTS).astype(np.int64))
+    curve = likely(edges[None, 1:-1][:, chosen] / size, running[None, chosen], _NOISE)[0]
+    parts = [
+        tuple(part[here : here + 1] for part in (fine.lows, fine.highs, fine.shares, fine.slopes))
+        for here in filled
+    ]
+    grid = np.rint(places() * size).astype(np.int64)
+    for place in (0, -1):
+        here = filled[place]
+        inside = grid[(grid > edges[here]) & (grid < edges[here + 1])]
+        cuts = np.unique(np.concatenate((edges[[here, here + 1]], inside)))
+        weights = np.maximum(np.diff(np.interp(cuts / size, places(), curve)), 1e-12)
+        middles = (cuts[:-1] + cuts[1:] - 1) / 2
+        weights = towards_mean(weights / weights.sum(), middles, float(means[here]), float(noise[here]))
+        parts[place] = (cuts[:-1], cuts[1:] - 1, fine.shares[here] * weights, np.zeros(weights.size))
+    lows, highs, shares, slopes = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Fine(lows, highs, shares, slopes)
+
+
+def towards_mean(weights: Floats, middles: Floats, mean: float, noise: float) -> Floats:
+    """Weights of pieces, tilted so that their mean approaches a measured one as far as it exceeds the noise.
+
+    >>> found = towards_mean(np.full(3, 1 / 3), np.array([0.0, 1.0, 2.0]), 1.5, 1e-9)
+    >>> found.round(3).tolist()
+    [0.116, 0.268, 0.616]
+    """
+    if weights.size < 2:
+        return weights
+    expected = float(weights @ middles)
+    spread = float(np.sqrt(weights @ (middles - expected) ** 2))
+    # a curve knows the mean of a tail about as well as the tail is narrow
+    trust = spread**2 / (spread**2 + noise**2)
+    wanted = expected + trust * (mean - expected)
+    steps = (middles - expected) / spread
+    low, high, found = -_STEEPEST, _STEEPEST, weights
+    for _ in range(50):
+        slope = (low + high) / 2
+        exponents = slope * steps
+        found = weights * np.exp(exponents - exponents.max())
+        found = found / float(found.sum())
+        low, high = (slope, high) if float(found @ middles) < wanted else (low, slope)
+    return found
+
+
+# A half whose count is below this many standard deviations of its noise counts as empty.
+_EMPTY = 1.0
+
+
+def denoised_counts(noisy: Floats, total: float, noise: float) -> Floats:
+    """Non-negative counts of consecutive values with this sum, denoised from the whole range to single values.
+
+    Every interval is halved, and its halves get the least-squares counts given its own. A half that cannot be told
+    from an empty one is empty, unless that holds for both: so values that no record has keep no noise, and the noise
+    of many such values does not add up to a tail.
+
+    >>> noisy = np.array([60.0, 39.0, 2.0, -3.0, 2.0, 1.0, -1.0, 0.0])
+    >>> denoised_counts(noisy, 100.0, 2.0).round(1).tolist()
+    [60.5, 39.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]
+    """
+    running = np.concatenate(([0.0], np.cumsum(noisy)))
+    edges, counts = np.array([0, noisy.size]), np.array([float(total)])
+    while edges.size <= noisy.size:
+        sizes = np.diff(edges)
+        middles = edges[:-1] + (sizes + 1) // 2
+        left, right = middles - edges[:-1], edges[1:] - middles
+        first, both = running[middles] - running[edges[:-1]], running[edges[1:]] - running[edges[:-1]]
+        found = first + (counts - both) * left / sizes
+        doubt = _EMPTY * noise * np.sqrt(left * right / sizes)
+        low, high = found < doubt, counts - found < doubt
+        found = np.where(low & ~high, 0.0, np.where(high & ~low, counts, np.clip(found, 0.0, counts)))
+        split = right > 0
+        found = np.where(split, found, counts)
+        edges = np.unique(np.concatenate((edges, middles)))
+        counts = np.column_stack((found, counts - found)).ravel()[np.column_stack((sizes > 0, split)).ravel()]
+    return counts
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Frequent:
+    """A chosen value of every interval of an attribute.
+
+    Attributes:
+        values: the positions.
+        shares: noisy share of the rows of each.
+        noise: standard deviation of each.
+        least: the least share by which a frequent value exceeds the others.
+    """
+
+    values: Integers
+    shares: Floats
+    noise: float
+    least: float
+
+    def masses(self, edges: Integers, intervals: Floats) -> Floats:
+        """The shares of the frequent ones among them, 0 for the others; `intervals` are the shares of the intervals."""
+        widths = np.diff(edges)
+        apart = self.shares - intervals / np.maximum(widths, 1)
+        frequent = (widths > 1) & (apart > self.least)
+        # an interval whose rest cannot be told from nothing has no other value
+        whole = intervals - self.shares < self.noise
+        return np.where(frequent, np.where(whole, intervals, self.shares), 0.0)
+
+    def without(
+        self, masses: Floats, edges: Integers, intervals: Floats, means: Floats, noise: Floats
+    ) -> tuple[Floats, Floats, Floats]:
+        """Shares and mean positions of the rest of every interval, and the standard deviation of these means."""
+        rest = intervals - masses
+        left = np.maximum(rest, LEAST / 100)
+        lows, highs = edges[:-1].astype(np.float64), np.maximum(edges[1:] - 1, edges[:-1]).astype(np.float64)
+        moved = np.clip((means * intervals - self.values * masses) / left, lows, highs)
+        distance = self.values - np.clip(means, lows, highs)
+        spread = np.hypot(noise * intervals, self.noise * distance) / left
+        frequent = masses > 0
+        return rest, np.where(frequent, moved, means), np.where(frequent, spread, noise)
+
+
+def with_points(fine: Fine, values: Integers, masses: Floats) -> Fine:
+    """The distribution with masses added at single positions; the pieces that contain them are divided.
+
+    >>> evenly = Fine(np.array([0]), np.array([3]), np.array([0.4]), np.zeros(1))
+    >>> found = with_points(evenly, np.array([1]), np.array([0.6]))
+    >>> found.lows.tolist(), found.highs.tolist(), found.shares.round(2).tolist()
+    ([0, 1, 2], [0, 1, 3], [0.1, 0.7, 0.2])
+    """
+    parts: list[NDArray[Any]] = [fine.lows, fine.highs, fine.shares, fine.slopes]
+    for value, mass in zip(values.tolist(), masses.tolist(), strict=True):
+        lows, highs, shares, slopes = parts
+        # of empty pieces at the same place none is divided
+        here = np.flatnonzero((lows <= value) & (highs >= value))
+        place = int(here[np.argmax(shares[here])])
+        low, width = int(lows[place]), int(highs[place] - lows[place]) + 1
+        ends = np.unique(np.array([low, value, value + 1, low + width]))
+        inside = (ends - low) / width
+        slope = float(slopes[place])
+        level = np.expm1(slope * inside) / np.expm1(slope) if abs(slope) > _FLAT else inside
+        own = np.diff(level) * shares[place]
+        own[np.flatnonzero(ends == value)[0]] += mass
+        divided = (ends[:-1], ends[1:] - 1, own, slope * np.diff(inside))
+        parts = [
+            np.concatenate((part[:place], new, part[place + 1 :]))
+            for part, new in zip(parts, divided, strict=True)
+        ]
+    return Fine(*parts)
