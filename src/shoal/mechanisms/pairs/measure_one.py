@@ -23,7 +23,7 @@ from shoal.mechanisms.pairs.budget import (
 from shoal.mechanisms.tree.intervals import draw_edges, ends_of, nearest_counts, steadied
 from shoal.mechanisms.tree.mechanism import halved
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant
+from shoal.privacy import Accountant, Measurement, RecordSum
 from shoal.taxonomy import Taxonomy
 
 # An exponential density this steep over its interval is in practice a point.
@@ -573,7 +573,8 @@ def measure_oneway(
     for number in layout.counted:
         counts = positions[number].of_each(attributes[number].points)
         spend = account.spend(OF_ONE, layout.each, f"values of {attributes[number].name}", over="values")
-        noisy = currency.measure(counts, MeasurementShape(1, 1, counts.size), spend)
+        what = RecordSum("count", (number,))
+        noisy = currency.measure(counts, MeasurementShape(1, 1, counts.size), spend, what)
         shares = _shares(nearest_counts(noisy, rows_of[number]))
         deviation = currency.deviation(MeasurementShape(1, 1, counts.size), layout.each)
         if attributes[number].ordered:
@@ -598,7 +599,8 @@ def _two_valued(
     """Differences of the two counts, of all attributes at once; flags among them give the number with a value."""
     exact = np.array([positions[a].size - 2 * positions[a].total for a in layout.signs], dtype=np.int64)
     spend = account.spend(OF_ONE, layout.sign_share, "two-valued attributes")
-    noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend)
+    what = RecordSum("sign", layout.signs)
+    noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend, what)
     first = np.clip((1 + noisy / rows) / 2, _LEAST, 1 - _LEAST)
     for a, flag in flags_of(attributes).items():
         if a in layout.signs:
@@ -652,7 +654,8 @@ def _bisected(
             dtype=np.int64,
         )
         spend = account.spend(OF_ONE, share, f"thresholds, round {turn + 1}")
-        noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend)
+        what = RecordSum("below", layout.cut, {"cuts": asked[turn].copy()})
+        noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend, what)
         answers[turn] = (1 + noisy / rows) / 2
     return {
         a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, float(noise[place]))
@@ -687,7 +690,7 @@ def _cut(
     rows = np.array([rows_of[a] for a in layout.cut])[:, None]
     own = [positions[a] for a in layout.cut]
     edges = [
-        _edges(found, attributes[a], layout, currency, account)
+        _edges(found, a, attributes[a], layout, currency, account)
         for found, a in zip(own, layout.cut, strict=True)
     ]
     places = [np.searchsorted(found.ordered, cuts) for found, cuts in zip(own, edges, strict=True)]
@@ -697,7 +700,8 @@ def _cut(
         both = counts.reshape(number, 1 << level, 2, -1).sum(axis=3)
         shape = MeasurementShape(1, number, 1 << level)
         spend = account.spend(OF_ONE, share, f"halves of intervals, level {level + 1}", over="intervals")
-        noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend) / rows
+        what = RecordSum("tree", layout.cut, {"level": level})
+        noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend, what) / rows
         # half a node is the error of a cut near the median, apart from ties
         doubt = _NEAR + 1 / (float(currency.rate(layout.cuts[level])) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
@@ -708,14 +712,18 @@ def _cut(
 
 
 def _edges(
-    found: Histogram, facts: AttributeFacts, layout: OneWay, currency: Currency, account: Accountant
+    found: Histogram, a: int, facts: AttributeFacts, layout: OneWay, currency: Currency, account: Accountant
 ) -> Integers:
     """Private cut points of one attribute; a record is in one interval of a level."""
     spends = [
         account.spend(OF_ONE, share, f"cut points of {facts.name}, level {level + 1}", over="intervals")
         for level, share in enumerate(layout.cuts)
     ]
-    return draw_edges(found.ordered, [0, facts.points], spends, currency.rate, found.counts)
+    edges = draw_edges(found.ordered, [0, facts.points], spends, currency.rate, found.counts)
+    rates = [currency.rate(share) for share in layout.cuts]
+    what = RecordSum("cuts", (a,), {"edges": edges})
+    spends[-1].record(Measurement.of(what, edges[:0], 0.0, name="exponential", rates=rates))
+    return edges
 
 
 def _refined(
@@ -758,7 +766,8 @@ def _means(
         exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
     shape = MeasurementShape(1, len(exact), exact[0].size, unit=SUM_PARTS)
     spend = account.spend(OF_ONE, layout.sums, "sums inside intervals", over="intervals")
-    noisy = currency.measure(np.stack(exact), shape, spend) / SUM_PARTS
+    what = RecordSum("inside", layout.cut, {"parts": SUM_PARTS})
+    noisy = currency.measure(np.stack(exact), shape, spend, what) / SUM_PARTS
     deviation = currency.deviation(shape, layout.sums) / SUM_PARTS
     found = []
     for own, sums, cuts, total in zip(shares, noisy, edges, rows, strict=True):

@@ -44,7 +44,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
 from shoal.mechanisms.tree.intervals import whole_counts
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant
+from shoal.privacy import Accountant, RecordSum
 from shoal.text import Message
 
 Codes = NDArray[np.uint8]
@@ -706,6 +706,9 @@ def _measure_contrasts(
             group_sums(counts, group, levels, bins),
             group.shape,
             account.spend(OF_TWO, group.share, _what(group), over="cells"),
+            RecordSum(
+                "contrast", (group.pivot, *group.partners), {"level": group.level, "depth": group.depth}
+            ),
         )
         for group in layout.groups
     ]
@@ -739,11 +742,12 @@ def _noisy_products(
 ) -> Floats:
     shape = currency.sign_shape(len(layout.signs))
     spend = account.spend(OF_TWO, layout.sign_share, "products of signs")
+    what = RecordSum("product", layout.signs)
     if shape.signs:
-        return currency.measure(exact, shape, spend)
+        return currency.measure(exact, shape, spend, what)
     below = np.tril_indices(len(exact), -1)
     noisy = np.zeros(exact.shape)
-    noisy[below] = currency.measure(exact[below], shape, spend)
+    noisy[below] = currency.measure(exact[below], shape, spend, what)
     return noisy + noisy.T
 
 

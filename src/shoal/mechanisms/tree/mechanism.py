@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.method import Rebuilt, gap_terms
+from shoal.mechanisms.method import Rebuilt, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.tree.intervals import (
     Intervals,
     Level,
@@ -48,7 +48,7 @@ from shoal.mechanisms.tree.sample import (
 )
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant, Plan
+from shoal.privacy import Accountant, Measurements, Plan, RecordSum
 from shoal.progress import Progress
 from shoal.text import Message
 
@@ -80,7 +80,7 @@ def values_of(exact: Integers, total: float, layout: Layout, purse: Purse) -> In
     """`measure_values` from the exact count of each value."""
     points = exact.size
     spend = purse.spend(purse.purposes.values, layout.attribute, over="values")
-    counts = nearest_counts(noisy(exact, layout.moved, spend), total)
+    counts = nearest_counts(noisy(exact, layout.moved, spend, purse.sums("count")), total)
     gap = layout.gap > 0
     cuts = len(layout.cuts) + gap
     edges = halved(counts, len(layout.cuts), [0, *([points - 1] if gap else []), points])
@@ -127,7 +127,7 @@ def plan(method: TreeDP, described: Described) -> Plan:
     budget = method.budget - counting
     if rows is None:
         # the stages' totals differ with the depth, which follows from the noisy number of rows
-        said = (Message("tree-by-noisy-rows"), *gap_terms(described))
+        said = (Message("tree-by-noisy-rows"), *gap_terms(described), *numbers_terms(described))
         return Plan(
             {ROWS: counting, BY_ROWS: budget}, dict.fromkeys(described.columns, budget / number), said, {}
         )
@@ -144,7 +144,7 @@ def plan(method: TreeDP, described: Described) -> Plan:
     ]
     if counted:
         conditions.append(Message.of("values-counted", columns=tuple(counted)))
-    conditions += gap_terms(described)
+    conditions += [*gap_terms(described), *numbers_terms(described)]
     shares = dict.fromkeys(described.columns, budget / number)
     return Plan(
         Purposes.of(layout, described, counted).reserved(),
@@ -247,7 +247,7 @@ def run(
     for number, column in enumerate(columns):
         positions, clipped[column] = tree_positions(described, column)
         points, own = tree_points(described, column), own_layout(described, column, known)
-        purse = Purse(account, known.purposes, column)
+        purse = Purse(account, known.purposes, column, number)
         if column in known.counted:
             found, codes[number] = measure_values(positions, points, float(rows), own, purse)
         else:
@@ -264,9 +264,14 @@ def run(
         drawn.append(draw_tree_values(model, described, block, number, source))
         progress("drawing rows", len(columns) + 2, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in columns}
-    return Rebuilt(
-        values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows, "clusters": []}
-    )
+    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
+    numbers = tree_numbers(described, account, rows)
+    return Rebuilt(values, [], aligned=False, internal=internal, measurements=numbers)
+
+
+def tree_numbers(described: Described, account: Accountant, rows: int) -> Measurements | None:
+    """The noisy numbers of a run, which may be published; the last position of a flagged column is "missing"."""
+    return noisy_numbers(described, account, rows, (), [{} for _ in described.columns])
 
 
 def settle_rows(method: TreeDP, described: Described, account: Accountant) -> KnownAttribute:
@@ -280,7 +285,7 @@ def settle_rows(method: TreeDP, described: Described, account: Accountant) -> Kn
         counted = _counted(described, layout, public)
         return KnownAttribute(public, layout, counted, Purposes.of(layout, described, counted))
     share = rows_share(method)
-    count = noisy(np.array([described.n]), 1, account.spend(ROWS, share))
+    count = noisy(np.array([described.n]), 1, account.spend(ROWS, share), RecordSum("rows"))
     rows = max(int(count[0]), 1)
     layout = lay_out(method, number, rows, budget - share, fitting=True)
     counted = _counted(described, layout, rows)
@@ -312,7 +317,7 @@ def measure_attribute(
     account: Accountant,
 ) -> Intervals:
     """An attribute from the distinct positions of `tree_positions` and the number of records at each."""
-    purse = Purse(account, known.purposes, column)
+    purse = Purse(account, known.purposes, column, described.columns.index(column))
     own, points = own_layout(described, column, known), tree_points(described, column)
     if column not in known.counted:
         return intervals_of(positions, counts, points - 1, float(known.rows), own, purse)
@@ -408,7 +413,9 @@ def noisy_leaves(
         counts = exact.reshape(2 << level, -1).sum(axis=1)
         spend = account.spend(known.purposes.tree_counts(level), share, over="boxes")
         variance = 2 * float(layout.count_scale(share)) ** 2
-        levels.append(Level(noisy(counts, layout.moved, spend), variance, tree.fractions[level], _DEPENDENCE))
+        what = RecordSum("boxes", tuple(range(len(measured))), {"halved": tree.attributes[: level + 1]})
+        drawn = noisy(counts, layout.moved, spend, what)
+        levels.append(Level(drawn, variance, tree.fractions[level], _DEPENDENCE))
     cells = consistent_counts(rows, levels)[-1]
     groupings, targets = [], []
     for number, found in enumerate(measured):
