@@ -24,6 +24,10 @@ from shoal.evaluation import Risk as Risk
 from shoal.evaluation import Verdict as Verdict
 from shoal.evaluation import estimates as estimates
 from shoal.evaluation import verdict as verdict
+from shoal.inference import Interval as Interval
+from shoal.inference import Intervals as Intervals
+from shoal.inference import intervals as intervals
+from shoal.inference import replicate_weights as replicate_weights
 from shoal.mechanisms import Anatomy as Anatomy
 from shoal.mechanisms import CrossMoment as CrossMoment
 from shoal.mechanisms import IdpCBLS as IdpCBLS

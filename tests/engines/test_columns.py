@@ -89,9 +89,12 @@ def test_same_seed_same_rows_as_in_memory(big: Path, tmp_path: Path, arguments: 
     for facts in ("values_clipped", "clusters", "clusters_without_noise"):
         assert ours.internal.get(facts) == theirs.internal.get(facts)
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+    # the noisy numbers behind the rows are the same, and only some methods have them
+    assert ours.measurements == theirs.measurements
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == [
         "data.parquet",
         "log.toml",
+        *([] if theirs.measurements is None else ["measurements.json"]),
         "method.toml",
         "report.html",
         "statement.json",

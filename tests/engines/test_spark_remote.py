@@ -26,7 +26,7 @@ from .spark_session import ROOT, need_java, session
 
 pytestmark = [pytest.mark.system, pytest.mark.filterwarnings("ignore::shoal.errors.ExposedWarning")]
 ASKED: dict[str, Any] = {"method": "tree-dp", "epsilon": 1, "domains": {"a": (0, 1000)}, "seed": 4}
-BUNDLE = ["data", "log.toml", "method.toml", "report.html", "statement.json"]
+BUNDLE = ["data", "log.toml", "measurements.json", "method.toml", "report.html", "statement.json"]
 
 
 @pytest.fixture(autouse=True)

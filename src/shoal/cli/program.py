@@ -11,7 +11,7 @@ from typing import Any
 import typer
 
 from shoal._version import __version__
-from shoal.cli import first_steps, ledger, measure, options, protect, serve, tune
+from shoal.cli import first_steps, intervals, ledger, measure, options, protect, serve, tune
 from shoal.cli.command import Commands, Flag, add_table_command, complain, unknown_flag
 from shoal.errors import ShoalError, ShoalWarning
 
@@ -61,6 +61,7 @@ _COMMANDS: tuple[tuple[Callable[..., None], Callable[[], Sequence[Flag]] | None]
     (measure.risk, measure.risk_flags),
     (tune.tune, tune.tune_flags),
     (tune.audit, tune.audit_flags),
+    (intervals.intervals, None),
     (measure.report, None),
     (measure.registry, None),
     (first_steps.reproduce, None),

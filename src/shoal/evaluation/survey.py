@@ -5,9 +5,11 @@ They are facts about the table they are computed from: those of an original belo
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from shoal.display import displayed, internal
 from shoal.errors import InputError, OptionError
 from shoal.evaluation.pair import TablePair
 from shoal.io import Table, first_row, read
+from shoal.mechanisms import method_class, names
 from shoal.numbers import Floats
 from shoal.text import Message
 
@@ -179,6 +182,20 @@ class Estimates:
         return found
 
 
+def _refuse_synthetic(data: Any) -> None:
+    """Refuse a release of synthetic rows, as far as it can be recognised: by its statement, in memory or beside it."""
+    method = getattr(getattr(data, "statement", None), "method", None)
+    if isinstance(data, str | Path):
+        folder = Path(data) if Path(data).is_dir() else Path(data).parent
+        beside = folder / "statement.json"
+        try:
+            method = json.loads(beside.read_text("utf-8")).get("method") if beside.is_file() else None
+        except (OSError, ValueError, AttributeError):
+            return
+    if method in names() and method_class(str(method)).synthetic:
+        raise OptionError("estimates-of-synthetic-rows", method=method)
+
+
 def estimates(
     data: Any,
     weight: str | Sequence[float] | None = None,
@@ -206,6 +223,7 @@ def estimates(
 
     Raises:
         InputError: a column is unknown; a weight is missing, negative or infinite; a stratum is missing.
+        OptionError: the data are a release of synthetic rows, for which `shoal.intervals` computes valid errors.
 
     >>> import pyarrow as pa
     >>> survey = pa.table({"w": [10.0, 10, 30, 30], "age": [20, 40, 30, 60], "sex": ["f", "m", "f", "f"]})
@@ -213,6 +231,7 @@ def estimates(
     >>> found.population, found.numbers["age"]["mean"].value, found.tables["sex"]["f"]["total"].value
     (80.0, 41.25, 70.0)
     """
+    _refuse_synthetic(data)
     table = read(data, strict=False)
     if table.n == 0:
         raise InputError("population-table-no-rows")

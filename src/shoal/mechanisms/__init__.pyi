@@ -43,9 +43,13 @@ from shoal.mechanisms.moments.statistics import covariance_change as covariance_
 from shoal.mechanisms.moments.statistics import eigenvalues_change as eigenvalues_change
 from shoal.mechanisms.moments.statistics import eigenvector_changes as eigenvector_changes
 from shoal.mechanisms.moments.statistics import mean_change as mean_change
+from shoal.mechanisms.pairs.measure_one import ABSENT as ABSENT
 from shoal.mechanisms.pairs.measure_one import Histogram as Histogram
 from shoal.mechanisms.pairs.measure_pairs import PairCounts as PairCounts
+from shoal.mechanisms.pairs.measure_pairs import functions as functions
+from shoal.mechanisms.pairs.measure_pairs import half_functions as half_functions
 from shoal.mechanisms.pairs.mechanism import measure_attributes as measure_attributes
+from shoal.mechanisms.pairs.mechanism import pair_numbers as pair_numbers
 from shoal.mechanisms.pairs.mechanism import pair_positions as pair_positions
 from shoal.mechanisms.pairs.method import PairsDP as PairsDP
 from shoal.mechanisms.pairs.model import Drawing as Drawing
@@ -103,6 +107,7 @@ from shoal.mechanisms.strata import strata_of as strata_of
 from shoal.mechanisms.suppression.method import Suppress as Suppress
 from shoal.mechanisms.tree.intervals import Intervals as Intervals
 from shoal.mechanisms.tree.intervals import codes_of as codes_of
+from shoal.mechanisms.tree.intervals import ends_of as ends_of
 from shoal.mechanisms.tree.intervals import whole_counts as whole_counts
 from shoal.mechanisms.tree.mechanism import TreeModel as TreeModel
 from shoal.mechanisms.tree.mechanism import draw_tree_values as draw_tree_values
@@ -111,6 +116,7 @@ from shoal.mechanisms.tree.mechanism import leaves_of as leaves_of
 from shoal.mechanisms.tree.mechanism import measure_attribute as measure_attribute
 from shoal.mechanisms.tree.mechanism import noisy_leaves as noisy_leaves
 from shoal.mechanisms.tree.mechanism import settle_rows as settle_rows
+from shoal.mechanisms.tree.mechanism import tree_numbers as tree_numbers
 from shoal.mechanisms.tree.mechanism import tree_points as tree_points
 from shoal.mechanisms.tree.mechanism import tree_positions as tree_positions
 from shoal.mechanisms.tree.method import TreeDP as TreeDP

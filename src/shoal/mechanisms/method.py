@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, replace
 from fractions import Fraction
 from importlib import import_module
@@ -27,6 +27,7 @@ from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, param
 from shoal.mechanisms.partition_stage import PARTITIONS, PartitionStage, Stability
 from shoal.mechanisms.rules import broken_rules, ruled_plan
 from shoal.noise import parse_delta, rho_from
+from shoal.numbers import decimal_text
 from shoal.origin import Outside
 from shoal.partition import check_k
 from shoal.privacy import (
@@ -37,6 +38,7 @@ from shoal.privacy import (
     Case,
     Claim,
     Currency,
+    Measurements,
     MethodTerms,
     Model,
     row_budget,
@@ -73,6 +75,7 @@ class Rebuilt:
         unchanged: columns with the records' original values, which keep all their decimals.
         conditions: what was measured and how finely, where that follows from outputs released on the way; may
             be published.
+        measurements: the noisy numbers behind the values, if the method keeps them; may be published.
     """
 
     values: dict[str, NDArray[np.float64]]
@@ -84,6 +87,51 @@ class Rebuilt:
     unchanged: frozenset[str] = frozenset()
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     conditions: tuple[Message, ...] = ()
+    measurements: Measurements | None = None
+
+
+def noisy_numbers(
+    described: Described,
+    account: Accountant,
+    rows: int,
+    flagged: Sequence[str],
+    bins: Sequence[Mapping[str, Any]],
+) -> Measurements | None:
+    """What a run paid for, as it may be published; None where a domain comes from the records.
+
+    Positions on a lattice taken from the records would show its width, which is no output of the account.
+
+    Args:
+        rows: number of rows to release.
+        flagged: columns whose missing-value flags are attributes of their own, after all columns.
+        bins: how pairs divide the values of each attribute.
+    """
+    if described.provenance.private_domains:
+        return None
+    attributes: list[dict[str, Any]] = []
+    for column in described.columns:
+        lattice, tree = described.lattices[column], described.tree(column)
+        if tree is not None:
+            attributes.append({"column": column, "values": [tree.labels[code] for code in tree.domain]})
+            continue
+        lo, step = decimal_text(lattice.lo), decimal_text(lattice.step)
+        attributes.append({"column": column, "lo": lo, "step": step, "points": lattice.steps + 1})
+    attributes += [{"column": column, "missing": True} for column in flagged]
+    counted = [one.sd for one in account.measured if one.kind == "rows"]
+    return Measurements(
+        rows,
+        counted[0] if counted else 0.0,
+        account.currency.value,
+        tuple(attributes),
+        tuple(bins),
+        tuple(account.measured),
+        publishable=not account.source.reproducible,
+    )
+
+
+def numbers_terms(described: Described) -> list[Message]:
+    """The statement message that the noisy numbers are published beside the rows."""
+    return [] if described.provenance.private_domains else [Message("noisy-numbers-published")]
 
 
 def gap_terms(described: Described) -> list[Message]:

@@ -55,7 +55,7 @@ def rule_terms(described: Described) -> tuple[Message, ...]:
     return tuple(found)
 
 
-def keeping_rules(described: Described, drawn: dict[str, Floats], source: Source) -> Mapping[str, Floats]:
+def keeping_rules(described: Described, drawn: dict[str, Floats], source: Source) -> dict[str, Floats]:
     """Rows of all columns that satisfy the rules, from rows in the coordinates that were measured.
 
     Guarantee:

@@ -21,6 +21,9 @@ from shoal.privacy.claims import Model as Model
 from shoal.privacy.claims import ModelFacts as ModelFacts
 from shoal.privacy.claims import StatementTerms as StatementTerms
 from shoal.privacy.claims import step_key as step_key
+from shoal.privacy.measurements import Measurement as Measurement
+from shoal.privacy.measurements import Measurements as Measurements
+from shoal.privacy.measurements import RecordSum as RecordSum
 from shoal.privacy.statement import CANNOT_CHECK as CANNOT_CHECK
 from shoal.privacy.statement import NOTHING_RECORDED as NOTHING_RECORDED
 from shoal.privacy.statement import PrivacyStatement as PrivacyStatement

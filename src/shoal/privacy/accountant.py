@@ -12,6 +12,7 @@ from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.noise import Source
 from shoal.numbers import exact
+from shoal.privacy.measurements import Measurement
 from shoal.text import Message
 
 
@@ -131,11 +132,14 @@ class Spend:
     shoal.privacy.accountant.OverspendError: 'counts' was paid for once and drawn twice: probably a bug, please report.
     """
 
-    __slots__ = ("_source", "_taken", "charge")
+    __slots__ = ("_measured", "_source", "_taken", "charge")
 
-    def __init__(self, charge: AccountEntry, source: Source) -> None:
+    def __init__(
+        self, charge: AccountEntry, source: Source, measured: list[Measurement] | None = None
+    ) -> None:
         self.charge = charge
         self._source, self._taken = source, False
+        self._measured = [] if measured is None else measured
 
     @property
     def amount(self) -> Fraction:
@@ -153,6 +157,16 @@ class Spend:
         self._taken = True
         return self.amount, self._source
 
+    def record(self, found: Measurement) -> None:
+        """Keep the noisy result, which may be published: after the draw only.
+
+        Raises:
+            OverspendError: nothing was drawn yet, so it cannot be a result.
+        """
+        if not self._taken:
+            raise OverspendError(f"'{self.charge.what}' has a result before its noise is drawn")
+        self._measured.append(found)
+
 
 @internal()
 @dataclass(slots=True, eq=False)
@@ -167,6 +181,7 @@ class Accountant:
         unit: the unit in which neighbouring tables differ: a row, unless a unit of privacy was declared.
         charges: the charges, in order.
         uses: uses of randomness without a charge, in order.
+        measured: the noisy results, in order, as far as they are sums of records or cut points.
     """
 
     reserved: dict[str, Fraction]
@@ -176,6 +191,7 @@ class Accountant:
     unit: str = "row"
     charges: list[AccountEntry] = field(default_factory=list)
     uses: list[str] = field(default_factory=list)
+    measured: list[Measurement] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -224,7 +240,7 @@ class Accountant:
         """
         charge = AccountEntry(purpose, what or purpose, amount, over, touched)
         self._charge(charge)
-        return Spend(charge, self.source)
+        return Spend(charge, self.source, self.measured)
 
     def _charge(self, charge: AccountEntry) -> None:
         if charge.amount <= 0 or charge.touched < 1:

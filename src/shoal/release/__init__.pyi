@@ -27,6 +27,7 @@ from shoal.release.protection import Preparation as Preparation
 from shoal.release.protection import Release as Release
 from shoal.release.protection import carry_out as carry_out
 from shoal.release.protection import describe_table as describe_table
+from shoal.release.protection import one_table as one_table
 from shoal.release.protection import prepare as prepare
 from shoal.release.protection import public_schema as public_schema
 from shoal.release.protection import published_columns as published_columns

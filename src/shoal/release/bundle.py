@@ -28,7 +28,15 @@ from shoal.io import (
     write,
 )
 from shoal.mechanisms import LOG, Method, configured, load_recipe, log_text, parameters, recipe_text
-from shoal.privacy import MODELS, PrivacyStatement, computed_values, declaration, domain_words, recorded_words
+from shoal.privacy import (
+    MODELS,
+    Measurements,
+    PrivacyStatement,
+    computed_values,
+    declaration,
+    domain_words,
+    recorded_words,
+)
 from shoal.progress import Progress, silent
 from shoal.release.correction import Corrected, corrected
 from shoal.report import of_bundle
@@ -37,6 +45,10 @@ from shoal.text import Message, capital
 if TYPE_CHECKING:
     from shoal.release.protection import Release
     from shoal.report import Findings
+
+
+# the noisy numbers that the rows were drawn from
+MEASUREMENTS = "measurements.json"
 
 
 def save_bundle(
@@ -136,6 +148,9 @@ def write_documents(
     progress("writing the statement and the report", 0, 1)
     statement = json.dumps(release.statement.to_dict(), indent=2, ensure_ascii=False)
     (aside / "statement.json").write_text(statement + "\n", "utf-8")
+    if release.measurements is not None:
+        numbers = json.dumps(release.measurements.to_dict(), ensure_ascii=False)
+        (aside / MEASUREMENTS).write_text(numbers + "\n", "utf-8")
     (aside / "method.toml").write_text(recipe_text(release), "utf-8")
     (aside / LOG).write_text(log_text(release), "utf-8")
     (aside / "report.html").write_text(public_report(release), "utf-8")
@@ -163,6 +178,7 @@ class Bundle:
         report: the public report.
         linked: further released tables by name.
         statistics: masked statistics of the clusters, None where none were published.
+        measurements: the noisy numbers behind the rows, None where none were published.
     """
 
     folder: Path
@@ -174,6 +190,7 @@ class Bundle:
     report: Path
     linked: Mapping[str, Any]
     statistics: Any
+    measurements: Measurements | None = None
 
     @classmethod
     def load(cls, folder: str | Path) -> Bundle:
@@ -210,7 +227,18 @@ class Bundle:
             raise InputError("holds-no-report-html", folder=folder)
         statistics = tables.pop("statistics", None)
         data = subject.table.frame.to_native()
-        return cls(folder, data, statement, method, subject.schema, recipe, report, tables, statistics)
+        return cls(
+            folder,
+            data,
+            statement,
+            method,
+            subject.schema,
+            recipe,
+            report,
+            tables,
+            statistics,
+            _measurements(folder / MEASUREMENTS, statement),
+        )
 
     def corrected(self, column: str) -> Corrected:
         """The frequencies of a column corrected for the matrix that its values passed, with standard errors.
@@ -219,6 +247,20 @@ class Bundle:
             OptionError: the column is not released, or the method uses no matrix that has an inverse.
         """
         return corrected(self.data, self.method, self.schema, tuple(self.statement.attributes), column)
+
+
+def _measurements(path: Path, statement: PrivacyStatement) -> Measurements | None:
+    """The measurements of a bundle, checked against its statement."""
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise InputError("measurements-damaged", file=path, reason=str(error)) from None
+    made = Measurements.from_dict(found, str(path))
+    if {one["column"] for one in made.attributes} != set(statement.attributes):
+        raise InputError("measurements-damaged", file=path, reason="columns")
+    return made
 
 
 # mechanisms that draw synthetic records

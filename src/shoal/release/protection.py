@@ -44,7 +44,7 @@ from shoal.mechanisms import (
 from shoal.noise import Source
 from shoal.noise import source as noise_source
 from shoal.partition import Partition, check_k
-from shoal.privacy import MODELS, Accountant, Plan, PrivacyStatement, state
+from shoal.privacy import MODELS, Accountant, Measurements, Plan, PrivacyStatement, state
 from shoal.progress import Progress, silent
 from shoal.release.correction import Corrected, corrected
 from shoal.release.forecast import advice, expected_error
@@ -296,6 +296,7 @@ class Release:
         conventions: how the input file is written; released files are written in the same way.
         statistics: masked statistics of every cluster with its size, one row each, where the method keeps them; covered
             by the statement as the data are.
+        measurements: the noisy numbers behind the rows, where the method keeps them; covered by the statement.
         linked: further tables released with the data, by name.
         use: id of its entry in the journal of use, empty without one.
         verify: raises where tables read back from disk do not match the statement; None where the table by itself
@@ -320,6 +321,7 @@ class Release:
     codebook: Codebook | None = None
     conventions: Conventions = field(default_factory=Conventions)
     statistics: Any = None
+    measurements: Measurements | None = None
     linked: dict[str, Any] = field(default_factory=dict)
     verify: Callable[[Table, Mapping[str, Table]], None] | None = None
     use: str = ""
@@ -437,6 +439,7 @@ def finished(
         partitions=rebuilt.partitions,
         internal={**rebuilt.internal, **by_stratum(prepared.method, prepared.described, rebuilt)},
         statistics=None if rebuilt.statistics is None else table.like(rebuilt.statistics, keep_dtypes=False),
+        measurements=rebuilt.measurements,
     )
 
 
@@ -495,6 +498,7 @@ class Preparation:
         internal: dict[str, Any],
         statistics: Any = None,
         linked: dict[str, Any] | None = None,
+        measurements: Measurements | None = None,
         notes: tuple[Message, ...] = (),
     ) -> Release:
         """The release with these settings and the given results."""
@@ -520,6 +524,7 @@ class Preparation:
             codebook=described.table.codebook,
             conventions=described.table.conventions,
             statistics=statistics,
+            measurements=measurements,
             linked=linked or {},
             verify=partial(self.method.verify, described.without_records(), check=check)
             if self.method.verifies
@@ -590,6 +595,8 @@ def with_bound(schema: Schema | None, bound: Any) -> Schema:
     if schema is None:
         raise OptionError("bound-needs-unit", option="bound")
     return schema.with_bound(bound)
+
+
 def _rules_ignored(method: Method, described: Described) -> tuple[Message, ...]:
     """A note where the rows of a method need not satisfy the rules of the schema."""
     if not described.rules or method.keeps_rules:

@@ -42,10 +42,11 @@ from shoal.mechanisms.pairs.model import (
     tetrachoric,
 )
 from shoal.noise import Seeded
-from shoal.privacy import Accountant, Spend
+from shoal.privacy import Accountant, RecordSum, Spend
 from shoal.taxonomy import Taxonomy
 
 CURRENCIES: list[Currency] = [PureEpsilon(1), PureEpsilon(2), Concentrated(1), Concentrated(2)]
+WHAT = RecordSum("contrast")
 every_currency = pytest.mark.parametrize("currency", CURRENCIES, ids=str)
 
 
@@ -130,7 +131,7 @@ class TestSizes:
         exact = np.full((shape.cells, shape.blocks, shape.size), 1000)
         share = Fraction(1, 5)
         runs = range(2000 // exact.size)
-        drawn = [currency.measure(exact, shape, spend(share, seed)) - 1000 for seed in runs]
+        drawn = [currency.measure(exact, shape, spend(share, seed), WHAT) - 1000 for seed in runs]
         assert np.std(drawn) == pytest.approx(currency.deviation(shape, share), rel=0.1)
 
     @every_currency
@@ -146,10 +147,9 @@ class TestSizes:
     def test_noise_of_signs_is_as_large_as_is_said(self) -> None:
         currency = PureEpsilon(1)
         shape = currency.sign_shape(7)
-        below = np.tril_indices(7, -1)
+        below, exact = np.tril_indices(7, -1), np.zeros((7, 7), dtype=np.int64)
         drawn = [
-            currency.measure(np.zeros((7, 7), dtype=np.int64), shape, spend(Fraction(1, 5), seed))[below]
-            for seed in range(150)
+            currency.measure(exact, shape, spend(Fraction(1, 5), seed), WHAT)[below] for seed in range(150)
         ]
         assert np.std(drawn) == pytest.approx(currency.deviation(shape, Fraction(1, 5)), rel=0.1)
 

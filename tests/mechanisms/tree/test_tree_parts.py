@@ -40,7 +40,7 @@ def purse(layout: Layout, seed: int, **ways: int) -> Purse:
     """The account of a table of one attribute, with all that its layout reserves."""
     purposes = Purposes(layout, 1, **ways)
     reserved = purposes.reserved()
-    return Purse(Accountant.of(reserved, sum(reserved.values(), Fraction(0)), Seeded(seed)), purposes, "x")
+    return Purse(Accountant.of(reserved, sum(reserved.values(), Fraction(0)), Seeded(seed)), purposes, "x", 0)
 
 
 def level(noisy: list[float], variance: float, doubt: float) -> Level:

@@ -57,9 +57,9 @@ def half_the_noise(patch: pytest.MonkeyPatch) -> None:
 def half_the_noise_of_counts(patch: pytest.MonkeyPatch) -> None:
     honest = gate.noisy
 
-    def dishonest(counts: Any, moves: Any, spend: Any) -> Any:
+    def dishonest(counts: Any, moves: Any, spend: Any, what: Any) -> Any:
         # sums have a bound for each of them
-        return honest(counts, moves if isinstance(moves, Sequence) else Fraction(moves, 2), spend)
+        return honest(counts, moves if isinstance(moves, Sequence) else Fraction(moves, 2), spend, what)
 
     for module in (tree, intervals, values):
         patch.setattr(module, "noisy", dishonest)

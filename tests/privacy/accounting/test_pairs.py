@@ -168,12 +168,15 @@ class LessNoise(Spend):
         amount, source = self._honest.take()
         return amount * self._times, source
 
+    def record(self, found: Any) -> None:
+        self._honest.record(found)
+
 
 def half_the_noise_of_blocks(patch: pytest.MonkeyPatch) -> None:
     honest = PureEpsilon.measure
 
-    def dishonest(self: PureEpsilon, exact: Any, shape: Any, spend: Spend) -> Any:
-        return honest(self, exact, shape, LessNoise(spend, 2 if shape.blocks > 1 else 1))
+    def dishonest(self: PureEpsilon, exact: Any, shape: Any, spend: Spend, what: Any) -> Any:
+        return honest(self, exact, shape, LessNoise(spend, 2 if shape.blocks > 1 else 1), what)
 
     patch.setattr(PureEpsilon, "measure", dishonest)
 
@@ -181,8 +184,8 @@ def half_the_noise_of_blocks(patch: pytest.MonkeyPatch) -> None:
 def half_the_noise_of_signs(patch: pytest.MonkeyPatch) -> None:
     honest = PureEpsilon.measure
 
-    def dishonest(self: PureEpsilon, exact: Any, shape: Any, spend: Spend) -> Any:
-        return honest(self, exact, shape, LessNoise(spend, 2 if shape.signs else 1))
+    def dishonest(self: PureEpsilon, exact: Any, shape: Any, spend: Spend, what: Any) -> Any:
+        return honest(self, exact, shape, LessNoise(spend, 2 if shape.signs else 1), what)
 
     patch.setattr(PureEpsilon, "measure", dishonest)
 

@@ -137,8 +137,8 @@ def test_the_statement_of_a_person_with_several_rows_is_converted_once() -> None
 def half_the_noise_of_pairs(patch: pytest.MonkeyPatch) -> None:
     honest = Concentrated.measure
 
-    def dishonest(self: Concentrated, exact: Any, shape: Any, spend: Spend) -> Any:
-        return honest(self, exact, shape, LessNoise(spend, 4 if exact.size == 1 else 1))
+    def dishonest(self: Concentrated, exact: Any, shape: Any, spend: Spend, what: Any) -> Any:
+        return honest(self, exact, shape, LessNoise(spend, 4 if exact.size == 1 else 1), what)
 
     patch.setattr(Concentrated, "measure", dishonest)
 

@@ -85,6 +85,8 @@ def test_neighbours_and_one_transcript_give_one_bundle(case: str, ending: str, t
         with replaying(mine.draws):
             second = bundle_of(odd, case, tmp_path / f"second-{seed}")
         assert first.keys() == second.keys()
+        # what the rows were drawn from is published with them
+        assert ("measurements.json" in first) == case.startswith(("pairs-dp", "tree-dp"))
         assert [name for name in first if first[name] != second[name]] == []
 
 

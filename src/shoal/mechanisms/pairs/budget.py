@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from shoal.noise import (
     round_up_scale,
 )
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Spend
+from shoal.privacy import Measurement, RecordSum, Spend
 
 # Shares are rounded down to this precision, and the first takes the rest, so that they add up to the budget.
 _PARTS = 1 << 40
@@ -106,8 +107,8 @@ class PureEpsilon:
         """The share of a choice at this rate."""
         return 2 * self.factor * rate
 
-    def measure(self, exact: Integers, shape: MeasurementShape, spend: Spend) -> Floats:
-        """Exact sums of this shape plus noise calibrated to the spend.
+    def measure(self, exact: Integers, shape: MeasurementShape, spend: Spend, what: RecordSum) -> Floats:
+        """Exact sums of this shape plus noise calibrated to the spend; the result is recorded as `what`.
 
         Guarantee:
             The noise has density proportional to exp(-e · Σ over cells of the largest L1 norm of a block),
@@ -119,14 +120,28 @@ class PureEpsilon:
         """
         share, source = spend.take()
         epsilon = share / self.factor
+        law: dict[str, Any]
         if shape.signs:
             noise = elliptope_noise(shape.signs, epsilon, source)
+            law = {"name": "elliptope", "signs": shape.signs, "epsilon": epsilon}
         elif shape.blocks == 1:
-            noise = discrete_laplace(round_up_scale(shape.unit / epsilon), exact.size, source)
+            scale = round_up_scale(shape.unit / epsilon)
+            noise = discrete_laplace(scale, exact.size, source)
+            law = {"name": "discrete-laplace", "scale": scale}
         else:
             steps = [shape.unit] * shape.blocks
-            noise = block_noise(shape.block_sizes, epsilon, source, steps=steps, draws=shape.cells)
-        return (exact + noise.reshape(exact.shape)).astype(np.float64)
+            sizes = list(shape.block_sizes)
+            noise = block_noise(sizes, epsilon, source, steps=steps, draws=shape.cells)
+            law = {
+                "name": "blocks",
+                "cells": shape.cells,
+                "sizes": sizes,
+                "unit": shape.unit,
+                "epsilon": epsilon,
+            }
+        return _recorded(
+            exact + noise.reshape(exact.shape), shape, spend, what, self.deviation(shape, share), law
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +190,8 @@ class Concentrated:
         """The share of a choice at this rate."""
         return (rate * self.factor) ** 2 / 2
 
-    def measure(self, exact: Integers, shape: MeasurementShape, spend: Spend) -> Floats:
-        """Exact sums of this shape plus discrete Gaussian noise calibrated to the spend.
+    def measure(self, exact: Integers, shape: MeasurementShape, spend: Spend, what: RecordSum) -> Floats:
+        """Exact sums of this shape plus discrete Gaussian noise calibrated to the spend; recorded as `what`.
 
         Guarantee:
             One added record changes one sum of each block by at most `unit`, so the sum of (change/σ)² is at most
@@ -188,10 +203,27 @@ class Concentrated:
         share, source = spend.take()
         variance = (self.factor * shape.unit) ** 2 * shape.blocks / (2 * share)
         noise = discrete_gaussian(variance, exact.size, source)
-        return (exact + noise.reshape(exact.shape)).astype(np.float64)
+        law = {"name": "discrete-gaussian", "variance": variance}
+        return _recorded(
+            exact + noise.reshape(exact.shape), shape, spend, what, self.deviation(shape, share), law
+        )
 
 
 Currency = PureEpsilon | Concentrated
+
+
+def _recorded(
+    noisy: Integers,
+    shape: MeasurementShape,
+    spend: Spend,
+    what: RecordSum,
+    deviation: float,
+    law: Mapping[str, Any],
+) -> Floats:
+    """The noisy sums, recorded; of a symmetric matrix of products those below the diagonal, row by row."""
+    sums = noisy[np.tril_indices(shape.signs, -1)] if shape.signs else noisy
+    spend.record(Measurement.of(what, sums, deviation, **law))
+    return noisy.astype(np.float64)
 
 
 def _pure_factor(shape: MeasurementShape) -> float:

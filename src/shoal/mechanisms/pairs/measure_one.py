@@ -40,7 +40,7 @@ from shoal.mechanisms.tree.intervals import draw_edges, ends_of, nearest_counts,
 from shoal.mechanisms.tree.mechanism import halved
 from shoal.noise import exponential_choice
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant, Spend
+from shoal.privacy import Accountant, Measurement, RecordSum, Spend
 from shoal.taxonomy import Taxonomy
 from shoal.workers import threaded
 
@@ -380,7 +380,8 @@ def measure_oneway(
     for number in layout.counted:
         counts = positions[number].of_each(attributes[number].points)
         spend = account.spend(OF_ONE, layout.each, f"values of {attributes[number].name}", over="values")
-        noisy = currency.measure(counts, MeasurementShape(1, 1, counts.size), spend)
+        what = RecordSum("count", (number,))
+        noisy = currency.measure(counts, MeasurementShape(1, 1, counts.size), spend, what)
         deviation = currency.deviation(MeasurementShape(1, 1, counts.size), layout.each)
         if attributes[number].ordered:
             found[number] = _of_counts(_shares(denoised_counts(noisy, rows_of[number], deviation)))
@@ -405,7 +406,8 @@ def _two_valued(
     """Differences of the two counts, of all attributes at once; flags among them give the number with a value."""
     exact = np.array([positions[a].size - 2 * positions[a].total for a in layout.signs], dtype=np.int64)
     spend = account.spend(OF_ONE, layout.sign_share, "two-valued attributes")
-    noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend)
+    what = RecordSum("sign", layout.signs)
+    noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend, what)
     first = np.clip((1 + noisy / rows) / 2, LEAST, 1 - LEAST)
     for a, flag in flags_of(attributes).items():
         if a in layout.signs:
@@ -459,7 +461,8 @@ def _bisected(
             dtype=np.int64,
         )
         spend = account.spend(OF_ONE, share, f"thresholds, round {turn + 1}")
-        noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend)
+        what = RecordSum("below", layout.cut, {"cuts": asked[turn].copy()})
+        noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend, what)
         answers[turn] = (1 + noisy / rows) / 2
     return {
         a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, float(noise[place]))
@@ -496,7 +499,7 @@ def _cut(
     # sorted once, in threads
     list(threaded(lambda found: found.ordered, own))
     edges = [
-        _edges(found, attributes[a], layout, currency, account)
+        _edges(found, a, attributes[a], layout, currency, account)
         for found, a in zip(own, layout.cut, strict=True)
     ]
     places = [np.searchsorted(found.ordered, cuts) for found, cuts in zip(own, edges, strict=True)]
@@ -506,7 +509,8 @@ def _cut(
         both = counts.reshape(number, 1 << level, 2, -1).sum(axis=3)
         shape = MeasurementShape(1, number, 1 << level)
         spend = account.spend(OF_ONE, share, f"halves of intervals, level {level + 1}", over="intervals")
-        noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend) / rows
+        what = RecordSum("tree", layout.cut, {"level": level})
+        noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend, what) / rows
         # half a node is the error of a cut near the median, apart from ties
         doubt = _NEAR + 1 / (float(currency.rate(layout.cuts[level])) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
@@ -515,7 +519,7 @@ def _cut(
     # what was not needed for frequent values
     sums = layout.sums + (number - len(frequent)) * layout.choices
     sums += layout.frequent if not frequent else 0
-    means = _means(own, places, edges, running, sums, currency, rows, account)
+    means = _means(own, places, edges, running, sums, layout.cut, currency, rows, account)
     return {
         a: _of_tree(edges[place], running[place], *means[place], levels, frequent.get(place))
         for place, a in enumerate(layout.cut)
@@ -523,14 +527,18 @@ def _cut(
 
 
 def _edges(
-    found: Histogram, facts: AttributeFacts, layout: OneWay, currency: Currency, account: Accountant
+    found: Histogram, a: int, facts: AttributeFacts, layout: OneWay, currency: Currency, account: Accountant
 ) -> Integers:
     """Private cut points of one attribute; a record is in one interval of a level."""
     spends = [
         account.spend(OF_ONE, share, f"cut points of {facts.name}, level {level + 1}", over="intervals")
         for level, share in enumerate(layout.cuts)
     ]
-    return draw_edges(found.ordered, [0, facts.points], spends, currency.rate, found.counts)
+    edges = draw_edges(found.ordered, [0, facts.points], spends, currency.rate, found.counts)
+    rates = [currency.rate(share) for share in layout.cuts]
+    what = RecordSum("cuts", (a,), {"edges": edges})
+    spends[-1].record(Measurement.of(what, edges[:0], 0.0, name="exponential", rates=rates))
+    return edges
 
 
 def _refined(
@@ -556,6 +564,7 @@ def _means(
     edges: Sequence[Integers],
     shares: Floats,
     share: Fraction,
+    columns: tuple[int, ...],
     currency: Currency,
     rows: Floats,
     account: Accountant,
@@ -573,7 +582,8 @@ def _means(
         exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
     shape = MeasurementShape(1, len(exact), exact[0].size, unit=SUM_PARTS)
     spend = account.spend(OF_ONE, share, "sums inside intervals", over="intervals")
-    noisy = currency.measure(np.stack(exact), shape, spend) / SUM_PARTS
+    what = RecordSum("inside", columns, {"parts": SUM_PARTS})
+    noisy = currency.measure(np.stack(exact), shape, spend, what) / SUM_PARTS
     deviation = currency.deviation(shape, share) / SUM_PARTS
     found = []
     for own, sums, cuts, total in zip(shares, noisy, edges, rows, strict=True):
@@ -604,14 +614,15 @@ def _frequent(
         return {}
     values, exact = [], []
     for place in telling:
-        what = f"frequent values of {names[place]}"
-        spend = account.spend(OF_ONE, layout.choices, what, over="intervals")
+        named = f"frequent values of {names[place]}"
+        spend = account.spend(OF_ONE, layout.choices, named, over="intervals")
         values.append(choose_frequent(positions[place], edges[place], spend, currency))
         # single positions are counted with the intervals already
         exact.append(np.where(wide[place], positions[place].at(values[-1]), 0))
     shape = MeasurementShape(1, len(exact), exact[0].size)
     spend = account.spend(OF_ONE, layout.frequent, "counts of frequent values", over="intervals")
-    noisy = currency.measure(np.stack(exact), shape, spend)
+    what = RecordSum("value", tuple(layout.cut[place] for place in telling), {"values": np.stack(values)})
+    noisy = currency.measure(np.stack(exact), shape, spend, what)
     noise = currency.deviation(shape, layout.frequent)
     return {
         place: Frequent(found, counts / rows[place], noise / float(rows[place, 0]), least[place])

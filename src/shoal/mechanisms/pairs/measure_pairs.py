@@ -18,7 +18,7 @@ from shoal.mechanisms.pairs.budget import OF_THREE, OF_TWO, ContrastGroup, Curre
 from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal
 from shoal.noise import Source, exponential_choice
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant
+from shoal.privacy import Accountant, Measurement, RecordSum
 
 # Their share of the pair budget, if a column is heavy-tailed.
 SHARE = Fraction(1, 5)
@@ -165,7 +165,17 @@ def measure_tails(
         docs/proofs/trees.md#pairs, section 5.
     """
     spend = account.spend(OF_TWO, clipped.share, "products of values")
-    noisy = currency.measure(exact, clipped.shape, spend)
+    what = RecordSum(
+        "values",
+        clipped.columns,
+        {
+            "pairs": np.stack((clipped.firsts, clipped.seconds), axis=1),
+            "middles": clipped.middles,
+            "reaches": clipped.reaches,
+            "parts": _PARTS**2,
+        },
+    )
+    noisy = currency.measure(exact, clipped.shape, spend, what)
     return Tails(clipped, noisy / (_PARTS**2 * rows))
 
 
@@ -439,11 +449,14 @@ def measure_triples(
             share, source = spend.take()
             rate = currency.rate(share)
             chosen.append(exponential_choice(open_.astype(np.int64), _CEILING - scores, rate, source))
+            drawn = RecordSum("chosen", layout.columns, {"triple": layout.places[chosen[-1]]})
+            spend.record(Measurement.of(drawn, exact[:0], 0.0, name="exponential", rates=[rate]))
         else:
             chosen.append(int(np.flatnonzero(open_)[0]))
     numbers = np.array(chosen, dtype=np.int64)
     spend = account.spend(OF_THREE, layout.sums, "products of three signs")
-    noisy = currency.measure(exact[numbers], MeasurementShape(1, layout.rounds, 1), spend)
+    what = RecordSum("triple", layout.columns, {"triples": layout.places[numbers]})
+    noisy = currency.measure(exact[numbers], MeasurementShape(1, layout.rounds, 1), spend, what)
     return numbers, noisy / rows
 
 

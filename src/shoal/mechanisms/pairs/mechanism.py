@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
-from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms
+from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.pairs.budget import (
     OF_ALL,
     OF_ONE,
@@ -69,7 +69,7 @@ from shoal.mechanisms.pairs.model import (
 )
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant, Plan
+from shoal.privacy import Accountant, Measurements, Plan, RecordSum
 from shoal.progress import Progress, silent
 from shoal.text import Message
 from shoal.workers import threaded
@@ -359,7 +359,8 @@ def plan(method: PairsDP, described: Described) -> Plan:
     shares = dict.fromkeys(described.columns, budget / len(described.columns))
     if rows is None:
         spending[OF_ALL] = budget
-        return Plan(spending, shares, (Message("measured-by-noisy-rows"), *gap_terms(described)), {})
+        said = (Message("measured-by-noisy-rows"), *gap_terms(described), *numbers_terms(described))
+        return Plan(spending, shares, said, {})
     laid_out = _lay_out(method, described, rows, budget)
     spending |= _reserved(laid_out.shared, laid_out.triples)
     condition = Message.of("measured-by-rows", rows=rows)
@@ -369,7 +370,7 @@ def plan(method: PairsDP, described: Described) -> Plan:
         both = (number, flags[number]) if number in flags else (number,)
         paired = laid_out.beyond_one * any(attributes[a].points > 1 for a in both)
         costs[column] = laid_out.oneway.cost(*both) + paired
-    conditions = (condition, *laid_out.terms(rows), *gap_terms(described))
+    conditions = (condition, *laid_out.terms(rows), *gap_terms(described), *numbers_terms(described))
     return Plan(spending, shares, conditions, {} if method.adjacency.hides_size else costs)
 
 
@@ -569,7 +570,23 @@ def _run(
         progress("drawing rows", steps, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
     internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
-    return Rebuilt(values, [], aligned=False, internal=internal, conditions=known.conditions)
+    return Rebuilt(
+        values,
+        [],
+        aligned=False,
+        internal=internal,
+        conditions=known.conditions,
+        measurements=pair_numbers(described, known, account),
+    )
+
+
+def pair_numbers(described: Described, known: MeasuredMarginals, account: Accountant) -> Measurements | None:
+    """The noisy numbers of a run, which may be published."""
+    bins = [
+        {"group": own.groups} if own.groups is not None else {"edges": own.edges, "levels": own.levels}
+        for own in known.marginals
+    ]
+    return noisy_numbers(described, account, known.rows, described.flagged, bins)
 
 
 def pair_positions(described: Described) -> tuple[list[Integers], dict[str, int]]:
@@ -595,7 +612,10 @@ def measure_attributes(
         share = _rows_share(method, budget)
         budget -= share
         noisy = currency.measure(
-            np.array([described.n]), MeasurementShape(1, 1, 1), account.spend(OF_ROWS, share)
+            np.array([described.n]),
+            MeasurementShape(1, 1, 1),
+            account.spend(OF_ROWS, share),
+            RecordSum("rows"),
         )
         rows = max(int(noisy[0]), 1)
     target = _target(method, described)

@@ -20,7 +20,8 @@ from shoal.mechanisms.pairs.budget import (
     PairMeasurements,
     lay_out_pairs,
 )
-from shoal.mechanisms.pairs.measure_one import ABSENT, Fine, Marginal, Presence, of_present, presence
+from shoal.mechanisms.pairs.distributions import Fine
+from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal, Presence, of_present, presence
 from shoal.mechanisms.pairs.measure_pairs import (
     MIXTURE_ROUNDS,
     Clipped,
@@ -45,7 +46,7 @@ from shoal.mechanisms.rules import keeping_rules
 from shoal.mechanisms.tree.intervals import whole_counts
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant
+from shoal.privacy import Accountant, RecordSum
 from shoal.text import Message
 
 Codes = NDArray[np.uint8]
@@ -261,7 +262,7 @@ def with_triples(
 
 def draw_pair_values(
     drawing: Drawing, described: Described, number: int, source: Source
-) -> Mapping[str, Floats]:
+) -> dict[str, Floats]:
     """The rows of one block, by its index, column by column."""
     model, marginals = drawing.model, drawing.known.marginals
     size = block_sizes(drawing.known.rows)[number]
@@ -705,6 +706,7 @@ def _measure_contrasts(
             group_sums(counts, group, levels, bins),
             group.shape,
             account.spend(OF_TWO, group.share, _what(group), over="cells"),
+            _contrast(group, currency),
         )
         for group in layout.groups
     ]
@@ -727,6 +729,17 @@ def _measure_contrasts(
     return PairsModel(latent, correlations, tables, flags, from_signs=not layout.groups)
 
 
+def _contrast(group: ContrastGroup, currency: Currency) -> RecordSum:
+    """What a group measures: for each partner in turn its functions, whose noise follows their number."""
+    where = {
+        "level": group.level,
+        "depth": group.depth,
+        "sizes": group.shape.block_sizes,
+        "sds": currency.deviations(group.shape, group.share),
+    }
+    return RecordSum("contrast", (group.pivot, *group.partners), where)
+
+
 def _what(group: ContrastGroup) -> str:
     """The name of a group's measurement in the account; names have level -1."""
     partners = ", ".join(map(str, group.partners))
@@ -738,11 +751,12 @@ def _noisy_products(
 ) -> Floats:
     shape = currency.sign_shape(len(layout.signs))
     spend = account.spend(OF_TWO, layout.sign_share, "products of signs")
+    what = RecordSum("product", layout.signs)
     if shape.signs:
-        return currency.measure(exact, shape, spend)
+        return currency.measure(exact, shape, spend, what)
     below = np.tril_indices(len(exact), -1)
     noisy = np.zeros(exact.shape)
-    noisy[below] = currency.measure(exact[below], shape, spend)
+    noisy[below] = currency.measure(exact[below], shape, spend, what)
     return noisy + noisy.T
 
 

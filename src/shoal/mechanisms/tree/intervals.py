@@ -13,7 +13,7 @@ from shoal.display import internal
 from shoal.mechanisms.tree.layout import Layout, Purse, noisy
 from shoal.noise import Source, exponential_choice
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Spend
+from shoal.privacy import Measurement, Spend
 
 
 @internal()
@@ -309,6 +309,10 @@ def intervals_of(
         for level, share in enumerate(layout.cuts)
     ]
     edges = draw_edges(ordered, first, spends, layout.cut_rate, of_each)
+    if spends:
+        rates = [layout.cut_rate(share) for share in layout.cuts]
+        cuts = purse.sums("cuts", edges=edges, gap=gap)
+        spends[-1].record(Measurement.of(cuts, edges[:0], 0.0, name="exponential", rates=rates))
     places = np.searchsorted(ordered, edges)
     exact = np.diff(places).astype(np.int64) if of_each is None else _sums(of_each, places)
     # per level: the budget of its counts, the expected share of the left halves and its standard deviation
@@ -320,7 +324,8 @@ def intervals_of(
     levels = []
     for level, (purpose, share, expected, doubt) in enumerate(measured):
         counts = exact.reshape(2 << level, -1).sum(axis=1)
-        found = noisy(counts, layout.moved, purse.spend(purpose, share, over="intervals"))
+        spend = purse.spend(purpose, share, over="intervals")
+        found = noisy(counts, layout.moved, spend, purse.sums("cells", level=level))
         variance = 2 * float(layout.count_scale(share)) ** 2
         levels.append(Level(found, variance, np.full(1 << level, expected), doubt))
     counts_by_level = _without_empty(consistent_counts(total, levels), edges)
@@ -337,7 +342,7 @@ def intervals_of(
     moves = [layout.moved * int(width) for width in widths]
     weights = np.maximum(counts_by_level[-1], 1.0)
     spend = purse.spend(purposes.sums, layout.means, over="intervals")
-    offsets = noisy(twice, moves, spend) / (2 * weights)
+    offsets = noisy(twice, moves, spend, purse.sums("offsets")) / (2 * weights)
     scales = [layout.sum_scale(int(width), layout.means) for width in widths]
     spreads = np.array([float(scale) for scale in scales]) / (np.sqrt(2) * weights)
     values = edges.size // 2 if gap else edges.size - 1
@@ -422,7 +427,8 @@ def _deviations(
     if of_each is not None:
         parts = parts * of_each
     spend = purse.spend(purse.purposes.squares, layout.squares, over="intervals")
-    sums = noisy(_sums(parts, places), layout.moved * bound, spend)
+    what = purse.sums("squares", parts=_SQUARE_PARTS)
+    sums = noisy(_sums(parts, places), layout.moved * bound, spend, what)
     squares = (sums / weights + bound) / _SQUARE_PARTS * half**2
     deviations: Floats = np.sqrt(np.clip(squares - (means - centres) ** 2, 0, half**2))
     return deviations

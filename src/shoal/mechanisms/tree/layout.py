@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,7 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.tree.method import TreeDP
 from shoal.noise import discrete_laplace, round_up_scale
-from shoal.privacy import Accountant, Spend
+from shoal.privacy import Accountant, Measurement, RecordSum, Spend
 
 
 def scale_of(moves: Fraction | int, amount: Fraction) -> Fraction:
@@ -23,9 +25,9 @@ def scale_of(moves: Fraction | int, amount: Fraction) -> Fraction:
 
 
 def noisy(
-    values: NDArray[np.int64], moves: Fraction | int | Sequence[int], spend: Spend
+    values: NDArray[np.int64], moves: Fraction | int | Sequence[int], spend: Spend, what: RecordSum
 ) -> NDArray[np.float64]:
-    """Values plus discrete Laplace noise, calibrated to the amount spent.
+    """Values plus discrete Laplace noise, calibrated to the amount spent; the result is recorded as `what`.
 
     Args:
         moves: L1 sensitivity of all values together to one record; or, if a record's changes are bounded
@@ -41,7 +43,12 @@ def noisy(
     scale = (
         [scale_of(each, amount) for each in moves] if isinstance(moves, Sequence) else scale_of(moves, amount)
     )
-    return (values + discrete_laplace(scale, values.size, source)).astype(np.float64)
+    found = values + discrete_laplace(scale, values.size, source)
+    widest = float(max(scale, default=Fraction(0)) if isinstance(scale, list) else scale)
+    law = {"name": "discrete-laplace", "scale": scale}
+    # a discrete Laplace draw of scale s has a variance of at most 2s²
+    spend.record(Measurement.of(what, found, math.sqrt(2) * widest, **law))
+    return found.astype(np.float64)
 
 
 STAGES = ("cuts", "intervals", "leaves", "means")
@@ -357,7 +364,12 @@ class Purse:
     account: Accountant
     purposes: Purposes
     column: str
+    number: int
 
     def spend(self, purpose: str, amount: Fraction, over: str) -> Spend:
         """Charge a measurement of the attribute; `over` are the parts of its domain, a record is in one of them."""
         return self.account.spend(purpose, amount, f"{purpose}, {self.column}", over=over)
+
+    def sums(self, kind: str, **where: Any) -> RecordSum:
+        """What is summed of the attribute."""
+        return RecordSum(kind, (self.number,), where)

@@ -13,7 +13,7 @@ from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
-from shoal.mechanisms.method import Rebuilt, gap_terms
+from shoal.mechanisms.method import Rebuilt, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.rules import keeping_rules
 from shoal.mechanisms.tree.intervals import (
     Intervals,
@@ -50,7 +50,7 @@ from shoal.mechanisms.tree.sample import (
 )
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
-from shoal.privacy import Accountant, Plan
+from shoal.privacy import Accountant, Measurements, Plan, RecordSum
 from shoal.progress import Progress
 from shoal.text import Message
 
@@ -82,7 +82,7 @@ def values_of(exact: Integers, total: float, layout: Layout, purse: Purse) -> In
     """`measure_values` from the exact count of each value."""
     points = exact.size
     spend = purse.spend(purse.purposes.values, layout.attribute, over="values")
-    counts = nearest_counts(noisy(exact, layout.moved, spend), total)
+    counts = nearest_counts(noisy(exact, layout.moved, spend, purse.sums("count")), total)
     gap = layout.gap > 0
     cuts = len(layout.cuts) + gap
     edges = halved(counts, len(layout.cuts), [0, *([points - 1] if gap else []), points])
@@ -131,7 +131,7 @@ def plan(method: TreeDP, described: Described) -> Plan:
     budget = method.budget - counting
     if rows is None:
         # the stages' totals differ with the depth, which follows from the noisy number of rows
-        said = (Message("tree-by-noisy-rows"), *gap_terms(described))
+        said = (Message("tree-by-noisy-rows"), *gap_terms(described), *numbers_terms(described))
         return Plan(
             {ROWS: counting, BY_ROWS: budget}, dict.fromkeys(described.columns, budget / number), said, {}
         )
@@ -148,7 +148,7 @@ def plan(method: TreeDP, described: Described) -> Plan:
     ]
     if counted:
         conditions.append(Message.of("values-counted", columns=tuple(counted)))
-    conditions += gap_terms(described)
+    conditions += [*gap_terms(described), *numbers_terms(described)]
     shares = dict.fromkeys(described.columns, budget / number)
     return Plan(
         Purposes.of(layout, described, counted).reserved(),
@@ -256,7 +256,7 @@ def run(
     for number, column in enumerate(columns):
         positions, clipped[column] = tree_positions(described, column)
         points, own = tree_points(described, column), own_layout(described, column, known)
-        purse = Purse(account, known.purposes, column)
+        purse = Purse(account, known.purposes, column, number)
         if column in known.counted:
             found, codes[number] = measure_values(positions, points, float(rows), own, purse)
         else:
@@ -273,9 +273,14 @@ def run(
         drawn.append(draw_tree_values(model, described, block, number, source))
         progress("drawing rows", len(columns) + 2, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
-    return Rebuilt(
-        values, [], aligned=False, internal={"values_clipped": clipped, "rows_released": rows, "clusters": []}
-    )
+    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
+    numbers = tree_numbers(described, account, rows)
+    return Rebuilt(values, [], aligned=False, internal=internal, measurements=numbers)
+
+
+def tree_numbers(described: Described, account: Accountant, rows: int) -> Measurements | None:
+    """The noisy numbers of a run, which may be published; the last position of a flagged column is "missing"."""
+    return noisy_numbers(described, account, rows, (), [{} for _ in described.columns])
 
 
 def settle_rows(method: TreeDP, described: Described, account: Accountant) -> KnownAttribute:
@@ -289,7 +294,7 @@ def settle_rows(method: TreeDP, described: Described, account: Accountant) -> Kn
         counted = _counted(described, layout, public)
         return KnownAttribute(public, layout, counted, Purposes.of(layout, described, counted))
     share = rows_share(method)
-    count = noisy(np.array([described.n]), 1, account.spend(ROWS, share))
+    count = noisy(np.array([described.n]), 1, account.spend(ROWS, share), RecordSum("rows"))
     rows = max(int(count[0]), 1)
     layout = lay_out(method, number, rows, budget - share, fitting=True)
     counted = _counted(described, layout, rows)
@@ -321,7 +326,7 @@ def measure_attribute(
     account: Accountant,
 ) -> Intervals:
     """An attribute from the distinct positions of `tree_positions` and the number of records at each."""
-    purse = Purse(account, known.purposes, column)
+    purse = Purse(account, known.purposes, column, described.columns.index(column))
     own, points = own_layout(described, column, known), tree_points(described, column)
     if column not in known.counted:
         return intervals_of(positions, counts, points - 1, float(known.rows), own, purse)
@@ -417,7 +422,9 @@ def noisy_leaves(
         counts = exact.reshape(2 << level, -1).sum(axis=1)
         spend = account.spend(known.purposes.tree_counts(level), share, over="boxes")
         variance = 2 * float(layout.count_scale(share)) ** 2
-        levels.append(Level(noisy(counts, layout.moved, spend), variance, tree.fractions[level], _DEPENDENCE))
+        what = RecordSum("boxes", tuple(range(len(measured))), {"halved": tree.attributes[: level + 1]})
+        drawn = noisy(counts, layout.moved, spend, what)
+        levels.append(Level(drawn, variance, tree.fractions[level], _DEPENDENCE))
     cells = consistent_counts(rows, levels)[-1]
     groupings, targets = [], []
     for number, found in enumerate(measured):

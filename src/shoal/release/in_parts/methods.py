@@ -52,6 +52,7 @@ from shoal.mechanisms import (
     measure_pairs,
     noisy_leaves,
     own_units,
+    pair_numbers,
     pair_positions,
     place_in_tree,
     rows_source,
@@ -60,6 +61,7 @@ from shoal.mechanisms import (
     sums_of,
     swap_source,
     swapped_ranks,
+    tree_numbers,
     tree_points,
     tree_positions,
     whole_counts,
@@ -441,7 +443,8 @@ def by_tree(work: Work) -> Made:
     blocks = blocks_of(per_leaf)
     own = work.source()
     draw = partial(_tree_block, model=model, described=work.described, blocks=blocks, source=own)
-    return _drawn(work, draw, [block.size for block in blocks], own, known.rows, ruled.internal)
+    made = _drawn(work, draw, [block.size for block in blocks], own, known.rows, ruled.internal)
+    return replace(made, measurements=tree_numbers(described, account, known.rows))
 
 
 def _leaf_counts(part: Described, tree: DrawnTree, measured: Sequence[Intervals]) -> list[Integers]:
@@ -500,7 +503,9 @@ def by_pairs(work: Work) -> Made:
     sizes = block_sizes(known.rows)
     own = work.source()
     draw = partial(_pairs_block, drawing=drawing, described=work.described, source=own)
-    return replace(_drawn(work, draw, sizes, own, known.rows, ruled.internal), conditions=known.conditions)
+    numbers = pair_numbers(described, known, account)
+    out = _drawn(work, draw, sizes, own, known.rows, ruled.internal)
+    return replace(out, conditions=known.conditions, measurements=numbers)
 
 
 def _pairs(known: MeasuredMarginals) -> list[tuple[int, int]]:

@@ -25,7 +25,7 @@ from shoal.engines import (
 from shoal.errors import OptionError, OutputError
 from shoal.io import Table, check_output, parquet_rows, read_columnwise, staged
 from shoal.mechanisms import Method, check_alike
-from shoal.privacy import MODELS
+from shoal.privacy import MODELS, Measurements
 from shoal.progress import Progress
 from shoal.release.bundle import write_documents
 from shoal.release.in_parts.tasks import assembled
@@ -55,10 +55,12 @@ class ReleaseOutcome:
     Attributes:
         internal: private facts for the internal report.
         conditions: measured quantities, where they follow from published intermediate results.
+        measurements: the noisy numbers behind the rows, if the method keeps them.
     """
 
     internal: dict[str, Any]
     conditions: tuple[Message, ...] = ()
+    measurements: Measurements | None = None
 
 
 def table_elsewhere(runner: Runner, *, counted: bool, na: tuple[str, ...] = ()) -> Table:
@@ -154,7 +156,11 @@ def carry_out_on_engine(
             if (there := parquet_rows(written)) != rows:
                 raise OutputError("rows-were-written", there=there, rows=rows)
             release = prepared.drawn(made.conditions, rows).release(
-                data=read_columnwise(written), aligned=None, partitions=[], internal=facts
+                data=read_columnwise(written),
+                aligned=None,
+                partitions=[],
+                internal=facts,
+                measurements=made.measurements,
             )
             seen, found = look(release, written)
             write_documents(seen, aside, undo, internal, None, None, tell, found)
@@ -191,7 +197,7 @@ def write_release(
         )
     )
     written = runner.write("writing rows", made.over, *made.stages, last, schema=schema, folder=folder)
-    return written, ReleaseOutcome(made.internal, made.conditions)
+    return written, ReleaseOutcome(made.internal, made.conditions, made.measurements)
 
 
 def released_schema(described: Described, method: Method) -> pa.Schema:

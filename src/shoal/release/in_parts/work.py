@@ -15,6 +15,7 @@ from shoal.engines import Elsewhere, Over, Runner, TaskStage, blobs_in, check_po
 from shoal.mechanisms import Histogram
 from shoal.noise import Source, fresh_key
 from shoal.numbers import Integers
+from shoal.privacy import Measurements
 from shoal.progress import Progress
 from shoal.release.in_parts.tasks import (
     Outgoing,
@@ -41,6 +42,7 @@ class Made:
         internal: private facts for the internal report.
         unchanged: columns that hold the records' own values.
         conditions: measured quantities, where they follow from published intermediate results.
+        measurements: the noisy numbers behind the rows, if the method keeps them.
     """
 
     over: Over
@@ -49,6 +51,7 @@ class Made:
     internal: dict[str, Any]
     unchanged: frozenset[str] = field(default_factory=frozenset)
     conditions: tuple[Message, ...] = ()
+    measurements: Measurements | None = None
 
 
 @internal()

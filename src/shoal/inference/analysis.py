@@ -1,0 +1,481 @@
+"""`shoal.intervals`: confidence intervals for a population from a release, with the parts of their width."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from shoal.arguments import as_names
+from shoal.errors import OptionError
+from shoal.inference.calibration import KAPPA_MORE, Calibration, Uncertainty
+from shoal.inference.expressions import Statistic, parsed, weighted_ratio
+from shoal.inference.rerun import ReRun, check_offered
+from shoal.inference.result import Asked, Interval, Intervals
+from shoal.inference.rows import Cells, Frame, PublicRelease, cells_of, compressed, released_rows, supported
+from shoal.numbers import Floats
+
+# Below this part carried, or above this part of the squared width, a number rests on what nothing measured.
+_CARRIED, _MOST_UNMEASURED = 0.9, 0.5
+# Above these parts: the interval is mostly bounds, or mostly privacy noise.
+_BOUNDS, _NOISE = 0.5, 0.75
+# Replicates of noise, and of random weights, for a function whose influence is not known.
+_NOISE_DRAWS, _WEIGHT_DRAWS = 60, 40
+Function = Callable[..., Any]
+
+
+def intervals(
+    release: Any,
+    what: str | Function | Sequence[str | Function],
+    *,
+    level: float = 0.95,
+    about: Literal["population", "records"] = "population",
+    deff: float = 1.0,
+    columns: str | Sequence[str] | None = None,
+    repetitions: int = 25,
+    seed: int | None = None,
+) -> Intervals:
+    """Confidence intervals from a published release alone; this uses no privacy budget.
+
+    Args:
+        release: a `Release`, a `Bundle`, or the folder of a bundle.
+        what: one statistic or several. As text: `mean(x)`, `mean(x) by g`, `mean(x | g = "a")`, `share(x > 3)`,
+            `share(g = "a") by h`, `median(x)`, `quantile(x, 0.9)`, `table(g, h)`, `corr(x, y)`, `y ~ x + C(g)`,
+            `logit(y ~ x + g)`. Or a function of a frame and weights, or of a frame alone, that returns a number or a
+            dictionary of numbers.
+        level: confidence level of each interval.
+        about: `population`: the people that the records are a sample of; `records`: these records themselves.
+        deff: design effect of the sample, by which the variance of sampling is multiplied.
+        columns: the columns that functions use; by default all.
+        repetitions: number of re-runs of the recipe, where measurements cannot be used.
+        seed: makes the draws of re-runs and functions reproducible.
+
+    Raises:
+        OptionError: the text is no statistic of released columns, or the method of the release gives no valid
+            intervals.
+
+    Reference:
+        docs/inference.md.
+    """
+    asked = Asked(level, about, deff)
+    wanted = [what] if isinstance(what, str) or callable(what) else list(what)
+    published = PublicRelease.of(release)
+    named = list(published.described.columns) if columns is None else as_names(columns)
+    named = [published.column(name) for name in named]
+    return Analysis(published, asked, named, repetitions, seed).all(wanted)
+
+
+class Analysis:
+    """Intervals from one release: rows calibrated once for each set of columns."""
+
+    def __init__(
+        self,
+        published: PublicRelease,
+        asked: Asked,
+        columns: Sequence[str],
+        repetitions: int,
+        seed: int | None,
+    ) -> None:
+        self.published, self.asked, self.columns, self.seed = published, asked, columns, seed
+        self.repetitions = repetitions
+        self.measurements = published.measurements if published.method.name == "pairs-dp" else None
+        self._calibrations: dict[tuple[tuple[str, ...], bool, bool], Calibration] = {}
+        self._cells: dict[str, Cells] = {}
+        self._runs: ReRun | None = None
+
+    def all(self, wanted: Sequence[str | Function]) -> Intervals:
+        """Everything that was asked for, in its order."""
+        frame = Frame(released_rows(self.published, self.published.described.columns))
+        each: list[Interval] = []
+        engines = set()
+        for one in wanted:
+            if isinstance(one, str):
+                statistic = parsed(one, frame)
+                check_offered(self.published.method, statistic)
+                by_weights = self.measurements is not None
+                each += self.calibrated(statistic, frame) if by_weights else self.rerun(statistic, frame)
+            else:
+                by_weights = self.measurements is not None and takes_weights(one)
+                if not by_weights:
+                    check_offered(self.published.method, None)
+                each += self.of_function(one) if by_weights else self.rerun(one, frame)
+            engines.add("calibration" if by_weights else "re-runs")
+        return Intervals(tuple(each), " and ".join(sorted(engines)), self.asked.level, self.seed)
+
+    # --- calibration to the measurements
+
+    def calibration(self, columns: Sequence[str], *, empty: bool, whole: bool = False) -> Calibration:
+        """The released rows in these columns, calibrated.
+
+        Args:
+            empty: with support in empty cells, for shares and means.
+            whole: one row for each released one.
+        """
+        key = (tuple(sorted(columns)), empty, whole)
+        if key not in self._calibrations:
+            assert self.measurements is not None
+            for column in columns:
+                if column not in self._cells:
+                    found = cells_of(self.measurements, self.published, column)
+                    if found is not None:
+                        self._cells[column] = found
+            cells = {column: self._cells[column] for column in columns if column in self._cells}
+            rows = supported(released_rows(self.published, key[0]), cells, empty=empty)
+            self._calibrations[key] = Calibration(
+                rows if whole else compressed(rows), self.measurements, cells
+            )
+        return self._calibrations[key]
+
+    def calibrated(self, statistic: Statistic, frame: Frame) -> list[Interval]:
+        """The intervals of one statistic."""
+        made = self.calibration(statistic.columns, empty=statistic.linear)
+        own = statistic.evaluate(frame, frame.rows.weights)[0]
+        if statistic.quantile is not None:
+            return [self._quantile(made, statistic, float(own[0]))]
+        bounds = self._bounds(made, statistic, float(own[0])) if statistic.threshold else None
+        if bounds is not None:
+            return [bounds]
+        estimate, found, strained = self._estimated(made, statistic)
+        if statistic.mean is not None:
+            direct = self._direct_mean(statistic.mean)
+            if direct is not None:
+                estimate = np.array([direct[0]])
+                found = replace(found, noise=np.array([direct[1]]))
+        named = zip(statistic.names, estimate.tolist(), own.tolist(), strict=True)
+        share = statistic.linear and statistic.names[0].startswith("share")
+        limits = (0.0, 1.0) if share else (-1.0, 1.0) if statistic.names[0].startswith("corr") else None
+        return [
+            self._interval(name, value, mine, found, place, made, limits=limits, strained=strained)
+            for place, (name, value, mine) in enumerate(named)
+        ]
+
+    def _estimated(self, made: Calibration, statistic: Statistic) -> tuple[Floats, Uncertainty, bool]:
+        """Estimates and uncertainties; first-order ones where calibrated weights would distort a column.
+
+        How far these are from what the weights give is then part of the doubt: neither is known to be right.
+        """
+        frame, weights = Frame(made.rows), made.weights
+        strained = made.strained(weights)
+        if strained:
+            value, influence = statistic.evaluate(frame, made.rows.weights)
+            estimate = value + made.correction(influence)
+            weights = made.rows.weights
+        else:
+            estimate, influence = statistic.evaluate(frame, weights)
+        found = made.uncertainty(influence, weights, records=self.asked.records, deff=self.asked.deff)
+        if strained:
+            apart = np.nan_to_num(statistic.evaluate(frame, made.weights)[0] - estimate)
+            found = replace(found, unmeasured=np.hypot(found.unmeasured, apart))
+        return estimate, found, strained
+
+    def _interval(
+        self,
+        name: str,
+        estimate: float,
+        own: float,
+        found: Uncertainty,
+        place: int,
+        made: Calibration,
+        *,
+        limits: tuple[float, float] | None = None,
+        strained: bool = False,
+    ) -> Interval:
+        z = self.asked.z
+        assert self.measurements is not None
+        parts = np.array(
+            [
+                z * found.sampling[place],
+                self.asked.of_noise(self.measurements.currency) * found.noise[place],
+                z * found.unmeasured[place],
+            ]
+        )
+        if not math.isfinite(estimate):
+            return _without_rows(name, own, self.asked)
+        half = float(np.sqrt((parts**2).sum()))
+        sampling, noise, unmeasured = (parts**2 / max(half**2, 1e-300)).tolist()
+        carried = float(found.carried[place])
+        flags = []
+        if carried < _CARRIED or unmeasured > _MOST_UNMEASURED:
+            flags.append("not-carried")
+        if made.heavy:
+            flags.append("tail")
+        if noise > _NOISE or strained:
+            flags.append("noise")
+        low, high = estimate - half, estimate + half
+        if limits is not None:
+            low, high = (min(max(end, limits[0]), limits[1]) for end in (low, high))
+        return Interval(
+            name,
+            estimate,
+            low,
+            high,
+            own,
+            sampling,
+            noise,
+            unmeasured,
+            carried,
+            tuple(flags),
+            self.asked.level,
+            self.asked.about,
+        )
+
+    def _direct_mean(self, column: str) -> tuple[float, float] | None:
+        """The mean of a column with private cuts, from its own measurements alone, and the noise on it.
+
+        It is the sum over cells of share times middle plus the sum inside, which is linear in the measurements and
+        exact: rows have no part in it. None where values can be missing, or no sums inside cells were measured.
+        """
+        assert self.measurements is not None
+        numbers, place = self.measurements, self.measurements.number(column)
+        found = self._cells.get(column)
+        if found is None or not found.tree or column in self.published.described.flagged:
+            return None
+        tree = [one for one in numbers.measured if one.kind == "tree" and place in one.columns]
+        sums = [one for one in numbers.measured if one.kind == "inside" and place in one.columns]
+        cuts = [one for one in numbers.measured if one.kind == "cuts" and one.columns == (place,)]
+        if len(sums) != 1 or not cuts or len(tree) != int(len(cuts[0].where["edges"]) - 1).bit_length() - 1:
+            return None
+        from shoal.mechanisms import ends_of
+
+        lows, highs = ends_of(np.array(cuts[0].where["edges"], dtype=np.int64))
+        lattice = self.published.described.lattices[column]
+        middle = lattice.values((lows + highs) / 2)
+        half = np.maximum(highs - lows, 1) / 2 * float(lattice.step)
+        depth, leaves = len(tree), lows.size
+        start = float(middle.mean())
+        value, variance = 0.0, 0.0
+        for one in tree:
+            level = int(one.where["level"])
+            span = leaves >> level
+            signs = np.where(np.arange(leaves) % span < span // 2, 1.0, -1.0)
+            weights = (middle * signs).reshape(-1, span).sum(axis=1) / 2 ** (depth - level)
+            row = one.sums[one.columns.index(place)] / numbers.rows
+            value += float(weights @ row)
+            variance += float(weights @ weights) * (one.sd / numbers.rows) ** 2
+        inside, parts = sums[0], float(sums[0].where["parts"])
+        row = inside.sums[inside.columns.index(place)] / parts / numbers.rows
+        wide = highs > lows
+        value += float(half[wide] @ row[wide])
+        variance += float(half[wide] @ half[wide]) * (inside.sd / parts / numbers.rows) ** 2
+        # noise on the number of rows scales everything that is measured
+        variance += (numbers.rows_sd / numbers.rows * value) ** 2
+        return start + value, math.sqrt(variance)
+
+    # --- shares at thresholds, and quantiles: bounds
+
+    def _below(self, made: Calibration, column: str, edges: Sequence[int]) -> tuple[Floats, Floats, Floats]:
+        """The share of values below each edge, with the deviations of noise and of sampling."""
+        frame, weights = Frame(made.rows), made.weights
+        if made.strained(weights):
+            weights = made.rows.weights
+        own, present = made.rows.positions[column], frame.present(column)
+        found = [weighted_ratio((own < edge).astype(np.float64), present, weights) for edge in edges]
+        shares, influence = (
+            np.array([share for share, _ in found]),
+            np.stack([phi for _, phi in found], axis=1),
+        )
+        if weights is made.rows.weights:
+            shares = shares + made.correction(influence)
+        doubt = made.uncertainty(influence, weights, records=self.asked.records, deff=self.asked.deff)
+        return shares, doubt.noise, doubt.sampling
+
+    def _bounds(self, made: Calibration, statistic: Statistic, own: float) -> Interval | None:
+        """The share at a threshold inside a measured cell: bounds by the shares at the ends of the cell."""
+        assert statistic.threshold is not None
+        column, value, sign = statistic.threshold
+        cells = self._cells.get(column)
+        if cells is None or cells.counted:
+            return None
+        lattice = self.published.described.lattices[column]
+        steps = (value - float(lattice.lo)) / float(lattice.step)
+        # values above a threshold are those at this position or later
+        edge = math.floor(steps + 1e-9) + 1 if sign in (">", "<=") else math.ceil(steps - 1e-9)
+        points = int(cells.edges[-1])
+        edge = min(max(edge, 0), points)
+        inside = edge not in cells.edges
+        place = int(np.searchsorted(cells.edges, edge, side="right")) - 1
+        ends = [int(cells.edges[place]), int(cells.edges[place + 1])] if inside else [edge, edge]
+        shares, noise, sampling = self._below(made, column, ends)
+        outer = [end in (0, points) for end in ends]
+        moved = self.asked.z * np.hypot(noise, sampling) * ~np.array(outer)
+        shares = np.where(outer, np.array(ends, dtype=np.float64) / points, shares)
+        middle = self._below(made, column, [edge])[0][0] if inside else shares[0]
+        estimate = float(np.clip(middle, min(shares), max(shares)))
+        low, high = float(shares[0] - moved[0]), float(shares[1] + moved[1])
+        gap = float(shares[1] - shares[0])
+        if sign in (">", ">="):
+            low, high, estimate = 1 - high, 1 - low, 1 - estimate
+        low, high = max(low, 0.0), min(high, 1.0)
+        width = max(high - low, 1e-300)
+        known = max(1 - gap / width, 0.0) if inside else 1.0
+        total = max(float((noise**2 + sampling**2).sum()), 1e-300)
+        flags = ["bounds"] if inside and gap > _BOUNDS * width else []
+        noisy = known * float((noise**2).sum()) / total
+        flags += ["noise"] if noisy > _NOISE else []
+        return Interval(
+            statistic.names[0],
+            estimate,
+            low,
+            high,
+            own,
+            known * float((sampling**2).sum()) / total,
+            noisy,
+            1 - known,
+            1.0,
+            tuple(flags),
+            self.asked.level,
+            self.asked.about,
+        )
+
+    def _quantile(self, made: Calibration, statistic: Statistic, own: float) -> Interval:
+        """A quantile: all values at which the band around the distribution function crosses the level."""
+        assert statistic.quantile is not None
+        column, level = statistic.quantile
+        cells = self._cells.get(column)
+        if cells is None:
+            raise OptionError("not-measured-alone", column=column)
+        lattice = self.published.described.lattices[column]
+        inner = cells.edges[1:-1]
+        shares, noise, sampling = self._below(made, column, inner.tolist())
+        moved = self.asked.z * np.hypot(noise, sampling)
+        below, reached = np.flatnonzero(shares + moved < level), np.flatnonzero(shares - moved >= level)
+        low = int(inner[below[-1]]) if below.size else 0
+        high = int(inner[reached[0]]) - 1 if reached.size else int(cells.edges[-1]) - 1
+        high = max(high, low)
+        ends = np.minimum(lattice.values(np.array([low, high], dtype=np.float64)), float(lattice.hi))
+        frame = Frame(made.rows)
+        estimate = float(statistic.evaluate(frame, np.maximum(made.weights, 0))[0][0])
+        total = max(float((noise**2 + sampling**2).sum()), 1e-300)
+        wide = bool(
+            inner.size and (np.diff(cells.edges)[np.searchsorted(cells.edges, low, side="right") - 1]) > 1
+        )
+        return Interval(
+            statistic.names[0],
+            float(np.clip(estimate, *ends)),
+            float(ends[0]),
+            float(ends[1]),
+            own,
+            float((sampling**2).sum()) / total,
+            float((noise**2).sum()) / total,
+            0.0,
+            1.0,
+            ("bounds",) if wide and not cells.counted and not _crossed(inner, low, high) else (),
+            self.asked.level,
+            self.asked.about,
+        )
+
+    # --- functions of a frame and weights
+
+    def of_function(self, function: Function) -> list[Interval]:
+        """The numbers of a function, by drawing noise and weights anew."""
+        made = self.calibration(self.columns, empty=False, whole=True)
+        random = np.random.default_rng(self.seed)
+        rows, weights = made.rows, made.weights
+        frame = Frame(rows).native
+        names, estimate = _numbers(function(frame, weights), function)
+        plain = rows.without_support()
+        own = _numbers(function(Frame(plain).native, plain.weights), function)[1]
+
+        def spread(every: Iterator[Floats]) -> Floats:
+            found = np.array([_numbers(function(frame, each), function)[1] for each in every])
+            return np.asarray(found.std(axis=0, ddof=1))
+
+        noise = spread(made.weights_for(gap) for gap in made.drawn_gaps(_NOISE_DRAWS, random))
+        moves = random.exponential(1.0, (_WEIGHT_DRAWS, rows.size)) - 1
+        scale = math.sqrt(rows.size)
+        whole = scale * spread(weights + rows.weights * move for move in moves)
+        held, inner = made.without_measured(moves.T)
+        left = np.minimum(scale * spread(weights + rows.weights * move for move in held.T), whole)
+        beyond = np.minimum(scale * spread(weights + rows.weights * move for move in inner.T), left)
+        inside = np.sqrt(np.maximum(left**2 - beyond**2, 0))
+        n = made.measurements.rows
+        found = Uncertainty(
+            noise,
+            np.zeros(whole.size) if self.asked.records else whole / math.sqrt(n) * math.sqrt(self.asked.deff),
+            np.sqrt((made.kappa * inside) ** 2 + (KAPPA_MORE * beyond) ** 2),
+            1 - left**2 / np.maximum(whole**2, 1e-300),
+        )
+        return [
+            self._interval(name, float(estimate[place]), float(own[place]), found, place, made)
+            for place, name in enumerate(names)
+        ]
+
+    # --- re-runs of the public recipe
+
+    def rerun(self, what: Statistic | Function, frame: Frame) -> list[Interval]:
+        """Intervals from the spread of the number over re-runs on resampled released rows."""
+        if self._runs is None:
+            self._runs = ReRun(self.published, self.repetitions, self.seed, records=self.asked.records)
+        runs = self._runs
+        if isinstance(what, Statistic):
+            names, own = what.names, what.evaluate(frame, frame.rows.weights)[0]
+            repeated = runs.of_statistic(what)
+        else:
+            names, own = _numbers(what(runs.original), what)
+            repeated = runs.of_function(lambda data: _numbers(what(data), what)[1])
+        # carried and the rest need only which functions were measured, which a re-run tells as well as the release
+        unmeasured, carried = np.zeros(own.size), np.full(own.size, np.nan)
+        if isinstance(what, Statistic) and runs.measurements is not None:
+            again = Analysis(
+                replace(self.published, measurements=runs.measurements),
+                self.asked,
+                self.columns,
+                0,
+                self.seed,
+            )
+            again.measurements = runs.measurements
+            made = again.calibration(what.columns, empty=what.linear)
+            influence = what.evaluate(Frame(made.rows), made.rows.weights)[1]
+            doubt = made.uncertainty(influence, made.rows.weights, records=False, deff=1.0)
+            unmeasured, carried = doubt.unmeasured, doubt.carried
+        return [
+            runs.interval(
+                name,
+                float(own[place]),
+                repeated[:, place],
+                float(unmeasured[place]),
+                float(carried[place]),
+                self.asked,
+            )
+            for place, name in enumerate(names)
+        ]
+
+
+def _crossed(inner: object, low: int, high: int) -> bool:
+    """Whether the interval of a quantile spans more than one measured cell."""
+    edges = np.asarray(inner)
+    return bool(((edges > low) & (edges <= high)).any())
+
+
+def _without_rows(name: str, own: float, asked: Asked) -> Interval:
+    nothing = float("nan")
+    return Interval(
+        name, nothing, nothing, nothing, own, 0.0, 0.0, 0.0, nothing, ("no-rows",), asked.level, asked.about
+    )
+
+
+def takes_weights(function: Function) -> bool:
+    """Whether a function takes weights besides the frame."""
+    try:
+        known = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    needed = [one for one in known if one.kind in kinds and one.default is inspect.Parameter.empty]
+    return len(needed) >= 2 or "weights" in inspect.signature(function).parameters
+
+
+def _numbers(found: Any, function: Function) -> tuple[tuple[str, ...], Floats]:
+    """Names and values of what a function returned."""
+    name = getattr(function, "__name__", "function")
+    if isinstance(found, Mapping):
+        return tuple(map(str, found)), np.array([float(value) for value in found.values()])
+    values = np.atleast_1d(np.asarray(found, dtype=np.float64))
+    if values.ndim != 1:
+        raise OptionError("function-returns-numbers", found=type(found).__name__)
+    names = (name,) if values.size == 1 else tuple(f"{name}[{place}]" for place in range(values.size))
+    return names, values

@@ -1,0 +1,257 @@
+"""The released rows as positions on their public lattices, and as columns that statistics are computed from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from shoal.columns import Described, Schema, read_as_asked, with_gaps
+from shoal.errors import OptionError, closest
+from shoal.mechanisms import ABSENT, Method
+from shoal.numbers import Bools, Floats, Integers
+from shoal.privacy import Measurements, PrivacyStatement
+from shoal.release import Bundle, Preparation, Release, prepare
+
+# Share of the weight of support rows, and their number as a share of the rows, at least the third number of them.
+_MASS, _PART, _LEAST = 0.02, 0.1, 1000
+# A cell of fewer rows than these can have been emptied by noise; chance that a support row is put into one of them.
+_FEW, _INTO_EMPTY = 5, 0.25
+# Above this number of rows a random part of them is calibrated.
+MOST_ROWS = 50_000
+_SEED = 7
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PublicRelease:
+    """A release as a reader has it.
+
+    Attributes:
+        prepared: the released rows, described by the public schema; its method is the public recipe.
+    """
+
+    prepared: Preparation
+    statement: PrivacyStatement
+    measurements: Measurements | None
+
+    @classmethod
+    def of(cls, source: Any) -> PublicRelease:
+        """A release, a bundle, or the folder of one."""
+        if isinstance(source, Release):
+            method, columns = source.method, source.columns
+            asked: dict[str, Any] = {"missing": source.declared.missing, "na": source.declared.na}
+            schema, data = source.schema.stepped, source.data
+            found = (source.statement, source.measurements)
+        else:
+            bundle = source if isinstance(source, Bundle) else Bundle.load(source)
+            method, schema, data = bundle.method, bundle.schema, bundle.data
+            columns = tuple(bundle.statement.attributes)
+            asked = {name: bundle.recipe[name] for name in ("missing", "na") if name in bundle.recipe}
+            found = (bundle.statement, bundle.measurements)
+        kept = Schema(tuple(a for a in schema.attributes if a.name in columns))
+        request = {"schema": kept, "columns": list(columns), "outside": "clip", **asked}
+        table = read_as_asked(data, request, empty=True)
+        return cls(prepare(table, method=method, **request), *found)
+
+    @property
+    def method(self) -> Method:
+        return self.prepared.method
+
+    @property
+    def described(self) -> Described:
+        return self.prepared.described
+
+    def column(self, name: str) -> str:
+        """A released column of this name.
+
+        Raises:
+            OptionError: there is none.
+        """
+        if name not in self.described.columns:
+            columns = self.described.columns
+            raise OptionError("no-such-released-column", column=name, hint=closest(name, columns))
+        return name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows with base weights, whose mean is 1.
+
+    Attributes:
+        positions: of every column, by name; `ABSENT` where the value is missing.
+        released: how many of them, the first ones, were released; the others are support.
+        count: the number of rows of the release that they stand for.
+    """
+
+    described: Described
+    positions: Mapping[str, Integers]
+    weights: Floats
+    released: int
+    count: int
+
+    @property
+    def size(self) -> int:
+        return self.weights.size
+
+    def without_support(self) -> Rows:
+        """The released rows only, all of one weight."""
+        kept = {name: own[: self.released] for name, own in self.positions.items()}
+        return Rows(self.described, kept, np.ones(self.released), self.released, self.count)
+
+
+def released_rows(published: PublicRelease, columns: Sequence[str]) -> Rows:
+    """The released rows, in these columns."""
+    described = published.described
+    positions: dict[str, Integers] = {}
+    for column in columns:
+        own, _ = described.positions(column)
+        positions[column] = np.where(described.absent(column), ABSENT, own)
+    n = described.n
+    if n > MOST_ROWS:
+        chosen = np.sort(np.random.default_rng(_SEED).permutation(n)[:MOST_ROWS])
+        positions = {name: own[chosen] for name, own in positions.items()}
+        n = MOST_ROWS
+    return Rows(described, positions, np.ones(n), n, described.n)
+
+
+def supported(rows: Rows, cells: Mapping[str, Cells], *, empty: bool) -> Rows:
+    """The rows and further ones of little weight in all measured cells, so that emptied cells can be corrected.
+
+    Args:
+        cells: the measured cells of each column.
+        empty: also rows in the empty intervals between cuts: for shares and means only, because values far from all
+            others would dominate variances.
+    """
+    random = np.random.default_rng(_SEED)
+    n = rows.released
+    number = max(_LEAST, int(_PART * n))
+    positions: dict[str, Integers] = {}
+    for column, own in rows.positions.items():
+        drawn = own[random.integers(0, n, number)]
+        found = cells.get(column)
+        if found is not None and found.counted:
+            every = random.integers(0, found.edges[-1], number)
+            drawn = np.where(random.random(number) < 0.5, every, drawn)
+        elif found is not None and found.tree and empty:
+            counts = np.bincount(found.codes(own[own != ABSENT]), minlength=found.edges.size - 1)
+            bare = np.flatnonzero((counts < _FEW) & (np.diff(found.edges) > 0))
+            if bare.size:
+                which = bare[random.integers(0, bare.size, number)]
+                low, width = found.edges[which], np.diff(found.edges)[which]
+                inside = low + np.floor(random.random(number) * width).astype(np.int64)
+                drawn = np.where(random.random(number) < _INTO_EMPTY, inside, drawn)
+        positions[column] = np.concatenate((own, drawn))
+    weights = np.concatenate((np.full(n, 1 - _MASS), np.full(number, _MASS * n / number)))
+    return Rows(rows.described, positions, weights * (weights.size / weights.sum()), n, rows.count)
+
+
+def compressed(rows: Rows) -> Rows:
+    """Equal rows as one with the sum of their weights, if that at least halves their number."""
+    every = np.stack([rows.positions[name] for name in rows.positions], axis=1)
+    distinct, which = np.unique(every, axis=0, return_inverse=True)
+    if distinct.shape[0] > every.shape[0] // 2:
+        return rows
+    weights = np.bincount(which.ravel(), rows.weights)
+    positions = {name: distinct[:, place].copy() for place, name in enumerate(rows.positions)}
+    scaled = weights * (weights.size / weights.sum())
+    return Rows(rows.described, positions, scaled, weights.size, rows.count)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The cells of one column whose shares are measured: positions edges[i] .. edges[i+1] - 1.
+
+    Attributes:
+        tree: the cells come from private cuts, and sums inside of them are measured.
+    """
+
+    edges: Integers
+    tree: bool = False
+
+    @property
+    def counted(self) -> bool:
+        """Whether every cell is one value."""
+        return bool(self.edges[-1] == self.edges.size - 1)
+
+    def codes(self, positions: Integers) -> NDArray[np.intp]:
+        return np.searchsorted(self.edges[1:-1], positions, side="right")
+
+
+def cells_of(measurements: Measurements, published: PublicRelease, column: str) -> Cells | None:
+    """The measured cells of a column; None if nothing is known of it alone."""
+    place = measurements.number(column)
+    described = published.described
+    tree = described.tree(column)
+    points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
+    asked: list[int] = []
+    for one in measurements.measured:
+        if place not in one.columns:
+            continue
+        own = one.columns.index(place)
+        if one.kind in ("count", "sign"):
+            return Cells(np.arange(points + 1))
+        if one.kind == "cuts":
+            return Cells(np.unique(np.array(one.where["edges"], dtype=np.int64)), tree=True)
+        if one.kind == "below":
+            asked.append(int(one.where["cuts"][own]))
+    return Cells(np.unique([0, *asked, points])) if asked else None
+
+
+class Frame:
+    """Columns of rows by name, as statistics use them: numbers as float64, names as text; NaN or None if missing."""
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        self._found: dict[str, NDArray[Any]] = {}
+
+    @property
+    def size(self) -> int:
+        return self.rows.size
+
+    def present(self, column: str) -> Bools:
+        found: Bools = self.rows.positions[column] != ABSENT
+        return found
+
+    def texts(self, column: str) -> tuple[str, ...] | None:
+        """The values of a column of names, in their public order; None for numbers and days."""
+        attribute = self.rows.described.attribute(column)
+        if attribute.tree is not None:
+            return tuple(attribute.tree.labels[code] for code in attribute.tree.domain)
+        return tuple(attribute.ordered) if attribute.kind_facts.listed else None
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        if column not in self._found:
+            own, labels = self.rows.positions[column], self.texts(column)
+            missing = own == ABSENT
+            found: NDArray[Any]
+            if labels is None:
+                lattice = self.rows.described.lattices[column]
+                found = np.minimum(
+                    lattice.values(np.where(missing, 0, own).astype(np.float64)), float(lattice.hi)
+                )
+                found = np.where(missing, np.nan, found)
+            else:
+                found = np.array([*labels, None], dtype=object)[np.where(missing, len(labels), own)]
+            self._found[column] = found
+        return self._found[column]
+
+    @cached_property
+    def native(self) -> Any:
+        """The rows as a frame of the caller's library."""
+        described = self.rows.described
+        columns: dict[str, NDArray[Any]] = {}
+        for name, own in self.rows.positions.items():
+            missing, tree = own == ABSENT, described.tree(name)
+            safe = np.where(missing, 0, own)
+            values = (
+                described.lattices[name].values(safe.astype(np.float64))
+                if tree is None
+                else np.asarray(tree.domain)[safe].astype(np.float64)
+            )
+            made = described.stored(name, values, clip=True)
+            columns[name] = with_gaps(made, missing) if missing.any() else made
+        return described.released_frame(columns, generalise=False, emptied=tuple(columns))

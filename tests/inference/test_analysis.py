@@ -1,0 +1,277 @@
+"""Intervals from a release contain the truth, say what they rest on, and are refused where they would not hold."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shoal
+from shoal.inference import analysis
+from shoal.inference.calibration import Calibration
+
+from .test_measured import people, schema
+
+# statistics of every form
+EVERY = [
+    "mean(age)",
+    "mean(income) by sex",
+    "mean(hours | region = north and age > 40)",
+    'share(region = "south")',
+    "share(age > 64)",
+    "share(sex = f) by region",
+    "median(age)",
+    "quantile(income, 0.9)",
+    "table(sex, region)",
+    "corr(age, hours)",
+    "hours ~ age + sex + C(owner)",
+    "logit(owner = 1 ~ age + (sex = f))",
+]
+
+
+@pytest.fixture(scope="module")
+def release() -> shoal.Release:
+    return shoal.protect(people(), schema(), epsilon="4", seed=1)
+
+
+@pytest.fixture(scope="module")
+def truth() -> pd.DataFrame:
+    return people(200_000)
+
+
+def numbers_of(table: pd.DataFrame) -> dict[str, float]:
+    """Five numbers of one-way, two-way and regression statistics."""
+    slope = np.polyfit(table.age, table.owner, 1)[0]
+    return {
+        "mean(age)": table.age.mean(),
+        'share(region = "south")': (table.region == "south").mean(),
+        'mean(hours | sex = "f")': table.hours[table.sex == "f"].mean(),
+        "corr(age, owner)": table.age.corr(table.owner),
+        "owner ~ age: age": slope,
+    }
+
+
+ASKED = [*list(numbers_of(people(100)))[:4], "owner ~ age"]
+
+
+def coverage(truth: pd.DataFrame, monkeypatch: pytest.MonkeyPatch | None = None) -> tuple[int, float]:
+    """How many of 30 intervals contain the truth, and the mean of the squared standardised errors."""
+    wanted = numbers_of(truth)
+    random = np.random.default_rng(5)
+    covered, squares = 0, []
+    for seed in range(6):
+        data = truth.iloc[random.integers(0, len(truth), 1500)].reset_index(drop=True)
+        found = shoal.intervals(shoal.protect(data, schema(), epsilon="2", seed=seed, rows=1500), ASKED)
+        for name, value in wanted.items():
+            one = found[name]
+            covered += one.low <= value <= one.high
+            squares.append(((one.estimate - value) / (one.high - one.low) * 2 * 1.96) ** 2)
+    return covered, float(np.mean(squares))
+
+
+def test_intervals_contain_the_truth(truth: pd.DataFrame) -> None:
+    """30 intervals that cover at least 93%: fewer than 22 have a probability below 1e-5."""
+    covered, spread = coverage(truth)
+    assert covered >= 22
+    assert spread < 1.8
+
+
+def test_the_check_sees_intervals_without_noise(truth: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows taken as a sample: no noise, no allowance, no calibration."""
+    honest = Calibration.uncertainty
+
+    def sampled_only(self: Calibration, *arguments: Any, **options: Any) -> Any:
+        found = honest(self, *arguments, **options)
+        nothing = np.zeros(found.noise.size)
+        return analysis.replace(found, noise=nothing, unmeasured=nothing)
+
+    monkeypatch.setattr(Calibration, "uncertainty", sampled_only)
+    monkeypatch.setattr(Calibration, "weights", property(lambda self: self.rows.weights))
+    monkeypatch.setattr(analysis.Analysis, "_direct_mean", lambda self, column: None)
+    covered, spread = coverage(truth)
+    assert covered < 22 or spread > 1.8
+
+
+def test_every_form_gives_numbers_with_their_parts(release: shoal.Release) -> None:
+    found = shoal.intervals(release, EVERY)
+    assert found.engine == "calibration"
+    assert len({one.name for one in found}) == len(found) >= 28
+    for one in found:
+        assert one.low <= one.estimate <= one.high, one.name
+        assert math.isclose(one.sampling + one.noise + one.unmeasured, 1, abs_tol=1e-6), one.name
+        assert "95 of 100" in one.sentence
+        assert all(one.words_of(flag) in one.sentence for flag in one.flags)
+    assert found["mean(age)"].to_dict()["estimate"] == found["mean(age)"].estimate
+    assert [one["name"] for one in found.to_dict()["intervals"]] == [one.name for one in found]
+
+
+def test_one_number_can_be_read_directly(release: shoal.Release) -> None:
+    found = shoal.intervals(release, "mean(age)")
+    assert (found.low, found.estimate, found.high) == (found[0].low, found[0].estimate, found[0].high)
+    with pytest.raises(shoal.OptionError, match=r"several|there are 2"):
+        _ = shoal.intervals(release, "mean(age) by sex").estimate
+
+
+def test_level_design_effect_and_records_change_the_width(release: shoal.Release) -> None:
+    def width(**options: Any) -> float:
+        found = shoal.intervals(release, 'share(sex = "f")', **options)[0]
+        return found.high - found.low
+
+    usual = width()
+    assert width(level=0.8) < usual < width(level=0.99)
+    assert width(about="records") < usual < width(deff=2.0)
+    assert shoal.intervals(release, 'share(sex = "f")', about="records")[0].sampling == 0
+    # a share of a value is measured as it is: little is added to what a sample would give
+    naive = 2 * 1.96 * math.sqrt(0.25 / 3000)
+    assert naive < usual < 2 * naive
+
+
+def test_a_bundle_on_disk_gives_the_same_as_the_release(release: shoal.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "out", format="parquet")
+    assert (tmp_path / "out" / "measurements.json").is_file()
+    here, there = (shoal.intervals(one, EVERY) for one in (release, tmp_path / "out"))
+    for mine, other in zip(here, there, strict=True):
+        assert mine.name == other.name
+        assert other.estimate == pytest.approx(mine.estimate, rel=1e-6)
+        assert (other.low, other.high) == pytest.approx((mine.low, mine.high), rel=1e-6)
+
+
+def test_gaps_are_left_out_of_means(truth: pd.DataFrame) -> None:
+    made = shoal.protect(people(gaps=True), schema(gaps=True), epsilon="4", seed=1)
+    found = shoal.intervals(made, ["mean(hours)", "share(hours > 40)", "median(hours)", "corr(age, hours)"])
+    assert found["mean(hours)"].low < truth.hours.mean() < found["mean(hours)"].high
+    assert found["share(hours > 40)"].low < (truth.hours > 40).mean() < found["share(hours > 40)"].high
+    assert found["median(hours)"].low <= truth.hours.median() <= found["median(hours)"].high
+
+
+class TestThreeColumns:
+    """y is whether a and b differ: pairs show nothing of it."""
+
+    @staticmethod
+    def found(seed: int, **options: Any) -> Any:
+        random = np.random.default_rng(seed)
+        a, b = random.integers(0, 2, 3000), random.integers(0, 2, 3000)
+        odd = random.random(3000) < 0.1
+        table = pd.DataFrame(
+            {"a": a, "b": b, "y": np.where(odd, 1 - (a ^ b), a ^ b), "c": random.integers(0, 2, 3000)}
+        )
+        entries = [
+            {"name": name, "kind": "numeric", "type": "integer", "lo": 0, "hi": 1, "source": "questionnaire"}
+            for name in table
+        ]
+        declared = shoal.Schema.from_dict({"attribute": entries})
+        made = shoal.protect(table, declared, epsilon="2", seed=seed, **options)
+        return shoal.intervals(made, "mean(y | a = 1 and b = 1)")[0]
+
+    def test_a_number_that_nothing_measured_is_flagged(self) -> None:
+        for seed in range(3):
+            found = self.found(seed)
+            assert found.flag == "not-carried"
+            assert found.carried < 0.9
+            assert "three columns" in found.sentence
+
+    def test_measured_triples_carry_it(self) -> None:
+        covered = [(one := self.found(seed, triples=True)).low < 0.1 < one.high for seed in range(4)]
+        assert sum(covered) >= 3
+
+
+class TestFunctions:
+    def test_a_function_of_weights_agrees_with_the_formula(self, release: shoal.Release) -> None:
+        def older(frame: Any, weights: Any) -> dict[str, float]:
+            women = (frame["sex"] == "f").to_numpy()
+            age = frame["age"].to_numpy(dtype=float)
+            return {"age": float(np.average(age[women], weights=weights[women]))}
+
+        found = shoal.intervals(release, older, columns=["sex", "age"], seed=1)
+        formula = shoal.intervals(release, 'mean(age | sex = "f")')[0]
+        assert found.engine == "calibration"
+        assert found.estimate == pytest.approx(formula.estimate, abs=0.3)
+        assert found.high - found.low == pytest.approx(formula.high - formula.low, rel=0.5)
+        assert found[0].carried == pytest.approx(formula.carried, abs=0.1)
+
+    def test_a_function_of_a_frame_is_re_run(self, release: shoal.Release, truth: pd.DataFrame) -> None:
+        found = shoal.intervals(release, lambda frame: float(frame["age"].mean()), repetitions=6, seed=1)
+        assert found.engine == "re-runs"
+        assert found.low < truth.age.mean() < found.high
+
+    def test_what_is_no_number_is_refused(self, release: shoal.Release) -> None:
+        with pytest.raises(shoal.OptionError):
+            shoal.intervals(release, lambda frame: np.zeros((2, 2)), repetitions=5, seed=1)
+
+
+class TestOtherMethods:
+    def test_an_older_bundle_is_re_run(
+        self, release: shoal.Release, tmp_path: Path, truth: pd.DataFrame
+    ) -> None:
+        release.save(tmp_path / "old", format="parquet")
+        (tmp_path / "old" / "measurements.json").unlink()
+        found = shoal.intervals(tmp_path / "old", ["mean(age)", "corr(age, owner)"], repetitions=8, seed=1)
+        assert found.engine == "re-runs"
+        assert found["mean(age)"].low < truth.age.mean() < found["mean(age)"].high
+        assert found["corr(age, owner)"].unmeasured > 0
+
+    def test_a_tree_gives_means_and_no_slopes(self, truth: pd.DataFrame) -> None:
+        made = shoal.protect(
+            people()[["age", "sex"]], schema_of("age", "sex"), "tree-dp", epsilon="2", seed=1
+        )
+        found = shoal.intervals(made, ["mean(age)", "share(sex = f)"], repetitions=6, seed=1)
+        assert found["mean(age)"].low < truth.age.mean() < found["mean(age)"].high
+        for text in ("corr(age, sex)", "age ~ sex", "share(age > 64)"):
+            with pytest.raises(shoal.OptionError):
+                shoal.intervals(made, text)
+        with pytest.raises(shoal.OptionError, match="function"):
+            shoal.intervals(made, lambda frame: 1.0)
+
+    @pytest.mark.parametrize(
+        ("method", "options"), [("laplace", {"epsilon": "5"}), ("k-anonymity", {"k": 5})]
+    )
+    def test_methods_without_valid_intervals_are_refused(self, method: str, options: dict[str, Any]) -> None:
+        made = shoal.protect(people(200)[["age"]], schema_of("age"), method, seed=1, **options)
+        with pytest.raises(shoal.OptionError, match="pairs-dp"):
+            shoal.intervals(made, "mean(age)")
+
+
+def schema_of(*names: str) -> shoal.Schema:
+    return shoal.Schema(tuple(one for one in schema().attributes if one.name in names))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "age",
+        "mean(",
+        "mean(ages)",
+        "mean(sex)",
+        "mean(age | sex)",
+        'share(sex = "x")',
+        "share(age)",
+        "corr(age, age)",
+        "corr(age, region)",
+        "quantile(age, 1.5)",
+        "quantile(age)",
+        "median(sex)",
+        "table(sex)",
+        "mean(age) by income",
+        "corr(age, hours) by sex",
+        "hours ~ age + age",
+        "hours ~ ages",
+        "sex ~ age",
+        "logit(age ~ hours)",
+        "mean(__import__('os'))",
+        "mean(age.real)",
+        "mean((lambda: 1)())",
+    ],
+)
+def test_what_is_no_statistic_is_refused(text: str, release: shoal.Release) -> None:
+    with pytest.raises(shoal.OptionError):
+        shoal.intervals(release, text)
+
+
+@pytest.mark.parametrize("options", [{"level": 1.0}, {"level": 0.1}, {"about": "all"}, {"deff": 0}])
+def test_wrong_options_are_refused(options: dict[str, Any], release: shoal.Release) -> None:
+    with pytest.raises(shoal.OptionError):
+        shoal.intervals(release, "mean(age)", **options)

@@ -1,0 +1,140 @@
+"""What is published as measured is what was measured: functions summed over the records give the published sums."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shoal
+from shoal.inference.measured import FUNCTIONS, evaluated
+from shoal.inference.rows import PublicRelease, released_rows
+from shoal.mechanisms.pairs import budget
+from shoal.privacy import Measurements
+
+SHARED = {"source": "questionnaire"}
+
+
+def people(n: int = 3000, *, gaps: bool = False) -> pd.DataFrame:
+    random = np.random.default_rng(3)
+    age = random.integers(18, 90, n)
+    income = np.minimum(np.exp(random.normal(9 + age / 60, 1.3, n)).round(), 200_000)
+    sex = random.choice(["f", "m"], n)
+    region = random.choice(["north", "south", "east", "west"], n, p=[0.5, 0.3, 0.15, 0.05])
+    hours = np.where(sex == "f", random.integers(0, 60, n), random.integers(20, 80, n)).astype(float)
+    owner = (random.random(n) < age / 100).astype(np.int64)
+    if gaps:
+        hours[random.random(n) < 0.2] = np.nan
+    return pd.DataFrame(
+        {"age": age, "income": income, "sex": sex, "region": region, "hours": hours, "owner": owner}
+    )
+
+
+def schema(*, gaps: bool = False) -> shoal.Schema:
+    def number(name: str, hi: int, **more: Any) -> dict[str, Any]:
+        return {"name": name, "kind": "numeric", "type": "integer", "lo": 0, "hi": hi, **SHARED, **more}
+
+    def names(name: str, *values: str) -> dict[str, Any]:
+        return {"name": name, "kind": "nominal", "values": list(values), **SHARED}
+
+    return shoal.Schema.from_dict(
+        {
+            "attribute": [
+                number("age", 120),
+                number("income", 200_000),
+                names("sex", "f", "m"),
+                names("region", "north", "south", "east", "west"),
+                number("hours", 80, **({"missing": "category"} if gaps else {})),
+                number("owner", 1),
+            ]
+        }
+    )
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "gaps": {"gaps": True},
+    "a delta": {"delta": "0.000001"},
+    "few rows": {"epsilon": "1", "n": 1000},
+    "triples": {"triples": True},
+    "replaced": {"neighbours": "replace-one"},
+    "declared rows": {"rows": 3000},
+    "gaps, a delta, triples": {"gaps": True, "delta": "0.000001", "triples": True},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_functions_summed_over_records_are_what_was_measured(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = dict(CASES[case])
+    gaps, n = bool(options.pop("gaps", False)), options.pop("n", 3000)
+    monkeypatch.setattr(budget, "discrete_laplace", lambda scale, size, source: np.zeros(size, np.int64))
+    monkeypatch.setattr(budget, "discrete_gaussian", lambda variance, size, source: np.zeros(size, np.int64))
+    monkeypatch.setattr(budget, "elliptope_noise", lambda d, *rest: np.zeros((d, d), np.int64))
+    monkeypatch.setattr(
+        budget,
+        "block_noise",
+        lambda sizes, epsilon, source, steps, draws: np.zeros(draws * sum(sizes), np.int64),
+    )
+    table, declared = people(n, gaps=gaps), schema(gaps=gaps)
+    release = shoal.protect(table, declared, "pairs-dp", seed=1, **{"epsilon": "20", **options})
+    found = release.measurements
+    assert isinstance(found, Measurements)
+    assert not found.publishable
+    # the records themselves, in the place of the released rows
+    shown = PublicRelease.of(shoal.protect(table, declared, "pairs-dp", epsilon="20", seed=1))
+    records = PublicRelease(
+        shoal.release.prepare(shoal.io.read(table), declared, "pairs-dp", "20", seed=1),
+        shown.statement,
+        found,
+    )
+    rows = released_rows(records, records.described.columns)
+    made = evaluated(found, rows)
+    exact = made.functions.sum(axis=0)
+    kinds = {one.kind for one in found.measured} & FUNCTIONS.keys()
+    assert {"sign", "count"} <= kinds
+    # products and sums inside intervals are measured in parts: a record is off by half a part
+    np.testing.assert_allclose(made.means * found.rows, exact, atol=n * 0.5 / 1024)
+    if case in ("plain", "gaps", "a delta"):
+        assert {"tree", "inside", "product", "contrast"} <= kinds
+        assert made.deviations.min() > 0
+    if "triples" in case:
+        assert "triple" in kinds
+
+
+def test_the_file_holds_the_same_numbers() -> None:
+    release = shoal.protect(people(), schema(), epsilon="5", seed=1)
+    found = release.measurements
+    assert found is not None
+    again = Measurements.from_dict(found.to_dict())
+    assert again.to_dict() == found.to_dict()
+    assert {one.kind for one in again.measured} <= {"rows", "cuts", *FUNCTIONS}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"version": 2},
+        {"rows": 0},
+        {"bins": []},
+        {"measured": [{"kind": "sign"}]},
+        {"measured": [{"kind": "sign", "columns": [99], "where": {}, "sums": [1], "sd": 1.0, "law": {}}]},
+    ],
+    ids=str,
+)
+def test_a_damaged_file_is_refused(damage: dict[str, Any]) -> None:
+    release = shoal.protect(people(500), schema(), epsilon="1", seed=1)
+    assert release.measurements is not None
+    with pytest.raises(shoal.InputError):
+        Measurements.from_dict({**release.measurements.to_dict(), **damage})
+
+
+def test_a_range_from_the_records_keeps_the_numbers_back() -> None:
+    release = shoal.protect(
+        people(500)[["age", "income"]], epsilon="1", seed=1, domain_from_data=1.5, method="pairs-dp"
+    )
+    assert release.measurements is None
+    assert not any("measurements.json" in line for line in release.statement.conditions)
