@@ -390,7 +390,8 @@ def compared_with_delta(method: Method, described: Described) -> DeltaComparison
         return None
     found = []
     for delta in (Fraction(0), method.delta or _USUAL_DELTA):
-        shares = replace(method, **{"delta": delta}).expected(described, None).shares
+        asked: dict[str, Any] = {"delta": delta}
+        shares = replace(method, **asked).expected(described, None).shares
         telling = [] if shares is None else [error for error in shares.alone.values() if error]
         if shares is None or not telling:
             return None
