@@ -61,4 +61,5 @@ from shoal.release import rehearse as rehearse
 from shoal.release import risk as risk
 from shoal.taxonomy import Taxonomy as Taxonomy
 from shoal.tuning import Tuning as Tuning
+from shoal.tuning import choose_bound as choose_bound
 from shoal.tuning import tune as tune
