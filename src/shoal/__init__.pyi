@@ -68,4 +68,5 @@ from shoal.release import rehearse as rehearse
 from shoal.release import risk as risk
 from shoal.taxonomy import Taxonomy as Taxonomy
 from shoal.tuning import Tuning as Tuning
+from shoal.tuning import choose_bound as choose_bound
 from shoal.tuning import tune as tune

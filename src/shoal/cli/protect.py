@@ -272,12 +272,34 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g}%"
 
 
+def bound_lines(planned: Planned) -> list[str]:
+    """The expected noise for several bounds on the rows of a unit, one line each."""
+    from shoal.release import noise_by_bound
+
+    prepared = planned.prepared
+    found = noise_by_bound(prepared.method, prepared.described)
+    if not found:
+        return []
+    provenance = prepared.described.provenance
+    lines = [f"Rows of one {provenance.unit_word or 'unit'} that take part, at the same ε:"]
+    for one in found:
+        now = " (now)" if one.rows == provenance.rows_per_unit else ""
+        kept = (
+            "" if one.least_kept is None else f"; at least {_percent(one.least_kept)} of the rows take part"
+        )
+        lines.append(f"  {one.rows}{now}: shares of rows ± {_percent(one.share_of_rows)} at most{kept}")
+    return lines
+
+
 def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None:
     """Print the plan for `--dry-run`: public facts and an estimate."""
+    from shoal.release import noise_by_bound
+
     prepared, expected = planned.prepared, planned.estimate
     described, statement = prepared.described, prepared.foreseen
     assert expected is not None
     if as_json:
+        bounds = noise_by_bound(prepared.method, described)
         print_json(
             {
                 "rows": described.n,
@@ -287,6 +309,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
                 **_with_delta(planned.compared),
                 **({"rules": list(map(str, planned.rules))} if planned.rules else {}),
                 "advice": list(planned.advice),
+                **({"bounds": [one.to_dict() for one in bounds]} if bounds else {}),
                 "engine": planned.engine,
                 "estimate": {"seconds": expected.seconds, "bytes": expected.bytes, "probe": expected.probe},
             }
@@ -304,7 +327,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
         f"Expected noise, from ε, k, ranges and the number of rows alone{inside}:",
         markup=False,
     )
-    for line in (*noise_lines(planned), *delta_lines(planned.compared)):
+    for line in (*noise_lines(planned), *delta_lines(planned.compared), *bound_lines(planned)):
         console.print(line, markup=False)
     if planned.rules:
         console.print("Rules between columns:", markup=False)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
-from shoal.columns import MOST_EPSILON
+from shoal.columns import MOST_EPSILON, ROW
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
 from shoal.noise import epsilon_from, parse_delta, parse_epsilon, rho_from
 from shoal.numbers import decimal_text
-from shoal.privacy import SPLITS, Currency, Model, unit_price
+from shoal.privacy import SPLITS, Adjacency, Currency, Model, unit_price
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:
@@ -214,8 +214,8 @@ def done_in(path: Path) -> tuple[Mapping[str, str], ...]:
     return tuple(raw)
 
 
-# settings that `shoal tune --private` can choose
-BOUGHT = ("k", "split")
+# settings that a private choice can be of: by `shoal tune --private`, and by `shoal.choose_bound`
+BOUGHT = ("k", "split", "bound")
 
 # public facts, besides the settings of a method, that can be taken from the records
 _FACTS = ("columns", "domains")
@@ -247,7 +247,7 @@ class Choice:
         if name not in BOUGHT:
             raise OptionError("not-chosen-privately", found=name, allowed=BOUGHT)
         if not isinstance(candidates, (list, tuple)) or not all(_possible(name, one) for one in candidates):
-            what = Message("sizes-such-as") if name == "k" else Message.of("some-of", allowed=SPLITS)
+            what = Message.of("some-of", allowed=SPLITS) if name == "split" else Message("sizes-such-as")
             raise OptionError("tuned-choice-candidates", name=name, what=what, found=candidates)
         if chosen not in candidates or len(set(candidates)) < max(2, len(candidates)):
             raise OptionError(
@@ -330,15 +330,25 @@ class Tuned:
         return tuple(found)
 
     @property
-    def condition(self) -> Message:
-        """The statement message about a choice that was charged."""
+    def adjacency(self) -> Adjacency:
+        """The adjacency of a choice that was charged."""
+        bounds = any(choice.setting == "bound" for choice in self.choice)
+        return Adjacency.ADD_REMOVE if bounds else Adjacency.REPLACE_ONE
+
+    def condition(self, unit: str) -> Message:
+        """The statement message about a choice that was charged.
+
+        Args:
+            unit: what its ε is stated for.
+        """
         choices = tuple(
             Message("chosen-also" if place else "chosen-from", choice.to_dict())
             for place, choice in enumerate(self.choice)
         )
-        return Message.of(
-            "tuned-privately", choices=choices, epsilon=decimal_text(self.epsilon or Fraction(0))
-        )
+        facts = {"choices": choices, "epsilon": decimal_text(self.epsilon or Fraction(0))}
+        if unit == ROW:
+            return Message("tuned-privately", facts)
+        return Message("tuned-privately-of-unit", {**facts, "unit": unit, "adjacency": str(self.adjacency)})
 
     def tuned_domains(self, columns: Sequence[str]) -> tuple[str, ...]:
         """Those of the columns whose domains were chosen by looking at the records.
@@ -361,7 +371,8 @@ class Tuned:
 
     def _otherwise(self, method: Method) -> tuple[Message, ...]:
         """Settings of a release that differ from the chosen values."""
-        used = {choice.setting: method.settings().get(choice.setting) for choice in self.choice}
+        settings = {**method.settings(), "bound": method.unit_rows}
+        used = {choice.setting: settings.get(choice.setting) for choice in self.choice}
         bought = tuple(choice.chosen for choice in self.choice)
         price = decimal_text(self.epsilon or Fraction(0))
         return tuple(
@@ -398,7 +409,7 @@ def tuned_settings(
     what = tuple(
         dict.fromkeys([name.strip() for name in names if name.strip()] + [one.setting for one in bought])
     )
-    known = ("method", *parameters(), *_FACTS)
+    known = ("method", "bound", *parameters(), *_FACTS)
     for name in what:
         if name not in known and not (name.startswith(_ONE_DOMAIN) and name != _ONE_DOMAIN):
             raise OptionError(
@@ -456,7 +467,7 @@ def _choices(choice: Iterable[Any] | None) -> tuple[Choice, ...]:
 
 
 def _possible(setting: str, value: object) -> bool:
-    if setting == "k":
+    if setting != "split":
         return isinstance(value, int) and not isinstance(value, bool) and value >= 1
     return value in SPLITS
 

@@ -604,9 +604,10 @@ def state(
             "method-protects-row-time-but-declares", method=method.name, unit=provenance.unit, rows=rows
         )
     bought = provenance.bought
-    if bought is not None and (model != "dp" or adjacency is not Adjacency.REPLACE_ONE):
+    if bought is not None and (model != "dp" or adjacency is not bought.adjacency):
+        of_bound = bought.adjacency is Adjacency.ADD_REMOVE
         raise ClaimError(
-            "tuned-epsilon-protects-original-records-when",
+            "tuned-epsilon-of-bound" if of_bound else "tuned-epsilon-protects-original-records-when",
             method=method.name,
             model=model,
             names=bought.what,
@@ -652,7 +653,7 @@ def state(
         unit=unit,
         terms=StatementTerms.of(
             conditions=(
-                *_conditions(method, own, facts, provenance, per_person, len(lattices)),
+                *_conditions(method, own, facts, provenance, per_person, len(lattices), unit),
                 *plan.conditions,
                 *claim.conditions,
             ),
@@ -736,6 +737,7 @@ def _conditions(
     provenance: Provenance,
     per_person: bool,
     attributes: int,
+    unit: str,
 ) -> Iterable[Message]:
     if not facts.guarantee:
         return
@@ -747,7 +749,7 @@ def _conditions(
             yield own.clusters
         yield Message("neighbours-have-same-clusters")
     if provenance.bought is not None:
-        yield provenance.bought.condition
+        yield provenance.bought.condition(unit)
     if provenance.separated:
         yield Message("gaps-known")
     yield from own.noise

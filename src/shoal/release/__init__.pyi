@@ -10,6 +10,7 @@ from shoal.release.forecast import ExpectedNoise as ExpectedNoise
 from shoal.release.forecast import compared_with_delta as compared_with_delta
 from shoal.release.forecast import drowned as drowned
 from shoal.release.forecast import expected_noise as expected_noise
+from shoal.release.forecast import noise_by_bound as noise_by_bound
 from shoal.release.forecast import noise_of as noise_of
 from shoal.release.measure import Where as Where
 from shoal.release.measure import attack as attack

@@ -24,7 +24,7 @@ from shoal.columns import (
     releasable,
 )
 from shoal.display import displayed
-from shoal.errors import OptionError, Problems, closest
+from shoal.errors import OptionError, Problems, ShoalError, closest
 from shoal.io import first_formula, read
 from shoal.mechanisms import DEFAULT_METHOD, Method, ShareNoise, configured
 from shoal.numbers import decimal_text, exact_text
@@ -266,6 +266,55 @@ def rule_effects(method: Method, described: Described, plan: Plan) -> tuple[Mess
         for name, own in now.items():
             if name not in book.fields:
                 found.append(Message.of("rule-gain", column=name, before=before[name], now=own))
+    return tuple(found)
+
+
+# bounds that are compared with the chosen one
+_BOUNDS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundForecast:
+    """What another bound on the rows of a unit would mean, from public quantities.
+
+    Attributes:
+        rows: the most rows of a unit that take part.
+        share_of_rows: the largest standard error of a column's share of rows, if as many rows take part as are declared
+            or take part now.
+        least_kept: the smallest share of the rows that would take part; None where no largest number is declared.
+    """
+
+    rows: int
+    share_of_rows: float
+    least_kept: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"rows": self.rows, "share_of_rows": self.share_of_rows, "least_kept": self.least_kept}
+
+
+def noise_by_bound(method: Method, described: Described) -> tuple[BoundForecast, ...]:
+    """The expected noise for several bounds on the rows of a unit; empty where the rows of a unit cannot be bounded.
+
+    A unit with c of at most m rows keeps min(c, r) of them, at least the share r/m: so does the table if m is declared.
+    """
+    unit = None if described.schema is None else described.schema.unit
+    if unit is None or not method.adjacency.hides_size or not method.expects_shares:
+        return ()
+    found = []
+    counted = replace(described, kept=_counted_rows(method.rows or described.n))
+    for rows in sorted({*_BOUNDS, described.provenance.rows_per_unit}):
+        if rows > (unit.max_rows or _BOUNDS[-1]):
+            continue
+        try:
+            bounded = method.for_units(rows)
+            noise = noise_of(bounded, counted, bounded.plan(counted))
+        except ShoalError:
+            # ε is too small for so many rows
+            break
+        worst = max((one.share_of_rows or 0.0 for one in noise), default=0.0)
+        least = None if unit.max_rows is None else rows / unit.max_rows
+        found.append(BoundForecast(rows, worst, least))
     return tuple(found)
 
 

@@ -1,0 +1,86 @@
+"""Noise for several bounds on the rows of a unit: from public quantities, in a dry run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import shoal
+from shoal.cli import run
+from shoal.io import read, write
+from shoal.release.forecast import noise_by_bound
+from shoal.release.protection import prepare
+
+
+def schema_of(**unit: Any) -> shoal.Schema:
+    entries: list[dict[str, Any]] = [
+        {"name": "who", "role": "unit", "type": "integer", **unit},
+        {"name": "x", "lo": 0, "hi": 9},
+        {"name": "y", "lo": 0, "hi": 1},
+    ]
+    return shoal.Schema.from_dict({"attribute": entries})
+
+
+def table_of(n: int, each: int) -> pa.Table:
+    rows = np.arange(n)
+    return pa.table({"who": rows // each, "x": rows % 10, "y": rows % 2})
+
+
+def forecast(n: int, each: int, unit: dict[str, Any], **settings: Any) -> Any:
+    prepared = prepare(read(table_of(n, each)), schema_of(**unit), "pairs-dp", 5, **settings)
+    return noise_by_bound(prepared.method, prepared.described)
+
+
+def test_noise_grows_with_the_rows_of_a_unit_and_so_does_what_is_kept() -> None:
+    found = forecast(3000, 4, {"bound": {"rows": 4}, "max_rows": 20}, rows=3000)
+    assert [one.rows for one in found] == [1, 2, 3, 4, 5, 10, 20]
+    assert [one.least_kept for one in found] == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 1])
+    noise = [one.share_of_rows for one in found]
+    assert noise == sorted(noise)
+    assert noise[-1] > 5 * noise[0] > 0
+
+
+def test_it_depends_on_public_quantities_only() -> None:
+    unit = {"bound": {"rows": 3}, "max_rows": 10}
+    assert forecast(2000, 1, unit, rows=2500) == forecast(2700, 9, unit, rows=2500)
+
+
+def test_there_is_none_where_rows_cannot_be_bounded() -> None:
+    assert forecast(300, 2, {"max_rows": 2}, neighbours="replace-one") == ()
+    plain = prepare(read(table_of(300, 1)), shoal.Schema((schema_of()["x"],)), "pairs-dp", 1)
+    assert noise_by_bound(plain.method, plain.described) == ()
+
+
+def test_a_dry_run_prints_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write(table_of(2000, 4), tmp_path / "stays.csv")
+    schema_of(called="patient", max_rows=10).save(tmp_path / "s.toml")
+    words = [
+        "protect",
+        "stays.csv",
+        "--schema",
+        "s.toml",
+        "--epsilon",
+        "1/2",
+        "--bound",
+        "rows=2",
+        "--dry-run",
+    ]
+    assert run(words) == 0
+    shown = capsys.readouterr().out
+    assert "Rows of one patient that take part, at the same ε:" in shown
+    assert "2 (now): shares of rows ±" in shown
+    assert "at least 20% of the rows take part" in shown
+    assert "with ε = 0.5 per patient" in shown
+    assert run([*words, "--json"]) == 0
+    assert [one["rows"] for one in json.loads(capsys.readouterr().out)["bounds"]] == [1, 2, 3, 5, 10]
+    assert run([*words[:-3], "--bound", "3", "--dry-run"]) == 2
+    assert "bound must give a positive integer of rows" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.toml", "stays.csv"]
