@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import shoal
@@ -343,3 +344,13 @@ def test_a_recipe_with_matrices_by_stratum_repeats_the_release(tmp_path: Path) -
     assert again.method == first.method
     assert again.data.equals(first.data)
     assert prod(again.corrected("sex").counts) == prod(first.corrected("sex").counts)
+
+
+def test_an_engine_refuses_in_one_line_before_anything_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "people.parquet"
+    pq.write_table(table(), path)
+    with pytest.raises(OptionError) as caught:
+        shoal.publish(path, method="pram", epsilon=1, domains=DOMAINS, engine="local", out=tmp_path / "out")
+    assert "\n" not in str(caught.value)
+    assert "pram" in str(caught.value)
+    assert not (tmp_path / "out").exists()
