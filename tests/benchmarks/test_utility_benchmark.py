@@ -97,7 +97,7 @@ class TestTables:
 
     @pytest.mark.parametrize("name", ["Adult", "national2019"])
     def test_tables_of_the_repository_are_inside_their_domains(self, name: str) -> None:
-        task = DEVELOPMENT[name].task(name, reported=False)
+        task = DEVELOPMENT[name].task(name)
         assert task.schema().names == tuple(task.domains) == tuple(task.records.column_names)
         for column, domain in task.domains.items():
             values = task.records[column].to_pylist()
@@ -140,7 +140,7 @@ class TestTables:
 
         domains: dict[str, Domain] = {"x": Numbers(0, 300, 1), "names": ()}
         frame = pd.DataFrame({"x": range(301), "names": ["b", "a", *"a" * 299]})
-        task = Source(lambda: frame, domains, Regression("x", ())).task("Made up", reported=False)
+        task = Source(lambda: frame, domains, Regression("x", ())).task("Made up")
         assert task.held_out is not None
         kept, out = (set(part["x"].to_pylist()) for part in (task.records, task.held_out))
         assert len(out) == 101
