@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
-from shoal.columns import MOST_EPSILON, ROW
+from shoal.columns import MOST_EPSILON
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
-from shoal.noise import epsilon_from, parse_delta, parse_epsilon, rho_from
+from shoal.noise import parse_epsilon
 from shoal.numbers import decimal_text
 from shoal.privacy import SPLITS, Adjacency, Currency, Model, unit_price
 from shoal.text import Message, listed
@@ -103,7 +103,7 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
             # a repeated release is published on another day
             raw["publication"] = {key: told[key] for key in told if key not in ("date", "review_by")}
         arguments["schema"] = Schema.from_dict(raw)
-        if "shoal" in raw and _EPSILON_PER not in raw:
+        if raw.get(_EPSILON_PER, "row" if "shoal" in raw else "unit") == "row":
             arguments |= _of_units(arguments, arguments["schema"])
     return arguments
 
@@ -111,6 +111,7 @@ def load_recipe(path: str | Path) -> dict[str, Any]:
 def _of_units(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     """The budgets of a recipe of version 0.1, which are those of a row, as the budgets of a unit.
 
+    >>> from shoal.columns import Schema
     >>> unit = Schema.from_dict({"attribute": [{"name": "who", "role": "unit", "max_rows": 3}]})
     >>> _of_units({"epsilon": 0.5, "k": 5}, unit)
     {'epsilon': Fraction(3, 2)}
@@ -118,6 +119,8 @@ def _of_units(arguments: Mapping[str, Any], schema: Schema) -> dict[str, Any]:
     rows = 1 if schema.unit is None else schema.unit.unit_rows
     if rows == 1:
         return {}
+    from shoal.noise import epsilon_from, parse_delta, rho_from
+
     found = {
         name: unit_price(parse_epsilon(arguments[name]), rows)
         for name in ("epsilon", "tuned_epsilon")
@@ -345,6 +348,8 @@ class Tuned:
             Message("chosen-also" if place else "chosen-from", choice.to_dict())
             for place, choice in enumerate(self.choice)
         )
+        from shoal.columns import ROW
+
         facts = {"choices": choices, "epsilon": decimal_text(self.epsilon or Fraction(0))}
         if unit == ROW:
             return Message("tuned-privately", facts)

@@ -42,6 +42,7 @@ class TableDeclarations(TypedDict, total=False):
     tuned_choice: Sequence[Any] | None
     most_epsilon: Any
     override: str | None
+    bound: Any
 
 
 PEOPLE = 5_000
