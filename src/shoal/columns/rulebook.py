@@ -578,10 +578,14 @@ def _contradiction(book: Rulebook, group: _Group, condition: Test | None = None)
 
 def _search(book: Rulebook, tests: Sequence[Test], names: Sequence[str]) -> dict[str, float] | None:
     """A row that passes some tests, column by column; values are tried at the ends of what the rules allow."""
+    # a column is derived only if its rule is among those tested
+    asked = [test.rule.meaning for test in tests]
+    ways = [(name, tuple(one for one in found if one in asked)) for name, found, _ in book.steps]
+    ways += [(one.column, ()) for _, found, _ in book.steps for one in found if one not in asked]
     steps = []
     left = list(tests)
     known: set[str] = set()
-    for name, derived, _ in book.steps:
+    for name, derived in ways:
         if name not in names:
             continue
         known |= {name, *(one.column for one in derived)}

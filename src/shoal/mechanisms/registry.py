@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from shoal.release import Release
 
 # the tables of a schema, which a recipe includes; a log additionally has one entry for each action
-_SCHEMA = ("attribute", "file", "publication", "step", "margin")
+_SCHEMA = ("attribute", "file", "publication", "step", "margin", "rule")
 _LOGGED = "done"
 _HEADER = "# The recipe of a release. Repeat it with: shoal protect DATA --config method.toml --out DIR\n"
 
