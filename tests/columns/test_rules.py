@@ -18,11 +18,14 @@ from shoal.cli import run
 from shoal.columns.declaration import Declaration
 from shoal.columns.description import Coded, coded, describe
 from shoal.columns.kinds import day_number
-from shoal.columns.rule_tests import derived_values
+from shoal.columns.rule_tests import derived_values, rows_breaking
 from shoal.columns.rules import Derived, Implication, MissingIf, Order
 from shoal.errors import Problems
 from shoal.io import read
-from shoal.release.protection import prepare
+from shoal.mechanisms import Rebuilt
+from shoal.noise import Seeded
+from shoal.release.protection import prepare, published_columns
+from tests.conftest import examples
 
 FIRST, LAST = (day_number(text, "a day") for text in ("2020-01-01", "2020-12-31"))
 
@@ -333,3 +336,62 @@ def test_check_counts_the_rows_that_break_each_rule(
         == 0
     )
     assert f"rule start <= end: broken in {late} rows." in capsys.readouterr().out
+
+
+# --- any composition of rules
+
+
+POOL = (
+    *ALL,
+    "end - start <= 200",
+    "start + 1 <= end",
+    "wages <= total",
+    "wages < rents",
+    "age <= total <= age + 150",
+    'marital = "never" -> size in ["s", "m"]',
+    'age >= 60 and marital = "widowed" -> wages <= 50',
+    'size != "l" -> age > 3',
+    "spouse missing if age < 18",
+    "spouse = age + wages / 2",
+    "spouse <= age",
+    'start > 2020-06-30 -> marital != "widowed"',
+    Rule(
+        columns=("size", "marital"), allowed=(("s", "never"), ("m", "never"), ("l", "widowed")), source="law"
+    ),
+)
+
+
+@pytest.mark.parametrize("seed", range(examples(12)))
+def test_any_composition_of_rules_holds_in_every_row(seed: int) -> None:
+    """Rows drawn from anything at all: positions of the coordinates, and whether they are missing, are uniform."""
+    random = np.random.default_rng(seed)
+    chosen = [POOL[place] for place in random.permutation(len(POOL))[: random.integers(2, 7)]]
+    try:
+        rules = schema(*chosen)
+        here = measured(people(5), rules)
+    except OptionError as error:
+        refused: OptionError | None = error
+    else:
+        refused = None
+    if refused is not None:
+        known = {"rules-contradict", "rules-contradict-together", "rule-never-applies", "rule-part-missing"}
+        assert refused.code in known | {"rules-derive-twice", "rules-derive-circle"}
+        return
+    assert here.book is not None
+    assert here.whole is not None
+    drawn = {}
+    for name in here.columns:
+        lattice, tree = here.lattices[name], here.tree(name)
+        places = random.integers(0, lattice.steps + 1, 3000)
+        drawn[name] = (
+            lattice.values(places) if tree is None else np.asarray(tree.domain)[places].astype(float)
+        )
+        if name in here.flagged:
+            drawn[name][random.random(3000) < 0.3] = np.nan
+    made = here.decoded(drawn, random)
+    assert list(made) == list(here.whole.columns)
+    released = published_columns(
+        shoal.PairsDP(epsilon=1), here.whole, Rebuilt(made, [], aligned=False), Seeded(1)
+    )
+    found = rows_breaking(read(here.whole.released_frame(released, generalise=False)), rules)
+    assert set(found.values()) == {0}, found

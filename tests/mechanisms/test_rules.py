@@ -13,9 +13,11 @@ import pytest
 
 import shoal
 from shoal import Attribute, OptionError, Rule, Schema
+from shoal.cli import run
 from shoal.columns.kinds import day_number
 from shoal.columns.rulebook import Rulebook
 from shoal.io import read
+from shoal.release.forecast import rule_effects
 from shoal.release.protection import Preparation, prepare
 from tests.privacy.accounting import accounting
 from tests.privacy.accounting.transcript import recording, replaying
@@ -56,7 +58,7 @@ ATTRIBUTES = (
     number("spouse", 100, missing="category"),
     day("admission", FIRST),
     day("discharge", FIRST),
-    Attribute("region", "nominal", type="text", values=tuple(REGIONS), source="law"),
+    Attribute("region", "nominal", "quasi-identifier", type="text", values=tuple(REGIONS), source="law"),
     Attribute("district", "nominal", type="text", values=tuple(d for _, d in DISTRICTS), source="law"),
     number("income", 1000),
 )
@@ -201,6 +203,53 @@ def test_records_that_break_rules_change_no_type_and_no_statement(method: str) -
     assert not any(violations(made[1].data).values())
 
 
+def test_a_bundle_holds_the_rules_and_can_be_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hospital(200).to_csv(tmp_path / "people.csv", index=False)
+    schema(tuple(KINDS)).save(tmp_path / "people.toml")
+    paths = [str(tmp_path / name) for name in ("people.csv", "people.toml", "out", "again", "internal.html")]
+    data, rules, out, again, inside = paths
+    settings = ["--method", "tree-dp", "--epsilon", "1"]
+    assert run(["protect", data, "--schema", rules, *settings, "--out", out, "--internal", inside]) == 0
+    found = shoal.Bundle.load(out)
+    assert found.schema.rules == schema(tuple(KINDS)).rules
+    assert "admission + 1" in Path(out, "report.html").read_text("utf-8")
+    assert "Records that break the rule spouse missing" in Path(inside).read_text("utf-8")
+    assert "Records that break" not in Path(out, "report.html").read_text("utf-8")
+    assert run(["redo", str(Path(out, "log.toml")), data, "--out", again]) == 0
+    for folder in (out, again):
+        capsys.readouterr()
+        assert run(["check", folder, "--schema", rules, "--quasi", "region"]) == 0
+        assert capsys.readouterr().out.count("broken in 0 rows") == len(KINDS)
+
+
+def test_a_dry_run_says_what_rules_change(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    hospital(100).to_csv(tmp_path / "people.csv", index=False)
+    schema(tuple(KINDS)).save(tmp_path / "people.toml")
+    given = [
+        "protect",
+        str(tmp_path / "people.csv"),
+        "--schema",
+        str(tmp_path / "people.toml"),
+        "--epsilon",
+        "1",
+    ]
+    assert run([*given, "--method", "tree-dp", "--dry-run"]) == 0
+    shown = capsys.readouterr().out
+    assert "rule 3: 'age' is computed from born, and not measured." in shown
+    assert "bounds marital and spouse together" in shown
+    assert "7 columns share the budget instead of 9: age, region need none." in shown
+    planned = prepared("pairs-dp", tuple(KINDS), hospital(1000), neighbours="replace-one")
+    gains = [
+        said
+        for said in rule_effects(planned.method, planned.described, planned.plan)
+        if said.code == "rule-gain"
+    ]
+    assert [said.facts["column"] for said in gains] == ["income"]
+    assert gains[0].facts["now"] < gains[0].facts["before"]
+
+
 # --- the budget
 
 
@@ -237,8 +286,10 @@ def test_a_change_in_one_column_costs_what_its_rules_measure(method: str) -> Non
 @pytest.mark.parametrize("method", EITHER)
 def test_neighbours_and_one_transcript_give_one_release(method: str, neighbours: str) -> None:
     """A record that breaks every rule is added, or takes the place of another: the loss is at most ε."""
-    data = hospital(40)
+    data = hospital(40).sort_values("income", ignore_index=True)
     odd = data.iloc[[0]].assign(
+        born=data["born"].iloc[-1],
+        income=1000,
         age=99,
         marital="married",
         admission=data["discharge"].max(),

@@ -7,6 +7,7 @@ the distribution of their column as it was measured, and moved to the nearest po
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -522,19 +523,34 @@ def _witness(book: Rulebook) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for group in _groups(book):
-        row = _search(book, group.tests, group.names)
-        if row is None:
-            raise _contradiction(book, group)
+        try:
+            row = _search(book, group.tests, group.names)
+            if row is None:
+                raise _contradiction(book, group)
+        except _UnsettledError:
+            numbers = tuple(sorted({test.number for test in group.tests}))
+            raise OptionError("rules-unsettled", numbers=numbers) from None
         found |= row
+        # a condition that cannot be settled in time is not refused
         for test in group.tests:
-            if test.given is None:
-                continue
-            condition = replace(test, holds=test.given)
-            if _search(book, (condition,), group.names) is None:
-                raise OptionError("rule-never-applies", number=test.number, rule=test.rule.words)
-            if _search(book, (*group.tests, condition), group.names) is None:
-                raise _contradiction(book, group, condition)
+            with contextlib.suppress(_UnsettledError):
+                _check_condition(book, group, test)
     return found
+
+
+def _check_condition(book: Rulebook, group: _Group, test: Test) -> None:
+    """Refuse an implication whose condition no row can meet, alone or under the other rules."""
+    if test.given is None:
+        return
+    condition = replace(test, holds=test.given)
+    if _search(book, (condition,), group.names) is None:
+        raise OptionError("rule-never-applies", number=test.number, rule=test.rule.words)
+    if _search(book, (*group.tests, condition), group.names) is None:
+        raise _contradiction(book, group, condition)
+
+
+class _UnsettledError(Exception):
+    """Neither a row nor a contradiction was found in time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -578,10 +594,14 @@ def _contradiction(book: Rulebook, group: _Group, condition: Test | None = None)
 
 def _search(book: Rulebook, tests: Sequence[Test], names: Sequence[str]) -> dict[str, float] | None:
     """A row that passes some tests, column by column; values are tried at the ends of what the rules allow."""
+    # a column is derived only if its rule is among those tested
+    asked = [test.rule.meaning for test in tests]
+    ways = [(name, tuple(one for one in found if one in asked)) for name, found, _ in book.steps]
+    ways += [(one.column, ()) for _, found, _ in book.steps for one in found if one not in asked]
     steps = []
     left = list(tests)
     known: set[str] = set()
-    for name, derived, _ in book.steps:
+    for name, derived in ways:
         if name not in names:
             continue
         known |= {name, *(one.column for one in derived)}
@@ -622,6 +642,8 @@ def _search(book: Rulebook, tests: Sequence[Test], names: Sequence[str]) -> dict
 
     found = complete(0, {})
     if found is None:
+        if tried > _MOST_TRIED:
+            raise _UnsettledError
         return None
     return {name: float(value[0]) for name, value in found.items()}
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from shoal.release import Release
 
 # the tables of a schema, which a recipe includes; a log additionally has one entry for each action
-_SCHEMA = ("attribute", "file", "publication", "step", "margin")
+_SCHEMA = ("attribute", "file", "publication", "step", "margin", "rule")
 _LOGGED = "done"
 # present where a unit can have several rows; recipes of version 0.1 lack it, and state the ε of a row
 _EPSILON_PER = "epsilon_per"

@@ -327,13 +327,14 @@ def error_reasons(expected: Mapping[str, Any]) -> Iterable[Reason]:
     relations = expected["relations"]
     if relations is not None and relations["of"] and not relations["measured"]:
         yield Reason.of("relations-not-measured", pairs=relations["of"])
-    unknown = {name: one["why"] for name, one in columns.items() if one["why"] not in ("", NO_NOISE)}
+    unknown = {name: one["why"] for name, one in columns.items() if one["why"] not in ("", *_NO_LIMITS)}
     if unknown:
         yield Reason.of("error-not-assessed", columns=list(unknown), why=sorted(set(unknown.values())))
 
 
 # reasons for an unknown expected error that are not limits
 NO_NOISE = "no-noise"
+_NO_LIMITS = (NO_NOISE, "column-derived")
 
 
 def unknown_error(why: str) -> Message | str:

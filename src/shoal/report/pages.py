@@ -475,6 +475,7 @@ def _facts(internal: Mapping[str, Any]) -> dict[str, Any]:
         "steps",
         "cells_emptied",
         "strata",
+        "rules_broken",
     )
     more: dict[str, Any] = {}
     for name, value in internal.items():
