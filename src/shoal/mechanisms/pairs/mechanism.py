@@ -16,6 +16,7 @@ from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms
 from shoal.mechanisms.pairs.budget import (
+    INSIDE_LEVELS,
     OF_ALL,
     OF_ONE,
     OF_ROWS,
@@ -89,13 +90,15 @@ def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[
     """
     levels, groups = [0] * len(attributes), [0] * len(attributes)
     most = most_groups(attributes)
+    # names tell parts of bins apart, too
+    deepest = PAIR_LEVELS + (INSIDE_LEVELS if most else 0)
     for number, facts in enumerate(attributes):
         if facts.many_names:
             groups[number] = most[number]
         elif number in layout.cut:
-            levels[number] = min(layout.levels, PAIR_LEVELS)
+            levels[number] = min(layout.levels, deepest)
         elif facts.points > 1:
-            levels[number] = min(PAIR_LEVELS, (facts.points - 1).bit_length())
+            levels[number] = min(deepest, (facts.points - 1).bit_length())
     return levels, groups
 
 
