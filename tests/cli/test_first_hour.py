@@ -166,6 +166,29 @@ def test_useless_output_does_not_come_without_a_word(capsys: Captured) -> None:
 
 
 @pytest.mark.usefixtures("people")
+def test_errors_without_and_with_a_delta_are_said_before_a_release(capsys: Captured) -> None:
+    common = (*SMALL, "--epsilon", "1")
+    planned = said(capsys, "protect", "survey.csv", *common, "--dry-run")
+    line = next(
+        line for line in planned.splitlines() if line.startswith("Standard errors of shares of rows without")
+    )
+    assert "without --delta: single columns" in line
+    assert "with --delta 1e-06: single columns" in line
+    advice = planned.splitlines()[planned.splitlines().index(line) + 1]
+    assert "--delta" in advice
+    # the same for the same number of rows
+    rows = json.loads(said(capsys, "protect", "survey.csv", *common, "--dry-run", "--json"))
+    rehearsed = said(capsys, "rehearse", *common, "--people", str(rows["rows"]))
+    assert line in rehearsed
+    assert advice in rehearsed
+    assert set(rows["without_and_with_delta"]) == {"without", "with_delta", "advice"}
+    other = said(
+        capsys, "protect", "survey.csv", *SMALL, "--method", "ranking-dp", "--epsilon", "1", "--dry-run"
+    )
+    assert "without --delta" not in other
+
+
+@pytest.mark.usefixtures("people")
 def test_defaults_that_matter_are_said(capsys: Captured) -> None:
     text = said(
         capsys, "protect", "survey.csv", *SMALL, "--method", "mdav-dp", "--epsilon", "1", "--out", "a"

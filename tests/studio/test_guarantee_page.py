@@ -49,6 +49,19 @@ def test_what_a_card_offers_has_its_claim(card: object, settled: Tab) -> None:
         assert "at most 73.2%" in ahead.explained.sentence
 
 
+def test_errors_without_and_with_a_delta_are_on_the_page(settled: Tab) -> None:
+    settled.guarantee("card", "dp")
+    settled.guarantee("method", "pairs-dp")
+    compared = settled.session.look_ahead().compared
+    assert compared is not None
+    page = settled.post("step/guarantee")
+    assert "Standard errors of shares of rows without" in page
+    assert "This method adds no noise." not in page
+    settled.guarantee("method", "laplace")
+    assert settled.session.look_ahead().compared is None
+    assert "Standard errors of shares of rows without" not in settled.post("step/guarantee")
+
+
 class MdavNew(shoal.MdavDP):
     """A method of tomorrow."""
 

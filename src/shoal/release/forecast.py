@@ -361,7 +361,7 @@ _WORTH_A_DELTA = 2 / 3
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimError:
+class ErrorOfClaim:
     """The expected error of synthetic records under one claim: standard errors of shares of the rows.
 
     Attributes:
@@ -387,8 +387,8 @@ class ClaimError:
 class DeltaComparison:
     """The expected error of a release without and with a δ, from public facts and the number of rows."""
 
-    without: ClaimError
-    with_delta: ClaimError
+    without: ErrorOfClaim
+    with_delta: ErrorOfClaim
 
     @property
     def errors(self) -> Message:
@@ -446,7 +446,7 @@ def compared_with_delta(method: Method, described: Described) -> DeltaComparison
             return None
         joint = list(shares.pairs.values())
         found.append(
-            ClaimError(
+            ErrorOfClaim(
                 delta,
                 math.fsum(telling) / len(telling),
                 math.fsum(joint) / len(joint) if joint else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -30,13 +31,22 @@ from shoal.mechanisms.pairs.budget import (
     most_groups,
 )
 from shoal.mechanisms.pairs.distributions import Fine, places, points, settled, slopes_for, with_tails
-from shoal.mechanisms.pairs.measure_one import Marginal, merged, with_flags
-from shoal.mechanisms.pairs.measure_pairs import PairCounts, fit, functions, group_sums, sign_products
+from shoal.mechanisms.pairs.measure_one import Marginal, _of_counts, merged, with_flags
+from shoal.mechanisms.pairs.measure_pairs import (
+    PairCounts,
+    fit,
+    functions,
+    group_sums,
+    inside_order,
+    sign_products,
+)
 from shoal.mechanisms.pairs.model import (
     ContrastBlock,
     block_sizes,
     goals_of,
+    inside_bins,
     nearest_correlation,
+    of_parts,
     pair_tables,
     shrunk,
     tetrachoric,
@@ -108,10 +118,12 @@ class TestSizes:
             assert group.shape.block_sizes == tuple(groups[b] for b in group.partners)
 
     def test_names_measured_together_have_less_noise_than_pair_by_pair(self) -> None:
-        groups = [6] * 8
-        found = lay_out_pairs(PureEpsilon(1), [0] * 8, groups, Fraction(1), 10**6)
-        alone = 28 * PureEpsilon(1).deviation(MeasurementShape(6, 1, 6), Fraction(1))
-        assert all(max(group.deviations) < 0.9 * alone for group in found.groups)
+        for groups, less in (([6] * 8, 0.88), ([3, 3, 3, 30, 30, 30, 100, 2], 0.95), ([3] * 10, 0.76)):
+            found = lay_out_pairs(PureEpsilon(1), [0] * len(groups), groups, Fraction(1), 10**6)
+            alone = PureEpsilon(1).deviation(MeasurementShape(6, 1, 6), Fraction(1))
+            alone *= len(groups) * (len(groups) - 1) // 2
+            assert all(group.deviation < less * alone for group in found.groups)
+            assert max(max(group.deviations) for group in found.groups) < 2 * alone
 
     @every_currency
     def test_noise_of_an_allotment_follows_the_aims(self, currency: Currency) -> None:
@@ -174,12 +186,20 @@ class TestSums:
     def test_a_record_changes_one_sum_of_each_block_of_one_cell(self) -> None:
         codes, levels, bins = self.records()
         random = np.random.default_rng(1)
-        # names of four columns, whose blocks differ in size
-        more = [3, 7, 4]
+        # names of four columns, whose blocks differ in size, and a column with parts of its bins
+        more = [3, 7, 4, 64]
         codes += [random.integers(0, size, 60).astype(np.uint8) for size in more]
-        levels, bins = [*levels, 0, 0, 0], [*bins, *more]
-        layout = lay_out_pairs(PureEpsilon(1), levels, [0, 0, 0, *bins[3:]], Fraction(10**6), 10**6)
-        assert {group.level for group in layout.groups} >= {-1, 1, 2}
+        levels, bins = [*levels, 0, 0, 0, 6], [*bins, *more]
+        layout = lay_out_pairs(PureEpsilon(1), levels, [0, 0, 0, *bins[3:7], 0], Fraction(10**6), 10**6)
+        assert {(group.level, group.depth) for group in layout.groups} >= {
+            (-1, -1),
+            (-1, 4),
+            (-1, 5),
+            (1, 1),
+            (3, 2),
+        }
+        # parts of bins for names only
+        assert all(group.level < 4 and (group.depth < 4 or group.level < 0) for group in layout.groups)
         assert any(len(set(group.shape.block_sizes)) > 1 for group in layout.groups)
         for group in layout.groups:
             before = group_sums(PairCounts(codes, bins), group, levels, bins)
@@ -309,6 +329,72 @@ class TestMarginals:
             assert last.mean() == pytest.approx(means[-1], rel=0.02)
         assert np.median(last) == pytest.approx(np.median(values[values >= edges[-2]]), rel=0.2)
         assert np.quantile(last, 0.95) < 0.3 * 100_000
+
+    @pytest.mark.parametrize(("points", "parts"), [(16, 1), (30, 2), (90, 4)])
+    def test_parts_of_bins_are_inside_them(self, points: int, parts: int) -> None:
+        own = _of_counts(np.random.default_rng(3).dirichlet(np.full(points, 0.3)))
+        assert own.all_levels == 4 + parts.bit_length() - 1
+        if own.finer is None or own.parts is None:
+            # sixteen values have no parts
+            assert parts == 1
+            return
+        assert own.finer[::parts].tolist() == own.edges.tolist()
+        positions = np.arange(points)
+        codes = own.codes(positions, finer=True)
+        assert (codes // parts == own.codes(positions)).all()
+        shares = np.bincount(codes, own.fine.shares, minlength=16 * parts).reshape(16, parts)
+        assert shares == pytest.approx(own.parts * own.shares[:, None], abs=1e-12)
+
+    @pytest.mark.parametrize("noise", [1e-9, 0.02])
+    @pytest.mark.parametrize("turned", [False, True])
+    def test_where_values_lie_inside_bins_follows_names_as_far_as_it_is_clear(
+        self, noise: float, turned: bool
+    ) -> None:
+        random = np.random.default_rng(1)
+        own, names = _of_counts(np.full(64, 1 / 64)), merged(np.full(5, 0.2), 0.0, 9, None)
+        parts, table = random.dirichlet(np.ones(4), (5, 16)), random.dirichlet(np.ones(80)).reshape(5, 16)
+        joint = (table[:, :, None] * parts).reshape(5, 64)
+        blocks = []
+        for depth in (4, 5):
+            exact = joint @ functions(6, depth, 64)
+            block = ContrastBlock(0, 1, -1, depth, exact + random.normal(0, noise, exact.shape), noise)
+            blocks.append(block if not turned else replace(block, first=1, second=0).turned)
+        marginals = [own, names] if turned else [names, own]
+        assert all(of_parts(block, marginals) for block in blocks)
+        assert not of_parts(
+            replace(blocks[0], level=3 if turned else -1, depth=-1 if turned else 3), marginals
+        )
+        # nor contrasts of two columns of which one has few levels
+        two = [replace(own, shares=np.array([0.5, 0.5]), levels=1, parts=None), own]
+        assert not of_parts(ContrastBlock(0, 1, 0, 3, np.zeros((1, 8)), 1.0), two)
+        found = inside_bins(blocks, {(0, 1): table.T if turned else table}, marginals)
+        assert list(found) == [0 if turned else 1]
+        (inside,) = found.values()
+        assert inside.parts.sum(axis=2) == pytest.approx(np.ones((5, 16)))
+        if noise < 0.01:
+            assert np.abs(inside.parts - parts).max() < 1e-4
+        else:
+            # noise larger than what it hides: nearer to the parts of all names
+            assert np.abs(inside.parts - 0.25).mean() < 0.5 * np.abs(parts - 0.25).mean()
+
+    def test_rows_of_a_name_are_in_the_parts_of_bins_that_it_asks_for(self) -> None:
+        random = np.random.default_rng(2)
+        bins, names = (random.integers(0, size, 20_000).astype(np.uint8) for size in (4, 3))
+        values = random.normal(size=20_000)
+        parts = random.dirichlet(np.ones(4), (3, 4))
+        parts[0, 0] = [0, 1, 0, 0]
+        alone = parts.mean(axis=0)
+        found = inside_order(bins, values, names, parts, alone)
+        assert (found.astype(np.uint8) == bins).all()
+        for name, bin in np.ndindex(3, 4):
+            here = (names == name) & (bins == bin)
+            inside = found[here] - bin
+            which = np.searchsorted(np.cumsum(alone[bin])[:-1], inside, side="right")
+            assert np.bincount(which, minlength=4) / which.size == pytest.approx(parts[name, bin], abs=0.05)
+            # in the order of the values
+            assert (np.argsort(inside) == np.argsort(values[here])).all()
+        # all names together fill the bins evenly
+        assert np.quantile(found - bins, [0.25, 0.5, 0.75]) == pytest.approx([0.25, 0.5, 0.75], abs=0.03)
 
     def test_rare_names_are_one_group_or_join_their_kin(self) -> None:
         shares = np.array([0.3, 0.04, 0.04, 0.3, 0.01, 0.31])
@@ -464,7 +550,7 @@ class TestReleases:
                 "Shares of rows below 10 adaptively chosen thresholds of x, y: standard error 0.0",
             ),
             (2_000, "20", "The finest tables of pairs distinguish "),
-            (2_000, "20", "For pairs with name: a count has standard error 0.0"),
+            (2_000, "20", "For pairs with name: a count has a standard error of about 0.0"),
         ],
     )
     def test_the_statement_says_what_is_measured_and_how_noisy_it_is(

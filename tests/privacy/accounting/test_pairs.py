@@ -115,6 +115,27 @@ def test_pairs_of_names_measured_together_lose_no_more_than_epsilon(
         assert one.bound <= one.results[0].statement.epsilon
 
 
+def of_parts(found: Account) -> bool:
+    """Whether names were multiplied with halves of the sixteen bins of two columns, in several cells."""
+    sizes = {
+        len(draw.private)
+        for draw in found.draws[0]
+        if isinstance(draw.law, Blocks) and tuple(draw.law.sizes) == (16, 16)
+    }
+    return max(sizes) > 32
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "settings"),
+    [("add-remove", {"epsilon": 20, "rows": 9_000}), ("replace-one", {"epsilon": 9_000})],
+)
+def test_parts_of_bins_by_names_lose_no_more_than_epsilon(neighbours: str, settings: dict[str, Any]) -> None:
+    found = account(neighbours, 2, 0, 1, **settings)
+    assert any(map(of_parts, found))
+    for one in found:
+        assert one.bound <= one.results[0].statement.epsilon
+
+
 @pytest.mark.parametrize(
     ("neighbours", "shape", "settings"),
     [
@@ -139,6 +160,7 @@ def test_all_of_epsilon_can_be_lost(
         ("add-remove", (2, 1, 1), {"epsilon": 2, "rows": 9_000}),
         ("add-remove", (2, 3, 2), {"epsilon": 20}),
         ("add-remove", (0, 0, 4), {"epsilon": 40, "rows": 24}),
+        ("add-remove", (2, 0, 1), {"epsilon": 20, "rows": 9_000}),
         ("replace-one", (1, 6, 1), {"epsilon": 60}),
     ],
 )

@@ -263,6 +263,11 @@ OF_ONE, OF_TWO, OF_THREE = "single attributes", "pairs of attributes", "triples 
 OF_ALL = "single attributes and pairs, as finely as the number of rows allows"
 # Levels of an attribute's tree, and number of them used by pairs of attributes: 16 bins.
 MOST_LEVELS, PAIR_LEVELS = 10, 4
+# Levels of parts of these bins, which names tell apart; worthwhile where a name is so many times its noise.
+INSIDE_LEVELS = 2
+_INSIDE_WORTH = 4.0
+# Pairs of names are measured together if none has more noise than this many times that by itself.
+_TOGETHER = 2.0
 # A cut is worth drawing if the median's rank is known to about a sixth of a node.
 _CUT_WORTH = 6.0
 # Up to this many levels thresholds are found by joint bisection of all attributes, and pairs use one of them.
@@ -590,9 +595,29 @@ def lay_out_pairs(
         if again:
             found = lay_out_pairs(currency, levels, groups, budget - part, rows, flags=flags)
             return replace(found, groups=(*found.groups, *again))
+    for parts in range(INSIDE_LEVELS, -1, -1) if names else (0,):
+        found = _finest(currency, signs, names, levels, groups, budget, rows, flags, parts)
+        fine = [group for group in found.groups if group.depth >= PAIR_LEVELS]
+        if all(rows >= _INSIDE_WORTH * group.deviation * groups[group.pivot] for group in fine):
+            break
+    return found
+
+
+def _finest(
+    currency: Currency,
+    signs: Sequence[int],
+    names: Sequence[int],
+    levels: Sequence[int],
+    groups: Sequence[int],
+    budget: Fraction,
+    rows: float,
+    flags: Mapping[int, int],
+    parts: int,
+) -> PairMeasurements:
+    """The deepest contrasts that are worthwhile, with so many levels of parts of bins for names."""
     for with_names in (True, False) if names else (False,):
         for finest in range(2 * (PAIR_LEVELS - 1), -1, -1):
-            wanted = _groups(signs, names if with_names else (), levels, groups, finest, flags)
+            wanted = _groups(signs, names if with_names else (), levels, groups, finest, flags, parts)
             found = _allotted(currency, signs, wanted, budget)
             if finest and not any(group.fineness == finest for group in wanted):
                 continue
@@ -670,6 +695,7 @@ def _groups(
     groups: Sequence[int],
     finest: int,
     flags: Mapping[int, int],
+    parts: int,
 ) -> list[ContrastGroup]:
     """All contrasts up to a fineness. The deeper attribute of a pair is the pivot: its nodes are disjoint cells."""
     found: list[ContrastGroup] = []
@@ -687,17 +713,37 @@ def _groups(
                 if partners:
                     found.append(_group(pivot, level, partners, level, 1 << level, 1 << level))
     for pivot in names:
-        for depth in range(min(PAIR_LEVELS, finest + 1)):
+        # more levels than for others: parts of bins
+        for depth in range(min(PAIR_LEVELS + parts, finest + 1)):
             partners = tuple(b for b in signs if levels[b] > depth)
             if partners:
                 found.append(_group(pivot, -1, partners, depth, groups[pivot], 1 << depth))
     # the more names, the more cells and the smaller the blocks
     ordered = sorted(names, key=lambda number: -groups[number])
     for place, pivot in enumerate(ordered[:-1]):
-        partners = tuple(ordered[place + 1 :])
-        sizes = tuple(groups[b] for b in partners)
-        shape = MeasurementShape(groups[pivot], len(partners), max(sizes), sizes=sizes)
-        found.append(ContrastGroup(pivot, -1, partners, -1, shape))
+        for partners in _together(ordered[place + 1 :], groups):
+            sizes = tuple(groups[b] for b in partners)
+            shape = MeasurementShape(groups[pivot], len(partners), max(sizes), sizes=sizes)
+            found.append(ContrastGroup(pivot, -1, partners, -1, shape))
+    return found
+
+
+def _together(partners: Sequence[int], groups: Sequence[int]) -> list[tuple[int, ...]]:
+    """Partners measured at once: as many in a row as leave none with too much noise, for the same share.
+
+    The largest tables gain, which have most of the error; the smallest have more noise than by themselves.
+
+    >>> _together([0, 1, 2, 3], [20, 20, 9, 2])
+    [(0, 1, 2), (3,)]
+    """
+    found = [tuple(partners[:1])]
+    for b in partners[1:]:
+        longer = (*found[-1], b)
+        most = max(_block_factors(tuple(groups[own] for own in longer)))
+        if most <= _TOGETHER * math.sqrt(2) * len(longer):
+            found[-1] = longer
+        else:
+            found.append((b,))
     return found
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.pairs.budget import (
+    INSIDE_LEVELS,
     OF_ONE,
     PAIR_LEVELS,
     SUM_PARTS,
@@ -56,6 +57,8 @@ class Marginal:
         levels: number of halvings that give the bins, 2^levels of them; 0 for names, and for attributes of one value.
         edges: bin i contains the positions edges[i] .. edges[i+1] - 1; None for names.
         groups: the bin of each position, for names.
+        finer: edges of equally many parts of all bins, two or four each, if there are any finer than the bins.
+        parts: for each bin, the share of each part in it, with `finer`.
     """
 
     fine: Fine
@@ -63,6 +66,8 @@ class Marginal:
     levels: int
     edges: Integers | None
     groups: NDArray[np.uint8] | None = None
+    finer: Integers | None = None
+    parts: Floats | None = None
 
     @property
     def bins(self) -> int:
@@ -73,6 +78,11 @@ class Marginal:
         return self.groups is not None
 
     @property
+    def all_levels(self) -> int:
+        """The number of halvings that give the parts of bins, or the bins if these have none."""
+        return self.levels if self.parts is None else self.levels + self.parts.shape[1].bit_length() - 1
+
+    @property
     def exact_bins(self) -> bool:
         """Whether every bin contains at most one position, and so determines it."""
         if self.groups is not None:
@@ -80,18 +90,17 @@ class Marginal:
         assert self.edges is not None
         return bool((np.diff(self.edges) <= 1).all())
 
-    def codes(self, positions: Integers) -> NDArray[np.uint8]:
-        """The bin of each position. Private for records' positions."""
+    def codes(self, positions: Integers, *, finer: bool = False) -> NDArray[np.uint8]:
+        """The bin of each position, or the part of a bin. Private for records' positions."""
         if self.groups is not None:
             return self.groups[positions]
-        assert self.edges is not None
+        edges = self.finer if finer else self.edges
+        assert edges is not None
         # a lookup table is faster than a search, as long as it is small
-        if self.edges[-1] <= 1 << 16 and self.edges[-1] <= 4 * positions.size:
-            table = np.searchsorted(self.edges[1:-1], np.arange(self.edges[-1]), side="right").astype(
-                np.uint8
-            )
+        if edges[-1] <= 1 << 16 and edges[-1] <= 4 * positions.size:
+            table = np.searchsorted(edges[1:-1], np.arange(edges[-1]), side="right").astype(np.uint8)
             return table[positions]
-        return np.searchsorted(self.edges[1:-1], positions, side="right").astype(np.uint8)
+        return np.searchsorted(edges[1:-1], positions, side="right").astype(np.uint8)
 
 
 def constant() -> Marginal:
@@ -421,7 +430,18 @@ def _of_counts(shares: Floats) -> Marginal:
     levels = min(PAIR_LEVELS, int(shares.size - 1).bit_length())
     edges = halved(shares, levels, [0, shares.size])
     running = np.concatenate(([0.0], np.cumsum(shares)))
-    return Marginal(points(shares), np.diff(running[edges]), levels, edges)
+    found = Marginal(points(shares), np.diff(running[edges]), levels, edges)
+    more = min(int(shares.size - 1).bit_length() - levels, INSIDE_LEVELS)
+    finer = halved(shares, more, edges.tolist())
+    return _with_parts(found, finer, np.diff(running[finer]))
+
+
+def _with_parts(found: Marginal, finer: Integers, shares: Floats) -> Marginal:
+    """The attribute with parts of its bins, given their edges and shares, if there are more parts than bins."""
+    if finer.size == found.bins + 1:
+        return found
+    parts = np.maximum(shares.reshape(found.bins, -1), 1e-300)
+    return replace(found, finer=finer, parts=parts / parts.sum(axis=1, keepdims=True))
 
 
 def _bisected(
@@ -685,7 +705,9 @@ def _of_tree(
     if frequent is not None:
         there = masses > 0
         fine = with_points(fine, frequent.values[there], masses[there])
-    return Marginal(fine, shares.reshape(-1, span).sum(axis=1), kept, edges[::span])
+    found = Marginal(fine, shares.reshape(-1, span).sum(axis=1), kept, edges[::span])
+    part = span >> min(levels - kept, INSIDE_LEVELS)
+    return _with_parts(found, edges[::part], shares.reshape(-1, part).sum(axis=1))
 
 
 def _shares(counts: Floats) -> Floats:

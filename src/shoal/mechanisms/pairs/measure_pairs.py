@@ -565,3 +565,45 @@ def group_sums(
         for b in group.partners
     ]
     return np.concatenate(parts, axis=1)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class InsideBins:
+    """Where values lie inside their bins, by the name in another column.
+
+    Attributes:
+        names: the attribute of names.
+        parts: share of each part of a bin, among the rows with a name and in that bin.
+    """
+
+    names: int
+    parts: Floats
+
+
+def inside_order(
+    bins: NDArray[np.uint8], values: Floats, names: NDArray[np.uint8], parts: Floats, alone: Floats
+) -> Floats:
+    """Bins and places from 0 to 1 inside them: in the order of the values, but in the parts that names ask for.
+
+    Args:
+        parts: shares of the parts of a bin, by name and bin.
+        alone: the same for all names.
+    """
+    order = np.lexsort((values, bins))
+    sizes = np.bincount(bins, minlength=len(alone))
+    starts = np.cumsum(sizes) - sizes
+    place = np.empty(bins.size)
+    place[order] = (np.arange(bins.size) - starts[bins[order]] + 0.5) / sizes[bins[order]]
+    # ends of the parts, among the rows of the name and among all
+    own, all_ = (
+        np.concatenate((np.zeros((*x.shape[:-1], 1)), np.cumsum(x, axis=-1)), axis=-1) for x in (parts, alone)
+    )
+    own, all_ = own[names, bins], all_[bins]
+    part = np.minimum((place[:, None] >= own[:, 1:]).sum(axis=1), alone.shape[1] - 1)
+    rows = np.arange(bins.size)
+    low, width = own[rows, part], own[rows, part + 1] - own[rows, part]
+    inside = np.clip((place - low) / np.maximum(width, 1e-300), 0.0, 1.0)
+    begin, end = all_[rows, part], all_[rows, part + 1]
+    found: Floats = bins + begin + np.minimum(inside, 1 - 1e-9) * (end - begin)
+    return found

@@ -17,6 +17,7 @@ from shoal.errors import OptionError, closest
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
 from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.pairs.budget import (
+    INSIDE_LEVELS,
     OF_ALL,
     OF_ONE,
     OF_ROWS,
@@ -90,13 +91,15 @@ def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[
     """
     levels, groups = [0] * len(attributes), [0] * len(attributes)
     most = most_groups(attributes)
+    # names tell parts of bins apart, too
+    deepest = PAIR_LEVELS + (INSIDE_LEVELS if most else 0)
     for number, facts in enumerate(attributes):
         if facts.many_names:
             groups[number] = most[number]
         elif number in layout.cut:
-            levels[number] = min(layout.levels, PAIR_LEVELS)
+            levels[number] = min(layout.levels, deepest)
         elif facts.points > 1:
-            levels[number] = min(PAIR_LEVELS, (facts.points - 1).bit_length())
+            levels[number] = min(deepest, (facts.points - 1).bit_length())
     return levels, groups
 
 
@@ -583,8 +586,10 @@ def _run(
 def pair_numbers(described: Described, known: MeasuredMarginals, account: Accountant) -> Measurements | None:
     """The noisy numbers of a run, which may be published."""
     bins = [
-        {"group": own.groups} if own.groups is not None else {"edges": own.edges, "levels": own.levels}
-        for own in known.marginals
+        {"group": own.groups}
+        if own.groups is not None
+        else {"edges": own.finer if level > own.levels else own.edges, "levels": level}
+        for own, level in zip(known.marginals, known.levels, strict=True)
     ]
     return noisy_numbers(described, account, known.rows, described.flagged, bins)
 

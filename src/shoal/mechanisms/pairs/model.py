@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal, Presence, of_pr
 from shoal.mechanisms.pairs.measure_pairs import (
     MIXTURE_ROUNDS,
     Clipped,
+    InsideBins,
     Mixture,
     PairCounts,
     Tails,
@@ -36,6 +38,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
     fit,
     functions,
     group_sums,
+    inside_order,
     measure_tails,
     measure_triples,
     predicted,
@@ -56,6 +59,7 @@ SWEEPS = 3
 GIBBS = 10
 _EXCHANGES = 20
 _FAR = 8.0
+NO_NAMES: Mapping[int, InsideBins] = MappingProxyType({})
 
 
 def block_sizes(rows: int) -> list[int]:
@@ -106,6 +110,7 @@ def positions_of(
     flags: Mapping[int, int] = NO_FLAGS,
     *,
     exactly: bool = False,
+    inside: Mapping[int, InsideBins] = NO_NAMES,
 ) -> Iterator[Floats]:
     """Positions of the rows, attribute by attribute: inside bins, at quantiles given by latent normals.
 
@@ -128,7 +133,12 @@ def positions_of(
             yield np.minimum(own.edges[codes[:, number]], own.edges[-1] - 1).astype(np.float64)
         else:
             missing = codes[:, flags[number]] > 0 if number in flags else None
-            yield _in_order(placed[:, list(latent).index(number)], own.fine, source, missing)
+            values = placed[:, list(latent).index(number)]
+            if number in inside:
+                assert own.parts is not None
+                names = codes[:, inside[number].names]
+                values = inside_order(codes[:, number], values, names, inside[number].parts, own.parts)
+            yield _in_order(values, own.fine, source, missing)
 
 
 def positions_of_latent(
@@ -272,7 +282,7 @@ def draw_pair_values(
         placed = list(positions_of_latent(size, *known))
     else:
         codes = draw_block(drawing.mixture, drawing.goals, size, own, drawing.triples)
-        placed = list(positions_of(codes, *known, exactly=model.from_signs))
+        placed = list(positions_of(codes, *known, exactly=model.from_signs, inside=model.inside))
     if model.tails is not None:
         placed = exchanged(placed, model.tails, marginals, model.flags, own)
     values: dict[str, Floats] = {}
@@ -579,6 +589,48 @@ def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float |
     return float(_STRENGTHS[int(np.argmax(score))])
 
 
+def of_parts(block: ContrastBlock, marginals: Sequence[Marginal]) -> bool:
+    """Whether these contrasts of names are between parts of bins."""
+    ordered = marginals[block.second if block.level < 0 else block.first]
+    return min(block.level, block.depth) < 0 and max(block.level, block.depth) >= ordered.levels > 0
+
+
+def inside_bins(
+    blocks: Sequence[ContrastBlock], tables: Mapping[Pair, Floats], marginals: Sequence[Marginal]
+) -> dict[int, InsideBins]:
+    """How values inside bins follow names: for each attribute, those of the column of names that tells most.
+
+    Differences to what the attribute alone says are shrunk by what noise explains.
+    """
+    found: dict[int, tuple[float, InsideBins]] = {}
+    pairs: dict[Pair, list[ContrastBlock]] = {}
+    for block in blocks:
+        turned = block if block.level < 0 else block.turned
+        pairs.setdefault((turned.first, turned.second), []).append(turned)
+    for (names, number), own in pairs.items():
+        alone = marginals[number].parts
+        assert alone is not None
+        table = tables[names, number] if names < number else tables[number, names].T
+        told, shares = 0.0, np.broadcast_to(alone, (*table.shape, alone.shape[1])).copy()
+        for block in sorted(own, key=lambda one: one.depth):
+            # nodes of bins, each with two halves of some parts
+            nodes = (*table.shape, 1 << (block.depth - marginals[number].levels), 2, -1)
+            halves = shares.reshape(nodes).sum(axis=4)
+            mass = table[:, :, None] * halves.sum(axis=3)
+            missed = block.noisy.reshape(mass.shape) - table[:, :, None] * (halves[..., 0] - halves[..., 1])
+            noise = np.full(missed.size, block.noise**2)
+            prior = _strength(missed.ravel(), mass.ravel() ** 2, noise) * mass**2
+            moved = prior / (prior + block.noise**2) * missed / np.maximum(table[:, :, None], 1e-12) / 2
+            after = np.maximum(halves + np.stack([moved, -moved], axis=3), 0.0)
+            after *= halves.sum(axis=3, keepdims=True) / np.maximum(after.sum(axis=3, keepdims=True), 1e-300)
+            factor = after / np.maximum(halves, 1e-300)
+            shares = (shares.reshape(nodes) * factor[..., None]).reshape(shares.shape)
+            told += float(prior.sum())
+        if told > found.get(number, (0.0, None))[0]:
+            found[number] = told, InsideBins(names, shares)
+    return {number: one for number, (_, one) in found.items()}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredMarginals:
     """The results of measuring single attributes; all of it charged.
@@ -603,17 +655,27 @@ class MeasuredMarginals:
     conditions: tuple[Message, ...] = ()
 
     @property
+    def levels(self) -> list[int]:
+        """Levels by which records are counted: parts of bins, too, where there are names to tell them apart."""
+        more = any(own.names and own.bins > 1 for own in self.marginals)
+        return [own.all_levels if more else own.levels for own in self.marginals]
+
+    @property
     def bins(self) -> list[int]:
-        return [own.bins for own in self.marginals]
+        """Numbers of bins by which records are counted."""
+        return [
+            1 << level if level else own.bins for level, own in zip(self.levels, self.marginals, strict=True)
+        ]
 
 
-def pair_codes(
-    marginals: Sequence[Marginal], positions: Sequence[Integers], flags: Mapping[int, int]
-) -> list[NDArray[np.uint8]]:
-    """The bins of records; a missing value gets the index after the last. Private."""
-    codes = [own.codes(found) for own, found in zip(marginals, positions, strict=True)]
-    for number in flags:
-        codes[number][positions[number] == ABSENT] = marginals[number].bins
+def pair_codes(known: MeasuredMarginals, positions: Sequence[Integers]) -> list[NDArray[np.uint8]]:
+    """The bins by which records are counted; a missing value gets the index after the last. Private."""
+    codes = [
+        own.codes(found, finer=level > own.levels)
+        for own, found, level in zip(known.marginals, positions, known.levels, strict=True)
+    ]
+    for number in known.flags:
+        codes[number][positions[number] == ABSENT] = known.bins[number]
     return codes
 
 
@@ -629,6 +691,7 @@ class PairsModel:
         flags: missing-value flags.
         tails: products of values, if measured.
         from_signs: the tables contain no more information than the correlations.
+        inside: how values inside bins follow names, by attribute.
     """
 
     latent: tuple[int, ...]
@@ -637,6 +700,7 @@ class PairsModel:
     flags: Mapping[int, int]
     tails: Tails | None = None
     from_signs: bool = False
+    inside: Mapping[int, InsideBins] = field(default_factory=dict)
 
 
 @internal()
@@ -656,12 +720,14 @@ class RecordSums:
 
 def counted(positions: Sequence[Integers], known: MeasuredMarginals) -> RecordSums:
     """All sums of these records that pairs and triples may need."""
-    codes = pair_codes(known.marginals, positions, known.flags)
-    return RecordSums(
-        PairCounts(codes, known.bins),
-        None if known.clipped is None else exact_products(positions, known.clipped),
-        None if known.triples is None else exact_triples(codes, known.marginals, known.triples),
-    )
+    codes = pair_codes(known, positions)
+    products = None if known.clipped is None else exact_products(positions, known.clipped)
+    triples = None
+    if known.triples is not None:
+        halved = [level - own.levels for level, own in zip(known.levels, known.marginals, strict=True)]
+        bins = [(own >> more).astype(np.uint8) for own, more in zip(codes, halved, strict=True)]
+        triples = exact_triples(bins, known.marginals, known.triples)
+    return RecordSums(PairCounts(codes, known.bins), products, triples)
 
 
 def measure_pairs(sums: RecordSums, known: MeasuredMarginals, n: int, account: Accountant) -> PairsModel:
@@ -680,7 +746,7 @@ def _measure_contrasts(
     counts: PairCounts, known: MeasuredMarginals, n: int, account: Accountant
 ) -> PairsModel:
     marginals, currency, rows, flags = known.marginals, known.currency, known.rows, known.flags
-    bins, levels = known.bins, [own.levels for own in marginals]
+    bins, levels = known.bins, known.levels
     groups = [own.bins if own.names and own.bins > 1 else 0 for own in marginals]
     latent = tuple(number for number, own in enumerate(levels) if own)
     layout = lay_out_pairs(
@@ -722,11 +788,15 @@ def _measure_contrasts(
     def rows_of(a: int, b: int) -> float:
         return rows * known_gaps.of(a, b)
 
-    blocks = blocks_of(layout.groups, sums, rows_of)
+    blocks: list[ContrastBlock] = []
+    parts: list[ContrastBlock] = []
+    for block in blocks_of(layout.groups, sums, rows_of):
+        (parts if of_parts(block, marginals) else blocks).append(block)
     if layout.signs:
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
     tables = pair_tables(marginals, between, blocks)
-    return PairsModel(latent, correlations, tables, flags, from_signs=not layout.groups)
+    inside = inside_bins(parts, tables, marginals)
+    return PairsModel(latent, correlations, tables, flags, from_signs=not layout.groups, inside=inside)
 
 
 def _contrast(group: ContrastGroup, currency: Currency) -> RecordSum:
