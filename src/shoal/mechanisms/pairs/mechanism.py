@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms
+from shoal.mechanisms.pairs.agreement import Agreement, agreement
 from shoal.mechanisms.pairs.budget import (
     MOST_GROUPS,
     OF_ALL,
@@ -67,7 +68,7 @@ from shoal.mechanisms.pairs.model import (
     with_triples,
 )
 from shoal.noise import Source
-from shoal.numbers import Integers
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Plan
 from shoal.progress import Progress, silent
 from shoal.text import Message
@@ -544,11 +545,18 @@ def _run(
     made = fitted(model, known, account.free("a model of pairs"))
     drawing = with_triples(made, model, known, sums, account)
     source, drawn = account.free("rows from noisy sums"), []
+    found_worst: list[Agreement | None] = []
+
+    def seen(placed: Sequence[Floats]) -> None:
+        found_worst.append(agreement(placed, known, model, [facts.name for facts in attributes]))
+
     for number in range(len(block_sizes(known.rows))):
-        drawn.append(draw_pair_values(drawing, described, number, source))
+        drawn.append(draw_pair_values(drawing, described, number, source, None if number else seen))
         progress("drawing rows", steps, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
-    internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
+    internal: dict[str, Any] = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
+    if found_worst and found_worst[0] is not None:
+        internal["rows_and_measurements"] = found_worst[0].facts()
     return Rebuilt(values, [], aligned=False, internal=internal, conditions=known.conditions)
 
 

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns import Described
 from shoal.display import internal
-from shoal.mechanisms.pairs._kernels import draw_rows, exchange, fit_table, place_latent, polish, rake_table
+from shoal.mechanisms.pairs._kernels import (
+    draw_rows,
+    exchange,
+    fit_table,
+    place_latent,
+    polish,
+    rake_table,
+)
 from shoal.mechanisms.pairs.budget import (
     NO_FLAGS,
     OF_TWO,
@@ -258,9 +265,13 @@ def with_triples(
 
 
 def draw_pair_values(
-    drawing: Drawing, described: Described, number: int, source: Source
+    drawing: Drawing,
+    described: Described,
+    number: int,
+    source: Source,
+    seen: Callable[[Sequence[Floats]], None] | None = None,
 ) -> dict[str, Floats]:
-    """The rows of one block, by its index, column by column."""
+    """The rows of one block, by its index, column by column; `seen` is called with their positions."""
     model, marginals = drawing.model, drawing.known.marginals
     size = block_sizes(drawing.known.rows)[number]
     own = source.child("rows of pairs", number)
@@ -272,6 +283,8 @@ def draw_pair_values(
         placed = list(positions_of(codes, *known, exactly=model.from_signs))
     if model.tails is not None:
         placed = exchanged(placed, model.tails, marginals, model.flags, own)
+    if seen is not None:
+        seen(placed)
     values: dict[str, Floats] = {}
     for place, column in enumerate(described.columns):
         lattice, tree, found = described.lattices[column], described.tree(column), placed[place]
@@ -553,7 +566,8 @@ def _towards(
     shape = np.array([(b.level, b.depth, start) for b, start in zip(blocks, starts, strict=False)])
     contrasts = np.concatenate([block.noisy.ravel() for block in blocks])
     levels = np.array([first.levels, second.levels])
-    fit_table(table, first.shares, second.shares, levels, shape, contrasts, passes, _RAKES)
+    noise = np.array([block.noise for block in blocks])
+    fit_table(table, first.shares, second.shares, levels, shape, contrasts, noise, passes, _RAKES)
 
 
 def _residuals(
@@ -564,8 +578,18 @@ def _residuals(
     table = tables[a, b]
     own = functions(marginals[a].levels, block.level, marginals[a].bins)
     other = functions(marginals[b].levels, block.depth, marginals[b].bins)
-    expected = np.outer(np.abs(own).T @ marginals[a].shares, np.abs(other).T @ marginals[b].shares)
+    (one, small), (two, less) = _halves_of(own, marginals[a].shares), _halves_of(other, marginals[b].shares)
+    # where a half is smaller than the noise, the contrast is known already from coarser ones
+    open_ = np.minimum(np.outer(small, two), np.outer(one, less)) > block.noise
+    expected = np.outer(one, two) * open_
     return block.noisy - own.T @ table @ other, expected
+
+
+def _halves_of(signs: Integers, shares: Floats) -> tuple[Floats, Floats]:
+    """Shares of nodes, and of the smaller half of each; names are not halved."""
+    left, right = np.maximum(signs, 0).T @ shares, np.maximum(-signs, 0).T @ shares
+    names = signs.min(axis=0) >= 0
+    return left + right, np.where(names, left, np.minimum(left, right))
 
 
 def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float | None = None) -> float:
@@ -629,6 +653,7 @@ class PairsModel:
         flags: missing-value flags.
         tails: products of values, if measured.
         from_signs: the tables contain no more information than the correlations.
+        layout: the measurements of pairs, with the noisy products of signs and the noisy sums of its groups.
     """
 
     latent: tuple[int, ...]
@@ -637,6 +662,9 @@ class PairsModel:
     flags: Mapping[int, int]
     tails: Tails | None = None
     from_signs: bool = False
+    layout: PairMeasurements = field(default_factory=PairMeasurements)
+    products: Floats | None = None
+    sums: tuple[Floats, ...] = ()
 
 
 @internal()
@@ -695,11 +723,11 @@ def _measure_contrasts(
     )
     if not layout.measured:
         return PairsModel(latent, np.eye(len(latent)), {}, flags)
-    correlations, known_gaps = np.eye(len(latent)), presence(marginals, flags)
+    correlations, known_gaps, noisy = np.eye(len(latent)), presence(marginals, flags), None
     if layout.signs:
         exact = sign_products(counts, layout.signs, levels, n)
-        measured = _noisy_products(exact, layout, currency, account) / rows
-        products, known_gaps = of_present(measured, layout.signs, marginals, known_gaps)
+        noisy = _noisy_products(exact, layout, currency, account)
+        products, known_gaps = of_present(noisy / rows, layout.signs, marginals, known_gaps)
         correlations = _correlations(products, marginals, layout, rows, known_gaps)
     sums = [
         currency.measure(
@@ -715,8 +743,9 @@ def _measure_contrasts(
         for j, b in enumerate(latent)
         if a < b and flags.get(a) != b
     }
+    told = (layout, noisy, tuple(sums))
     if not layout.groups and known.triples is None:
-        return PairsModel(latent, correlations, {}, flags)
+        return PairsModel(latent, correlations, {}, flags, None, False, *told)
 
     def rows_of(a: int, b: int) -> float:
         return rows * known_gaps.of(a, b)
@@ -725,7 +754,7 @@ def _measure_contrasts(
     if layout.signs:
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
     tables = pair_tables(marginals, between, blocks)
-    return PairsModel(latent, correlations, tables, flags, from_signs=not layout.groups)
+    return PairsModel(latent, correlations, tables, flags, None, not layout.groups, *told)
 
 
 def _what(group: ContrastGroup) -> str:
