@@ -77,7 +77,8 @@ def of_pairs(random: np.random.Generator) -> Iterator[tuple[str, str]]:
     blocks = np.array([[-1, 0, 0], [0, 1, 8], [2, -1, 16], [-1, -1, 32]])
     contrasts = random.normal(scale=0.02, size=64)
     rows, columns = random.dirichlet(np.ones(8)), random.dirichlet(np.ones(4))
-    kernels.fit_table(table, rows, columns, np.array([3, 2]), blocks, contrasts, 3, 2)
+    noise = np.full(len(blocks), 0.01)
+    kernels.fit_table(table, rows, columns, np.array([3, 2]), blocks, contrasts, noise, 3, 2)
     yield "table", digest(table)
     cuts = np.stack(
         [np.concatenate(([-np.inf], np.sort(random.normal(size=k)), [np.inf] * (7 - k))) for k in (2, 4, 6)]

@@ -187,8 +187,21 @@ def test_tables_are_fitted_as_the_reference_fits_them(levels: tuple[int, int]) -
         [(level, depth, start) for (level, depth, _), start in zip(blocks, starts, strict=True)]
     )
     contrasts = np.concatenate([wanted.ravel() for _, _, wanted in blocks])
-    kernels.fit_table(table, *shares, np.array(levels), listed, contrasts, 3, 3)
+    kernels.fit_table(table, *shares, np.array(levels), listed, contrasts, np.zeros(len(blocks)), 3, 3)
     assert np.abs(table - expected).max() < 1e-12
+
+
+@pytest.mark.parametrize(("noise", "kept"), [(0.02, True), (0.0, False)])
+def test_a_contrast_that_is_known_already_is_left_out(noise: float, kept: bool) -> None:
+    """With an empty half, a node's contrast is what coarser ones say, with less noise: the coarse one is kept."""
+    shares = [np.array([0.5, 0.5]), np.array([0.25, 0.25, 0.5 - 1e-9, 1e-9])]
+    blocks, contrasts = np.array([[0, 0, 0], [0, 1, 1]]), np.array([0.1, 0.0, 0.2])
+    table = np.outer(*shares)
+    noises = np.array([noise / 20, noise])
+    kernels.fit_table(table, *shares, np.array([1, 2]), blocks, contrasts, noises, 50, 3)
+    halves = table.reshape(2, 2, 2).sum(axis=2)
+    coarse = halves[0, 0] + halves[1, 1] - halves[0, 1] - halves[1, 0]
+    assert (abs(coarse - 0.1) < 0.001) == kept
 
 
 def test_normal_quantiles() -> None:

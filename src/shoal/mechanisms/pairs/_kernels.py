@@ -195,18 +195,21 @@ def fit_table(
     levels: Integers,
     blocks: Integers,
     contrasts: Floats,
+    noise: Floats,
     passes: int,
     rakes: int,
 ) -> None:
     """Tilt a table of two attributes until it has these contrasts, block by block, raking to the shares in between.
 
     In every node of a block (a node of one attribute and one of the other) the cells in which both functions have
-    the same sign grow by one factor and the others shrink by another, so that the node keeps its sum.
+    the same sign grow by one factor and the others shrink by another, so that the node keeps its sum. A node of which
+    one half is smaller than the noise is left out: coarser contrasts have determined its own already, with less noise.
 
     Args:
         table: changed.
         levels: of the trees of both attributes.
         blocks: for each, the levels of its functions (-1 for names, whose function is 1) and where its contrasts begin.
+        noise: for each, the standard deviation of its contrasts.
     """
     first, second = table.shape
     for _ in range(passes):
@@ -219,6 +222,8 @@ def fit_table(
                     for j in range(second):
                         table[i, j] = max(contrasts[begin + i * second + j], 1e-9)
             else:
+                inner = _smaller_halves(rows, levels[0], level, above)
+                outer = _smaller_halves(columns, levels[1], depth, below)
                 alike, unlike = np.zeros((above, below)), np.zeros((above, below))
                 for i in range(first):
                     node, side = _node(i, levels[0], level)
@@ -231,6 +236,12 @@ def fit_table(
                 for node in range(above):
                     for other in range(below):
                         plus, minus = alike[node, other], unlike[node, other]
+                        if (
+                            min(inner[node, 1] * outer[other, 0], inner[node, 0] * outer[other, 1])
+                            <= noise[k]
+                        ):
+                            alike[node, other] = unlike[node, other] = 1.0
+                            continue
                         both = plus + minus
                         wanted = (both + contrasts[begin + node * below + other]) / 2
                         wanted = min(max(wanted, 0.005 * both), 0.995 * both)
@@ -243,6 +254,21 @@ def fit_table(
                         factor = alike[node, other] if side == turn else unlike[node, other]
                         table[i, j] = max(table[i, j] * factor, 1e-12)
             rake_table(table, rows, columns, rakes)
+
+
+@compiled
+def _smaller_halves(shares: Floats, levels: int, level: int, nodes: int) -> Floats:
+    """Shares of nodes and of the smaller half of each; names are not halved, and count as a whole."""
+    halves = np.zeros((nodes, 2))
+    for place in range(shares.size):
+        node, side = _node(place, levels, level)
+        halves[node, side] += shares[place]
+    found = np.empty((nodes, 2))
+    for node in range(nodes):
+        left, right = halves[node, 0], halves[node, 1]
+        found[node, 0] = left + right
+        found[node, 1] = left + right if level < 0 else min(left, right)
+    return found
 
 
 @compiled

@@ -48,6 +48,38 @@ from shoal.workers import threaded
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Noisy numbers about one attribute, each that of records in one run of positions less that in the next run.
+
+    Attributes:
+        what: the measurement.
+        lows, middles, highs: the runs low .. middle - 1 and middle .. high - 1; the second counts only if `signed`.
+        noisy: the numbers.
+        deviation: standard deviation of their noise.
+    """
+
+    what: str
+    lows: Integers
+    middles: Integers
+    highs: Integers
+    noisy: Floats
+    deviation: float
+    signed: bool = True
+
+    def of(self, positions: Integers, size: int) -> Floats:
+        """The same numbers of other positions."""
+        below = np.concatenate(([0], np.cumsum(np.bincount(positions, minlength=size))))
+        first, second = below[self.middles] - below[self.lows], below[self.highs] - below[self.middles]
+        found: Floats = (first - second if self.signed else first).astype(np.float64)
+        return found
+
+
+def _of_values(what: str, values: Integers, noisy: Floats, deviation: float) -> Answers:
+    return Answers(what, values, values + 1, values + 1, noisy, deviation, signed=False)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
     """A measured attribute.
 
@@ -59,6 +91,7 @@ class Marginal:
         groups: the bin of each position, for names.
         finer: edges of equally many parts of all bins, two or four each, if there are any finer than the bins.
         parts: for each bin, the share of each part in it, with `finer`.
+        answers: the noisy numbers of records it is made of.
     """
 
     fine: Fine
@@ -68,6 +101,7 @@ class Marginal:
     groups: NDArray[np.uint8] | None = None
     finer: Integers | None = None
     parts: Floats | None = None
+    answers: tuple[Answers, ...] = ()
 
     @property
     def bins(self) -> int:
@@ -393,10 +427,13 @@ def measure_oneway(
         noisy = currency.measure(counts, MeasurementShape(1, 1, counts.size), spend, what)
         deviation = currency.deviation(MeasurementShape(1, 1, counts.size), layout.each)
         if attributes[number].ordered:
-            found[number] = _of_counts(_shares(denoised_counts(noisy, rows_of[number], deviation)))
+            made = _of_counts(_shares(denoised_counts(noisy, rows_of[number], deviation)))
         else:
             shares = _shares(nearest_counts(noisy, rows_of[number]))
-            found[number] = merged(shares, _CLEAR * deviation / rows, most[number], trees[number])
+            made = merged(shares, _CLEAR * deviation / rows, most[number], trees[number])
+        named = f"number of records of a value of {attributes[number].name}"
+        answers = _of_values(named, np.arange(counts.size), noisy, deviation)
+        found[number] = replace(made, answers=(answers,))
     if layout.rounds:
         found |= _bisected(positions, attributes, layout, currency, rows_of, account)
     elif layout.cut:
@@ -422,7 +459,17 @@ def _two_valued(
         if a in layout.signs:
             mean = noisy[layout.signs.index(a)] / (rows * first[layout.signs.index(flag)])
             first[layout.signs.index(a)] = np.clip((1 + mean) / 2, LEAST, 1 - LEAST)
-    return {a: _of_counts(np.array([share, 1 - share])) for a, share in zip(layout.signs, first, strict=True)}
+    noise = currency.deviation(MeasurementShape(1, exact.size, 1), layout.sign_share)
+    low, middle, high = np.arange(3).reshape(3, 1)
+    return {
+        a: replace(
+            _of_counts(np.array([share, 1 - share])),
+            answers=(
+                Answers(f"the two values of {attributes[a].name}", low, middle, high, answer[None], noise),
+            ),
+        )
+        for a, share, answer in zip(layout.signs, first, noisy, strict=True)
+    }
 
 
 def _of_counts(shares: Floats) -> Marginal:
@@ -484,10 +531,19 @@ def _bisected(
         what = RecordSum("below", layout.cut, {"cuts": asked[turn].copy()})
         noisy = currency.measure(exact, MeasurementShape(1, exact.size, 1), spend, what)
         answers[turn] = (1 + noisy / rows) / 2
-    return {
-        a: _of_thresholds(asked[:, place], answers[:, place], attributes[a].points, float(noise[place]))
-        for place, a in enumerate(layout.cut)
-    }
+    found = {}
+    for place, a in enumerate(layout.cut):
+        size, cuts, own = attributes[a].points, asked[:, place], answers[:, place]
+        told = Answers(
+            f"thresholds of {attributes[a].name}",
+            np.zeros_like(cuts),
+            cuts,
+            np.full_like(cuts, size),
+            (2 * own - 1) * rows[place],
+            float(2 * noise[place] * rows[place]),
+        )
+        found[a] = replace(_of_thresholds(cuts, own, size, float(noise[place])), answers=(told,))
+    return found
 
 
 def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float) -> Marginal:
@@ -525,12 +581,19 @@ def _cut(
     places = [np.searchsorted(found.ordered, cuts) for found, cuts in zip(own, edges, strict=True)]
     counts = np.stack([found.between(place) for found, place in zip(own, places, strict=True)])
     running = np.ones((number, 1))
+    answers: list[list[Answers]] = [[] for _ in layout.cut]
     for level, share in enumerate(layout.counts):
         both = counts.reshape(number, 1 << level, 2, -1).sum(axis=3)
         shape = MeasurementShape(1, number, 1 << level)
         spend = account.spend(OF_ONE, share, f"halves of intervals, level {level + 1}", over="intervals")
         what = RecordSum("tree", layout.cut, {"level": level})
-        noisy = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend, what) / rows
+        answer = currency.measure(both[:, :, 0] - both[:, :, 1], shape, spend, what)
+        for place, a in enumerate(layout.cut):
+            ends = edges[place][:: edges[place].size >> (level + 1)]
+            named = f"halves of intervals of {attributes[a].name}, level {level + 1}"
+            noise = currency.deviation(shape, share)
+            answers[place].append(Answers(named, ends[:-1:2], ends[1::2], ends[2::2], answer[place], noise))
+        noisy = answer / rows
         # half a node is the error of a cut near the median, apart from ties
         doubt = _NEAR + 1 / (float(currency.rate(layout.cuts[level])) * np.maximum(rows / 2**level, 1.0))
         running = _refined(running, noisy, currency.deviation(shape, share) / rows, doubt, edges, level)
@@ -540,10 +603,17 @@ def _cut(
     sums = layout.sums + (number - len(frequent)) * layout.choices
     sums += layout.frequent if not frequent else 0
     means = _means(own, places, edges, running, sums, layout.cut, currency, rows, account)
-    return {
-        a: _of_tree(edges[place], running[place], *means[place], levels, frequent.get(place))
-        for place, a in enumerate(layout.cut)
-    }
+    found = {}
+    for place, a in enumerate(layout.cut):
+        made = _of_tree(edges[place], running[place], *means[place], levels, frequent.get(place))
+        if place in frequent:
+            values, total = frequent[place], float(rows[place, 0])
+            wide = np.diff(edges[place]) > 1
+            named = f"frequent values of {attributes[a].name}"
+            held, noise = values.shares[wide] * total, values.noise * total
+            answers[place].append(_of_values(named, values.values[wide], held, noise))
+        found[a] = replace(made, answers=tuple(answers[place]))
+    return found
 
 
 def _edges(

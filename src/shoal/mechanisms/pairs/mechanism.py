@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
 from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
+from shoal.mechanisms.pairs.agreement import Agreement, agreement
 from shoal.mechanisms.pairs.budget import (
     INSIDE_LEVELS,
     OF_ALL,
@@ -564,15 +565,21 @@ def _run(
     made = fitted(model, known, account.free("a model of pairs"))
     drawing = with_triples(made, model, known, sums, account)
     source, drawn = account.free("rows from noisy sums"), []
+    found_worst: list[Agreement | None] = []
+
+    def seen(placed: Sequence[Floats]) -> None:
+        found_worst.append(agreement(placed, known, model, [facts.name for facts in attributes]))
 
     def draw(number: int) -> dict[str, Floats]:
-        return draw_pair_values(drawing, described, number, source)
+        return draw_pair_values(drawing, described, number, source, None if number else seen)
 
     for block in threaded(draw, range(len(block_sizes(known.rows)))):
         drawn.append(block)
         progress("drawing rows", steps, steps)
     values = {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
-    internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
+    internal: dict[str, Any] = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
+    if found_worst and found_worst[0] is not None:
+        internal["rows_and_measurements"] = found_worst[0].facts()
     return Rebuilt(
         values,
         [],

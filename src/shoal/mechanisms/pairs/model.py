@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from shoal.columns import Described
 from shoal.display import internal
-from shoal.mechanisms.pairs._kernels import draw_rows, exchange, fit_table, place_latent, polish, rake_table
+from shoal.mechanisms.pairs._kernels import (
+    draw_rows,
+    exchange,
+    fit_table,
+    place_latent,
+    polish,
+    rake_table,
+)
 from shoal.mechanisms.pairs.budget import (
     NO_FLAGS,
     OF_TWO,
@@ -271,9 +278,13 @@ def with_triples(
 
 
 def draw_pair_values(
-    drawing: Drawing, described: Described, number: int, source: Source
+    drawing: Drawing,
+    described: Described,
+    number: int,
+    source: Source,
+    seen: Callable[[Sequence[Floats]], None] | None = None,
 ) -> dict[str, Floats]:
-    """The rows of one block, by its index, column by column."""
+    """The rows of one block, by its index, column by column; `seen` is called with their positions."""
     model, marginals = drawing.model, drawing.known.marginals
     size = block_sizes(drawing.known.rows)[number]
     own = source.child("rows of pairs", number)
@@ -285,6 +296,8 @@ def draw_pair_values(
         placed = list(positions_of(codes, *known, exactly=model.from_signs, inside=model.inside))
     if model.tails is not None:
         placed = exchanged(placed, model.tails, marginals, model.flags, own)
+    if seen is not None:
+        seen(placed)
     values: dict[str, Floats] = {}
     for place, column in enumerate(described.columns):
         lattice, tree, found = described.lattices[column], described.tree(column), placed[place]
@@ -563,7 +576,8 @@ def _towards(
     shape = np.array([(b.level, b.depth, start) for b, start in zip(blocks, starts, strict=False)])
     contrasts = np.concatenate([block.noisy.ravel() for block in blocks])
     levels = np.array([first.levels, second.levels])
-    fit_table(table, first.shares, second.shares, levels, shape, contrasts, passes, _RAKES)
+    noise = np.array([block.noise for block in blocks])
+    fit_table(table, first.shares, second.shares, levels, shape, contrasts, noise, passes, _RAKES)
 
 
 def _residuals(
@@ -574,8 +588,18 @@ def _residuals(
     table = tables[a, b]
     own = functions(marginals[a].levels, block.level, marginals[a].bins)
     other = functions(marginals[b].levels, block.depth, marginals[b].bins)
-    expected = np.outer(np.abs(own).T @ marginals[a].shares, np.abs(other).T @ marginals[b].shares)
+    (one, small), (two, less) = _halves_of(own, marginals[a].shares), _halves_of(other, marginals[b].shares)
+    # where a half is smaller than the noise, the contrast is known already from coarser ones
+    open_ = np.minimum(np.outer(small, two), np.outer(one, less)) > block.noise
+    expected = np.outer(one, two) * open_
     return block.noisy - own.T @ table @ other, expected
+
+
+def _halves_of(signs: Integers, shares: Floats) -> tuple[Floats, Floats]:
+    """Shares of nodes, and of the smaller half of each; names are not halved."""
+    left, right = np.maximum(signs, 0).T @ shares, np.maximum(-signs, 0).T @ shares
+    names = signs.min(axis=0) >= 0
+    return left + right, np.where(names, left, np.minimum(left, right))
 
 
 def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float | None = None) -> float:
@@ -692,6 +716,7 @@ class PairsModel:
         tails: products of values, if measured.
         from_signs: the tables contain no more information than the correlations.
         inside: how values inside bins follow names, by attribute.
+        layout: the measurements of pairs, with the noisy products of signs and the noisy sums of its groups.
     """
 
     latent: tuple[int, ...]
@@ -701,6 +726,9 @@ class PairsModel:
     tails: Tails | None = None
     from_signs: bool = False
     inside: Mapping[int, InsideBins] = field(default_factory=dict)
+    layout: PairMeasurements = field(default_factory=PairMeasurements)
+    products: Floats | None = None
+    sums: tuple[Floats, ...] = ()
 
 
 @internal()
@@ -761,11 +789,11 @@ def _measure_contrasts(
     )
     if not layout.measured:
         return PairsModel(latent, np.eye(len(latent)), {}, flags)
-    correlations, known_gaps = np.eye(len(latent)), presence(marginals, flags)
+    correlations, known_gaps, noisy = np.eye(len(latent)), presence(marginals, flags), None
     if layout.signs:
         exact = sign_products(counts, layout.signs, levels, n)
-        measured = _noisy_products(exact, layout, currency, account) / rows
-        products, known_gaps = of_present(measured, layout.signs, marginals, known_gaps)
+        noisy = _noisy_products(exact, layout, currency, account)
+        products, known_gaps = of_present(noisy / rows, layout.signs, marginals, known_gaps)
         correlations = _correlations(products, marginals, layout, rows, known_gaps)
     sums = [
         currency.measure(
@@ -783,7 +811,7 @@ def _measure_contrasts(
         if a < b and flags.get(a) != b
     }
     if not layout.groups and known.triples is None:
-        return PairsModel(latent, correlations, {}, flags)
+        return PairsModel(latent, correlations, {}, flags, layout=layout, products=noisy, sums=tuple(sums))
 
     def rows_of(a: int, b: int) -> float:
         return rows * known_gaps.of(a, b)
@@ -796,7 +824,17 @@ def _measure_contrasts(
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
     tables = pair_tables(marginals, between, blocks)
     inside = inside_bins(parts, tables, marginals)
-    return PairsModel(latent, correlations, tables, flags, from_signs=not layout.groups, inside=inside)
+    return PairsModel(
+        latent,
+        correlations,
+        tables,
+        flags,
+        from_signs=not layout.groups,
+        inside=inside,
+        layout=layout,
+        products=noisy,
+        sums=tuple(sums),
+    )
 
 
 def _contrast(group: ContrastGroup, currency: Currency) -> RecordSum:
