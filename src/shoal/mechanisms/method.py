@@ -85,6 +85,36 @@ class Rebuilt:
     measurements: Measurements | None = None
 
 
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What a synthesiser learned from the records: noisy and charged, so rows can be drawn from it any number of times.
+
+    Attributes:
+        model: the object that the method draws from.
+        rows: number of rows of a release.
+        internal: private facts for the internal report.
+        conditions, measurements: as for `Rebuilt`.
+    """
+
+    model: Any
+    rows: int
+    internal: dict[str, Any] = field(default_factory=dict)
+    conditions: tuple[Message, ...] = ()
+    measurements: Measurements | None = None
+
+    def rebuilt(self, values: dict[str, NDArray[np.float64]]) -> Rebuilt:
+        """The rows that were drawn, as the result of a run."""
+        return Rebuilt(
+            values,
+            [],
+            aligned=False,
+            internal=self.internal,
+            conditions=self.conditions,
+            measurements=self.measurements,
+        )
+
+
 def noisy_numbers(
     described: Described,
     account: Accountant,
@@ -125,8 +155,9 @@ def noisy_numbers(
 
 
 def numbers_terms(described: Described) -> list[Message]:
-    """The statement message that the noisy numbers are published beside the rows."""
-    return [] if described.provenance.private_domains else [Message("noisy-numbers-published")]
+    """Statement messages that the noisy numbers are published beside the rows, and that the rows are no sample."""
+    published = [] if described.provenance.private_domains else [Message("noisy-numbers-published")]
+    return [*published, Message("rows-are-no-sample")]
 
 
 def gap_terms(described: Described) -> list[Message]:
@@ -305,6 +336,14 @@ class Method:
         if name == "strata" and "epsilon" in known:
             raise OptionError("strata-not-method-whose-promise-does", option="strata", name=cls.name)
         raise OptionError("method-no-option-takes", name=cls.name, name_2=name, adjustable=tuple(known))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, as scikit-learn expects it."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    def __sklearn_clone__(self) -> Self:
+        # a method is frozen and holds nothing fitted
+        return self
 
     @classmethod
     def example(cls, **settings: Any) -> Self:
@@ -485,6 +524,32 @@ class Method:
     ) -> Rebuilt:
         """Spend the budget on the records."""
         return cast("Rebuilt", self._do("run", described, plan, account, progress, labels))
+
+    def learn(self, described: Described, plan: Plan, account: Accountant, progress: Progress) -> Learned:
+        """Spend the budget of a synthesiser on the records, without drawing rows."""
+        return cast("Learned", self._do("learn", described, plan, account, progress))
+
+    def draw(
+        self, learned: Learned, described: Described, rows: int, source: Source, progress: Progress
+    ) -> dict[str, NDArray[np.float64]]:
+        """Draw rows from what was learned: unrounded values of each column; no record is used."""
+        return cast(
+            "dict[str, NDArray[np.float64]]", self._do("draw", learned, described, rows, source, progress)
+        )
+
+    @property
+    def learns(self) -> bool:
+        """Whether it can be fitted once and sampled many times."""
+        return self._function("learn") is not None
+
+    @property
+    def model_parts(self) -> tuple[type, ...]:
+        """The classes of which a saved model consists."""
+        return cast("tuple[type, ...]", getattr(import_module(self.work), "MODEL_PARTS", ()))
+
+    def fit(self, data: Any, schema: Any = None, **options: Any) -> Any:
+        """Spend the budget once, and return a model that rows can be sampled from; see `shoal.release.fit`."""
+        return import_module("shoal.release").fit(self, data, schema, **options)
 
     def freeze(
         self, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None

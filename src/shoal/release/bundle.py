@@ -234,11 +234,11 @@ class Bundle:
             report,
             tables,
             statistics,
-            _measurements(folder / MEASUREMENTS, statement),
+            load_measurements(folder / MEASUREMENTS, statement),
         )
 
 
-def _measurements(path: Path, statement: PrivacyStatement) -> Measurements | None:
+def load_measurements(path: Path, statement: PrivacyStatement) -> Measurements | None:
     """The measurements of a bundle, checked against its statement."""
     if not path.is_file():
         return None

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
+from shoal.mechanisms.method import Learned, Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.pairs.budget import (
     MOST_GROUPS,
     OF_ALL,
@@ -39,7 +39,9 @@ from shoal.mechanisms.pairs.budget import (
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
     MISFIT,
+    Fine,
     Histogram,
+    Marginal,
     flags_of,
     measure_oneway,
     present_positions,
@@ -50,13 +52,17 @@ from shoal.mechanisms.pairs.measure_pairs import (
     LARGE,
     MIXTURE_ROUNDS,
     TOO_MUCH,
+    Clipped,
     Mixture,
+    Tails,
+    Triple,
     Triples,
     lay_out_tails,
     lay_out_triples,
     tails_possible,
 )
 from shoal.mechanisms.pairs.model import (
+    Drawing,
     MeasuredMarginals,
     PairsModel,
     block_sizes,
@@ -67,7 +73,7 @@ from shoal.mechanisms.pairs.model import (
     with_triples,
 )
 from shoal.noise import Source
-from shoal.numbers import Integers
+from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Measurements, Plan, RecordSum
 from shoal.progress import Progress, silent
 from shoal.text import Message
@@ -77,6 +83,24 @@ if TYPE_CHECKING:
 
 
 _FINE = (Message("halves"), Message("quarters"), Message("eighths"), Message("sixteenths"))
+
+
+# a saved model consists of these
+MODEL_PARTS = (
+    Clipped,
+    Concentrated,
+    Drawing,
+    Fine,
+    Halves,
+    Marginal,
+    MeasuredMarginals,
+    Mixture,
+    PairsModel,
+    PureEpsilon,
+    Tails,
+    Triple,
+    Triples,
+)
 
 
 def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[int], list[int]]:
@@ -495,7 +519,35 @@ def run(
         A sort per attribute and one pass over the records per pair of attributes; then, independent of the
         records, rows · attributes² · bins.
     """
-    return _run(method, described, account, progress, fitted)
+    learned = learn(method, described, plan, account, progress)
+    source = account.free("rows from noisy sums")
+    return learned.rebuilt(draw(method, learned, described, learned.rows, source, progress))
+
+
+def learn(
+    method: PairsDP, described: Described, plan: Plan, account: Accountant, progress: Progress
+) -> Learned:
+    """Measure attributes and pairs, and fit one model to the measurements; the guarantee and cost of `run`."""
+    return _learn(method, described, account, progress, fitted)
+
+
+def draw(
+    method: PairsDP,
+    learned: Learned,
+    described: Described,
+    rows: int,
+    source: Source,
+    progress: Progress,
+) -> dict[str, Floats]:
+    """Rows drawn from a model, unrounded; post-processing."""
+    drawing: Drawing = learned.model
+    drawing = replace(drawing, known=replace(drawing.known, rows=rows))
+    steps = len(drawing.known.marginals) + 3
+    drawn = []
+    for number in range(len(block_sizes(rows))):
+        drawn.append(draw_pair_values(drawing, described, number, source))
+        progress("drawing rows", steps, steps)
+    return {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
 
 
 def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant) -> tuple[Rebuilt, float]:
@@ -513,16 +565,18 @@ def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant
         left_out = min(taken) * MIXTURE_ROUNDS / _ROUNDS_TRIED - sum(taken)
         return made
 
-    return _run(method, described, account, silent, in_part), left_out
+    learned = _learn(method, described, account, silent, in_part)
+    source = account.free("rows from noisy sums")
+    return learned.rebuilt(draw(method, learned, described, learned.rows, source, silent)), left_out
 
 
-def _run(
+def _learn(
     method: PairsDP,
     described: Described,
     account: Accountant,
     progress: Progress,
     fitted: Callable[[PairsModel, MeasuredMarginals, Source], Mixture | None],
-) -> Rebuilt:
+) -> Learned:
     attributes = _facts(described)
     steps = len(attributes) + 3
     flags = flags_of(attributes)
@@ -535,20 +589,11 @@ def _run(
     progress("measuring pairs", 2, steps)
     made = fitted(model, known, account.free("a model of pairs"))
     drawing = with_triples(made, model, known, sums, account)
-    source, drawn = account.free("rows from noisy sums"), []
-    for number in range(len(block_sizes(known.rows))):
-        drawn.append(draw_pair_values(drawing, described, number, source))
-        progress("drawing rows", steps, steps)
-    values = {column: np.concatenate([one[column] for one in drawn]) for column in described.columns}
     internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
-    return Rebuilt(
-        values,
-        [],
-        aligned=False,
-        internal=internal,
-        conditions=known.conditions,
-        measurements=pair_numbers(described, known, account),
-    )
+    numbers = pair_numbers(described, known, account)
+    # conditions are part of the statement
+    drawing = replace(drawing, known=replace(drawing.known, conditions=()))
+    return Learned(drawing, known.rows, internal, known.conditions, numbers)
 
 
 def pair_numbers(described: Described, known: MeasuredMarginals, account: Accountant) -> Measurements | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.method import Rebuilt, gap_terms, noisy_numbers, numbers_terms
+from shoal.mechanisms.method import Learned, Rebuilt, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.tree.intervals import (
     Intervals,
     Level,
@@ -221,6 +221,10 @@ class TreeModel:
     generalise: bool
 
 
+# a saved model consists of these
+MODEL_PARTS = (DrawnTree, Intervals, TreeModel)
+
+
 def run(
     method: TreeDP,
     described: Described,
@@ -237,6 +241,15 @@ def run(
     Cost:
         A sort per attribute, one pass over the records per level of the tree, a sort of the rows per attribute.
     """
+    learned = learn(method, described, plan, account, progress)
+    source = account.free("rows drawn from noisy counts")
+    return learned.rebuilt(draw(method, learned, described, learned.rows, source, progress))
+
+
+def learn(
+    method: TreeDP, described: Described, plan: Plan, account: Accountant, progress: Progress
+) -> Learned:
+    """Draw cut points, count and sum between them, and count the leaves; the guarantee and cost of `run`."""
     columns = described.columns
     known = settle_rows(method, described, account)
     layout, rows = known.layout, known.rows
@@ -258,15 +271,28 @@ def run(
     cells = _leaf_counts(tree, codes, measured, known, account)
     progress("counting leaves", len(columns) + 1, steps)
     model = TreeModel(tuple(measured), tree, whole_counts(cells, rows), method.rebuild, method.generalise)
-    drawn, source = [], account.free("rows drawn from noisy counts")
-    blocks = blocks_of(model.per_leaf)
-    for number, block in enumerate(blocks):
+    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
+    return Learned(model, rows, internal, (), tree_numbers(described, account, rows))
+
+
+def draw(
+    method: TreeDP,
+    learned: Learned,
+    described: Described,
+    rows: int,
+    source: Source,
+    progress: Progress,
+) -> dict[str, Floats]:
+    """Rows drawn from a model, unrounded; post-processing."""
+    model: TreeModel = learned.model
+    if rows != learned.rows:
+        model = replace(model, per_leaf=whole_counts(model.per_leaf.astype(np.float64), rows))
+    columns, steps = described.columns, 2 * len(described.columns) + 1
+    drawn = []
+    for number, block in enumerate(blocks_of(model.per_leaf)):
         drawn.append(draw_tree_values(model, described, block, number, source))
         progress("drawing rows", len(columns) + 2, steps)
-    values = {column: np.concatenate([one[column] for one in drawn]) for column in columns}
-    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
-    numbers = tree_numbers(described, account, rows)
-    return Rebuilt(values, [], aligned=False, internal=internal, measurements=numbers)
+    return {column: np.concatenate([one[column] for one in drawn]) for column in columns}
 
 
 def tree_numbers(described: Described, account: Accountant, rows: int) -> Measurements | None:
