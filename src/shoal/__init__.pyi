@@ -56,6 +56,7 @@ from shoal.release import Published as Published
 from shoal.release import RegistryRecord as RegistryRecord
 from shoal.release import Rehearsal as Rehearsal
 from shoal.release import Release as Release
+from shoal.release import SyntheticModel as SyntheticModel
 from shoal.release import attack as attack
 from shoal.release import check as check
 from shoal.release import evaluate as evaluate

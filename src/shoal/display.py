@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         Published,
         RegistryRecord,
         Release,
+        SyntheticModel,
     )
     from shoal.taxonomy import Taxonomy
     from shoal.tuning import Tuning
@@ -176,6 +177,14 @@ def of_published(published: Published) -> DisplaySummary:
     inner = of_release(published.release)
     lines = (*inner.lines, f"Written to {published.folder}.")
     return DisplaySummary(inner.title.replace("Release", "Published release", 1), lines, inner.table)
+
+
+def of_model(model: SyntheticModel) -> DisplaySummary:
+    """A fitted synthesiser holds noisy quantities only."""
+    columns = tuple(model.statement.attributes)
+    shape = f"{counted(len(columns), 'column')} ({names_in_words(columns)})"
+    lines = (*_verdict(model.statement), f"{shape}; see .sample, .save, .statement.")
+    return DisplaySummary(f"Model with {model.method.name}", lines)
 
 
 def of_bundle(bundle: Bundle) -> DisplaySummary:

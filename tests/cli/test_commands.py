@@ -208,7 +208,11 @@ def test_demo_goes_all_the_way(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert {path.name for path in folder.iterdir()} == {
         *("survey.csv", "survey.toml", "release", "internal.html")
     }
-    assert {path.name for path in (folder / "release").iterdir()} == {"data.csv", *BUNDLE}
+    assert {path.name for path in (folder / "release").iterdir()} == {
+        "data.csv",
+        "measurements.json",
+        *BUNDLE,
+    }
     assert statement(folder / "release")["publishable"]
     # a second demo does not touch the first
     assert run(["demo", "--people", "500"]) == 0

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import shoal
-from shoal.inference.measured import FUNCTIONS, evaluated
+from shoal.inference.measured import FUNCTIONS, coarsened, evaluated
 from shoal.inference.rows import PublicRelease, released_rows
 from shoal.mechanisms.pairs import budget
 from shoal.privacy import Measurements
@@ -98,7 +98,13 @@ def test_functions_summed_over_records_are_what_was_measured(
     assert {"sign", "count"} <= kinds
     # products and sums inside intervals are measured in parts: a record is off by half a part
     np.testing.assert_allclose(made.means * found.rows, exact, atol=n * 0.5 / 1024)
+    # with merged intervals the same holds, and fewer functions are left
+    merged = coarsened(found, records.described.columns, 24)
+    fewer = evaluated(merged, rows)
+    np.testing.assert_allclose(fewer.means * found.rows, fewer.functions.sum(axis=0), atol=n * 0.5 / 1024)
     if case in ("plain", "gaps", "a delta"):
+        assert len(fewer.families) < len(made.families)
+        assert "within" in {one.kind for one in merged.measured}
         assert {"tree", "inside", "product", "contrast"} <= kinds
         assert made.deviations.min() > 0
     if "triples" in case:

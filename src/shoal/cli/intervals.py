@@ -139,9 +139,8 @@ def _print(found: Sequence[Interval], level: float) -> None:
         parts = f"{100 * one.sampling:6.0f}% {100 * one.noise:4.0f}% {100 * one.unmeasured:9.0f}%"
         name = one.name if len(one.name) <= wide else one.name[: wide - 1] + "…"
         printed.print(f"{name:<{wide}} {numbers} {parts}  {marks}".rstrip(), markup=False, highlight=False)
-    first = next((one for one in found if "no-rows" not in one.flags), None)
-    if first is not None:
-        printed.print(first.sentence.partition(". ")[0].rstrip(".") + ".", markup=False, highlight=False)
+    for meaning in dict.fromkeys(one.meaning for one in found if one.meaning):
+        printed.print(meaning, markup=False, highlight=False)
     for flag, mark in notes.items():
         one = next(one for one in found if flag in one.flags)
         printed.print(f"{mark}: {one.words_of(flag)}", markup=False, highlight=False)

@@ -14,9 +14,10 @@ from shoal.arguments import as_names
 from shoal.errors import OptionError
 from shoal.inference.calibration import KAPPA_MORE, Calibration, Uncertainty
 from shoal.inference.expressions import Statistic, parsed, weighted_ratio
+from shoal.inference.measured import coarsened, most_functions
 from shoal.inference.rerun import ReRun, check_offered
 from shoal.inference.result import Asked, Interval, Intervals
-from shoal.inference.rows import Cells, Frame, PublicRelease, cells_of, compressed, released_rows, supported
+from shoal.inference.rows import Frame, PublicRelease, cells_of, compressed, released_rows, supported
 from shoal.numbers import Floats
 
 # Below this part carried, or above this part of the squared width, a number rests on what nothing measured.
@@ -84,7 +85,6 @@ class Analysis:
         self.repetitions = repetitions
         self.measurements = published.measurements if published.method.name == "pairs-dp" else None
         self._calibrations: dict[tuple[tuple[str, ...], bool, bool], Calibration] = {}
-        self._cells: dict[str, Cells] = {}
         self._runs: ReRun | None = None
 
     def all(self, wanted: Sequence[str | Function]) -> Intervals:
@@ -118,16 +118,12 @@ class Analysis:
         key = (tuple(sorted(columns)), empty, whole)
         if key not in self._calibrations:
             assert self.measurements is not None
-            for column in columns:
-                if column not in self._cells:
-                    found = cells_of(self.measurements, self.published, column)
-                    if found is not None:
-                        self._cells[column] = found
-            cells = {column: self._cells[column] for column in columns if column in self._cells}
-            rows = supported(released_rows(self.published, key[0]), cells, empty=empty)
-            self._calibrations[key] = Calibration(
-                rows if whole else compressed(rows), self.measurements, cells
-            )
+            numbers = coarsened(self.measurements, key[0])
+            known = {column: cells_of(numbers, self.published, column) for column in key[0]}
+            cells = {column: found for column, found in known.items() if found is not None}
+            few = released_rows(self.published, key[0], most_functions(numbers, key[0]))
+            rows = supported(few, cells, empty=empty)
+            self._calibrations[key] = Calibration(rows if whole else compressed(rows), numbers, cells)
         return self._calibrations[key]
 
     def calibrated(self, statistic: Statistic, frame: Frame) -> list[Interval]:
@@ -231,7 +227,7 @@ class Analysis:
         """
         assert self.measurements is not None
         numbers, place = self.measurements, self.measurements.number(column)
-        found = self._cells.get(column)
+        found = cells_of(self.measurements, self.published, column)
         if found is None or not found.tree or column in self.published.described.flagged:
             return None
         tree = [one for one in numbers.measured if one.kind == "tree" and place in one.columns]
@@ -287,7 +283,7 @@ class Analysis:
         """The share at a threshold inside a measured cell: bounds by the shares at the ends of the cell."""
         assert statistic.threshold is not None
         column, value, sign = statistic.threshold
-        cells = self._cells.get(column)
+        cells = made.cells.get(column)
         if cells is None or cells.counted:
             return None
         lattice = self.published.described.lattices[column]
@@ -335,7 +331,7 @@ class Analysis:
         """A quantile: all values at which the band around the distribution function crosses the level."""
         assert statistic.quantile is not None
         column, level = statistic.quantile
-        cells = self._cells.get(column)
+        cells = made.cells.get(column)
         if cells is None:
             raise OptionError("not-measured-alone", column=column)
         lattice = self.published.described.lattices[column]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,13 +39,13 @@ class _Part:
     """Functions of one measurement, with their sums over the records in the unit of the functions.
 
     Attributes:
-        sd: standard deviation of the noise on these sums, where it is not that of the whole measurement.
+        noise: standard deviation of each sum, where it is not that of the measurement.
     """
 
     functions: Floats
     sums: Floats | Integers
     family: str
-    sd: float | None = None
+    noise: Floats | None = None
 
 
 class OnRows:
@@ -163,7 +163,7 @@ def _contrast(one: Measurement, on: OnRows) -> Iterator[_Part]:
             other = on.of_bins(b, one.where["depth"])
             both = (own[:, :, None] * other[:, None, :]).reshape(own.shape[0], -1)
             sums = one.sums[:, ends[place] : ends[place + 1]].reshape(-1)
-            yield _Part(both, sums, FINE, one.where["sds"][place])
+            yield _Part(both, sums, FINE, np.full(both.shape[1], float(one.where["sds"][place])))
 
 
 def _values(one: Measurement, on: OnRows) -> Iterator[_Part]:
@@ -215,10 +215,25 @@ def evaluated(measurements: Measurements, rows: Rows) -> Evaluated:
         for part in FUNCTIONS[one.kind](one, on):
             found.append(part.functions)
             means.append(np.asarray(part.sums, dtype=np.float64) / measurements.rows)
-            noise = (one.sd if part.sd is None else part.sd) / parts / measurements.rows
-            deviations.append(np.full(part.functions.shape[1], noise))
+            noise = np.full(part.functions.shape[1], one.sd / parts) if part.noise is None else part.noise
+            deviations.append(noise / measurements.rows)
             families += [part.family] * part.functions.shape[1]
     return Evaluated(np.hstack(found), np.concatenate(means), np.concatenate(deviations), tuple(families))
+
+
+def most_functions(measurements: Measurements, columns: Sequence[str]) -> int:
+    """At most this many functions of these columns were measured."""
+    wanted = {place for place, one in enumerate(measurements.attributes) if one["column"] in columns}
+    number = 0
+    for one in measurements.measured:
+        inside = sum(place in wanted for place in one.columns)
+        if one.kind == "product":
+            number += inside * inside
+        elif one.kind == "contrast" and one.columns[0] in wanted:
+            number += one.sums.shape[0] * one.sums.shape[2] * (inside - 1)
+        elif one.kind in FUNCTIONS and inside:
+            number += one.sums.size * inside // len(one.columns)
+    return number
 
 
 def details(rows: Rows, cells: Mapping[str, Cells], least: int = 20) -> Floats:
@@ -246,3 +261,93 @@ def details(rows: Rows, cells: Mapping[str, Cells], least: int = 20) -> Floats:
                 if spread > 1e-9:
                     found.append((function / spread)[:, None])
     return np.hstack(found)
+
+
+# Above this number of functions of single columns, their finest intervals are merged.
+_MOST_ONE = 1500
+
+
+def coarsened(measurements: Measurements, columns: Sequence[str], most: int = _MOST_ONE) -> Measurements:
+    """The measurements with the halvings of these columns cut off where they would be too many functions.
+
+    In a merged interval, what was measured of its parts gives the noisy sum of (2 · position - first - last) / width,
+    less its mean if all parts had equally many records: a combination of deeper contrasts and of sums inside, whose
+    noise is independent of everything that is kept.
+    """
+    places = [measurements.number(column) for column in columns]
+    cuts = {one.columns[0]: one for one in measurements.of_kind("cuts") if one.columns[0] in places}
+    deepest = {place: int(len(one.where["edges"]) - 1).bit_length() - 1 for place, one in cuts.items()}
+    depth = max(deepest.values(), default=0)
+    while depth > 1 and sum(2 << min(own, depth) for own in deepest.values()) > most:
+        depth -= 1
+    shallow = {place for place, own in deepest.items() if own > depth}
+    if not shallow:
+        return measurements
+    kept: list[Measurement] = []
+    for one in measurements.measured:
+        if one.kind == "cuts" and one.columns[0] in shallow:
+            edges = np.asarray(one.where["edges"])
+            kept.append(replace(one, where={**one.where, "edges": edges[:: edges.size >> depth]}))
+        elif one.kind == "tree" and int(one.where["level"]) >= depth:
+            kept += _only(one, [a for a in one.columns if a not in shallow])
+        elif one.kind == "inside":
+            kept += _only(one, [a for a in one.columns if a not in shallow])
+            kept += [_within(measurements, one, a, cuts[a], depth) for a in one.columns if a in shallow]
+        else:
+            kept.append(one)
+    return replace(measurements, measured=tuple(kept))
+
+
+def _only(one: Measurement, columns: Sequence[int]) -> list[Measurement]:
+    """The measurement of some of its columns, if there are any."""
+    rows = [one.columns.index(a) for a in columns]
+    return [replace(one, columns=tuple(columns), sums=one.sums[rows])] if rows else []
+
+
+def _within(all_: Measurements, inside: Measurement, a: int, cuts: Measurement, depth: int) -> Measurement:
+    """The noisy sums of positions inside merged intervals."""
+    edges = np.asarray(cuts.where["edges"], dtype=np.int64)
+    lows, highs = ends_of(edges)
+    leaves = lows.size
+    span = leaves >> depth
+    firsts, lasts = ends_of(edges[::span])
+    widths = np.maximum(lasts - firsts, 1)
+    node = np.repeat(np.arange(1 << depth), span)
+    # where the middle of a part lies in its interval
+    offset = (lows + highs - (firsts + lasts)[node]) / widths[node]
+    share = (highs - lows) / widths[node]
+    parts, own = float(inside.where["parts"]), inside.sums[inside.columns.index(a)]
+    sums = np.bincount(node, share * own / parts)
+    variance = np.bincount(node, (share * inside.sd / parts) ** 2)
+    for one in all_.of_kind("tree"):
+        level = int(one.where["level"])
+        if level < depth or a not in one.columns:
+            continue
+        width = leaves >> level
+        signs = np.where(np.arange(leaves) % width < width // 2, 1.0, -1.0)
+        # a contrast at this level moves the number of records of a part by this much
+        weights = (offset * signs).reshape(-1, width).sum(axis=1) / (width // 2) / 2
+        of_node = np.arange(weights.size) >> (level - depth)
+        sums += np.bincount(of_node, weights * one.sums[one.columns.index(a)])
+        variance += np.bincount(of_node, (weights * one.sd) ** 2)
+    means = offset.reshape(-1, span).mean(axis=1)
+    where = {"means": means, "variances": variance}
+    return Measurement("within", (a,), where, sums, float(np.sqrt(variance.max())), inside.law)
+
+
+def _merged(one: Measurement, on: OnRows) -> Iterator[_Part]:
+    (a,) = one.columns
+    if a not in on:
+        return
+    firsts, lasts = ends_of(on.edges[a])
+    codes, own = on.cells(a).codes(on.positions[a]), on.positions[a]
+    value = (2 * own - (firsts + lasts)[codes]) / np.maximum(lasts - firsts, 1)[codes] - one.where["means"][
+        codes
+    ]
+    value = value * on.present(a)
+    wide = np.flatnonzero(lasts > firsts)
+    each = np.where(codes[:, None] == wide, value[:, None], 0.0)
+    yield _Part(each, one.sums[wide], ONE, np.sqrt(one.where["variances"][wide]))
+
+
+FUNCTIONS["within"] = _merged

@@ -52,10 +52,14 @@ class Interval:
         return self.flags[0] if self.flags else ""
 
     @property
+    def meaning(self) -> str:
+        """What the interval means; empty if there is none."""
+        return "" if "no-rows" in self.flags else str(Message(f"interval-of-{self.about}", self._facts))
+
+    @property
     def sentence(self) -> str:
         """What the interval means, and every reason for care."""
-        first = [] if "no-rows" in self.flags else [str(Message(f"interval-of-{self.about}", self._facts))]
-        return " ".join([*first, *map(self.words_of, self.flags)])
+        return " ".join(filter(None, [self.meaning, *map(self.words_of, self.flags)]))
 
     @property
     def _facts(self) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from shoal.release import Bundle, Preparation, Release, prepare
 _MASS, _PART, _LEAST = 0.02, 0.1, 1000
 # A cell of fewer rows than these can have been emptied by noise; chance that a support row is put into one of them.
 _FEW, _INTO_EMPTY = 5, 0.25
-# Above this number of rows a random part of them is calibrated.
-MOST_ROWS = 50_000
+# Above this number of rows, or of values of all measured functions, a random part of the rows is calibrated.
+MOST_ROWS, _MOST_VALUES, _FEWEST = 50_000, 60_000_000, 5000
 _SEED = 7
 
 
@@ -103,18 +103,19 @@ class Rows:
         return Rows(self.described, kept, np.ones(self.released), self.released, self.count)
 
 
-def released_rows(published: PublicRelease, columns: Sequence[str]) -> Rows:
-    """The released rows, in these columns."""
+def released_rows(published: PublicRelease, columns: Sequence[str], functions: int | None = None) -> Rows:
+    """The released rows, in these columns; a random part of them if there are many for so many functions of each."""
     described = published.described
     positions: dict[str, Integers] = {}
     for column in columns:
         own, _ = described.positions(column)
         positions[column] = np.where(described.absent(column), ABSENT, own)
     n = described.n
-    if n > MOST_ROWS:
-        chosen = np.sort(np.random.default_rng(_SEED).permutation(n)[:MOST_ROWS])
+    most = n if functions is None else min(MOST_ROWS, max(_MOST_VALUES // max(functions, 1), _FEWEST))
+    if n > most:
+        chosen = np.sort(np.random.default_rng(_SEED).permutation(n)[:most])
         positions = {name: own[chosen] for name, own in positions.items()}
-        n = MOST_ROWS
+        n = most
     return Rows(described, positions, np.ones(n), n, described.n)
 
 

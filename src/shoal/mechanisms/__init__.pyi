@@ -25,6 +25,7 @@ from shoal.mechanisms.kanonymity.methods import SwapRanking as SwapRanking
 from shoal.mechanisms.kanonymity.methods import TCloseness as TCloseness
 from shoal.mechanisms.kanonymity.swap_algorithms import swap_source as swap_source
 from shoal.mechanisms.kanonymity.swap_algorithms import swapped_ranks as swapped_ranks
+from shoal.mechanisms.method import Learned as Learned
 from shoal.mechanisms.method import Method as Method
 from shoal.mechanisms.method import Output as Output
 from shoal.mechanisms.method import Rebuilt as Rebuilt

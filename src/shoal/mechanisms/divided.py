@@ -166,6 +166,7 @@ def plan_in_strata(method: Dividing, described: Described) -> Plan:
         of_stratum(method).plan(rest_of(method, described, _NO_ROWS))
         code = "strata-sizes-drawn" if method.adjacency.hides_size else "strata-may-be-left"
         conditions.append(Message(code))
+    conditions.append(Message("rows-are-no-sample"))
     shares = dict.fromkeys(described.columns, whole / len(described.columns))
     # a record that changes in one attribute may change its stratum
     costs = {} if method.adjacency.hides_size else dict.fromkeys(described.columns, whole)

@@ -90,6 +90,36 @@ class Rebuilt:
     measurements: Measurements | None = None
 
 
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """What a synthesiser learned from the records: noisy and charged, so rows can be drawn from it any number of times.
+
+    Attributes:
+        model: the object that the method draws from.
+        rows: number of rows of a release.
+        internal: private facts for the internal report.
+        conditions, measurements: as for `Rebuilt`.
+    """
+
+    model: Any
+    rows: int
+    internal: dict[str, Any] = field(default_factory=dict)
+    conditions: tuple[Message, ...] = ()
+    measurements: Measurements | None = None
+
+    def rebuilt(self, values: dict[str, NDArray[np.float64]]) -> Rebuilt:
+        """The rows that were drawn, as the result of a run."""
+        return Rebuilt(
+            values,
+            [],
+            aligned=False,
+            internal=self.internal,
+            conditions=self.conditions,
+            measurements=self.measurements,
+        )
+
+
 def noisy_numbers(
     described: Described,
     account: Accountant,
@@ -97,16 +127,17 @@ def noisy_numbers(
     flagged: Sequence[str],
     bins: Sequence[Mapping[str, Any]],
 ) -> Measurements | None:
-    """What a run paid for, as it may be published; None where a domain comes from the records.
+    """What a run paid for, as it may be published; None where a domain comes from the records, or columns have rules.
 
-    Positions on a lattice taken from the records would show its width, which is no output of the account.
+    Positions on a lattice taken from the records would show its width, which is no output of the account. With rules,
+    other columns were measured than are released.
 
     Args:
         rows: number of rows to release.
         flagged: columns whose missing-value flags are attributes of their own, after all columns.
         bins: how pairs divide the values of each attribute.
     """
-    if described.provenance.private_domains:
+    if _withheld(described):
         return None
     attributes: list[dict[str, Any]] = []
     for column in described.columns:
@@ -130,8 +161,13 @@ def noisy_numbers(
 
 
 def numbers_terms(described: Described) -> list[Message]:
-    """The statement message that the noisy numbers are published beside the rows."""
-    return [] if described.provenance.private_domains else [Message("noisy-numbers-published")]
+    """Statement messages that the noisy numbers are published beside the rows, and that the rows are no sample."""
+    published = [] if _withheld(described) else [Message("noisy-numbers-published")]
+    return [*published, Message("rows-are-no-sample")]
+
+
+def _withheld(described: Described) -> bool:
+    return bool(described.provenance.private_domains or described.rules)
 
 
 def gap_terms(described: Described) -> list[Message]:
@@ -319,6 +355,14 @@ class Method:
         if name == "strata" and "epsilon" in known:
             raise OptionError("strata-not-method-whose-promise-does", option="strata", name=cls.name)
         raise OptionError("method-no-option-takes", name=cls.name, name_2=name, adjustable=tuple(known))
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, as scikit-learn expects it."""
+        return {name: getattr(self, name) for name in self.parameters()}
+
+    def __sklearn_clone__(self) -> Self:
+        # a method is frozen and holds nothing fitted
+        return self
 
     @classmethod
     def example(cls, **settings: Any) -> Self:
@@ -524,6 +568,33 @@ class Method:
         here = self.ruled(described)
         made = cast("Rebuilt", self._do("run", here, plan, account, progress, labels))
         return replace(made, internal={**made.internal, **broken_rules(here)})
+
+    def learn(self, described: Described, plan: Plan, account: Accountant, progress: Progress) -> Learned:
+        """Spend the budget of a synthesiser on the records, without drawing rows."""
+        return cast("Learned", self._do("learn", self.ruled(described), plan, account, progress))
+
+    def draw(
+        self, learned: Learned, described: Described, rows: int, source: Source, progress: Progress
+    ) -> dict[str, NDArray[np.float64]]:
+        """Draw rows from what was learned: unrounded values of each column; no record is used."""
+        return cast(
+            "dict[str, NDArray[np.float64]]",
+            self._do("draw", learned, self.ruled(described), rows, source, progress),
+        )
+
+    @property
+    def learns(self) -> bool:
+        """Whether it can be fitted once and sampled many times."""
+        return self._function("learn") is not None
+
+    @property
+    def model_parts(self) -> tuple[type, ...]:
+        """The classes of which a saved model consists."""
+        return cast("tuple[type, ...]", getattr(import_module(self.work), "MODEL_PARTS", ()))
+
+    def fit(self, data: Any, schema: Any = None, **options: Any) -> Any:
+        """Spend the budget once, and return a model that rows can be sampled from; see `shoal.release.fit`."""
+        return import_module("shoal.release").fit(self, data, schema, **options)
 
     def freeze(
         self, described: Described, plan: Plan, progress: Progress, labels: ArrayLike | None = None

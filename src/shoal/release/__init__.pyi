@@ -22,6 +22,8 @@ from shoal.release.measure import evaluate as evaluate
 from shoal.release.measure import evaluated as evaluated
 from shoal.release.measure import in_memory_because as in_memory_because
 from shoal.release.measure import risk as risk
+from shoal.release.model import SyntheticModel as SyntheticModel
+from shoal.release.model import fit as fit
 from shoal.release.protection import Angle as Angle
 from shoal.release.protection import Cluster as Cluster
 from shoal.release.protection import Preparation as Preparation

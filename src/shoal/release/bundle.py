@@ -237,7 +237,7 @@ class Bundle:
             report,
             tables,
             statistics,
-            _measurements(folder / MEASUREMENTS, statement),
+            load_measurements(folder / MEASUREMENTS, statement),
         )
 
     def corrected(self, column: str) -> Corrected:
@@ -249,7 +249,7 @@ class Bundle:
         return corrected(self.data, self.method, self.schema, tuple(self.statement.attributes), column)
 
 
-def _measurements(path: Path, statement: PrivacyStatement) -> Measurements | None:
+def load_measurements(path: Path, statement: PrivacyStatement) -> Measurements | None:
     """The measurements of a bundle, checked against its statement."""
     if not path.is_file():
         return None

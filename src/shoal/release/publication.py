@@ -472,7 +472,7 @@ class Planned:
         try:
             if self.runner is not None:
                 self.runner.check_room(self.runner.made_in(out), len(self.prepared.described.columns))
-            charge = self._charged(tell)
+            charge = self.charge(tell)
         except BaseException:
             if self.runner is not None:
                 self.runner.close()
@@ -507,7 +507,8 @@ class Planned:
             unasked=declared.schema is None and declared.columns is None,
         )
 
-    def _charged(self, tell: Progress) -> RecordedRelease | None:
+    def charge(self, tell: Progress) -> RecordedRelease | None:
+        """Record the release in the ledger, if there is one."""
         address, dataset = self.delivery.ledger, self.delivery.dataset
         if address is None or dataset is None:
             return None

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
-from shoal.mechanisms.method import Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
+from shoal.mechanisms.method import Learned, Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.pairs.agreement import Agreement, agreement
 from shoal.mechanisms.pairs.budget import (
     INSIDE_LEVELS,
@@ -39,10 +39,12 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
-from shoal.mechanisms.pairs.distributions import MISFIT
+from shoal.mechanisms.pairs.distributions import MISFIT, Fine
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
+    Answers,
     Histogram,
+    Marginal,
     flags_of,
     measure_oneway,
     present_positions,
@@ -53,13 +55,18 @@ from shoal.mechanisms.pairs.measure_pairs import (
     LARGE,
     MIXTURE_ROUNDS,
     TOO_MUCH,
+    Clipped,
+    InsideBins,
     Mixture,
+    Tails,
+    Triple,
     Triples,
     lay_out_tails,
     lay_out_triples,
     tails_possible,
 )
 from shoal.mechanisms.pairs.model import (
+    Drawing,
     MeasuredMarginals,
     PairsModel,
     block_sizes,
@@ -81,6 +88,29 @@ if TYPE_CHECKING:
 
 
 _FINE = (Message("halves"), Message("quarters"), Message("eighths"), Message("sixteenths"))
+
+
+# a saved model consists of these
+MODEL_PARTS = (
+    Answers,
+    Clipped,
+    Concentrated,
+    ContrastGroup,
+    Drawing,
+    Fine,
+    Halves,
+    InsideBins,
+    Marginal,
+    MeasurementShape,
+    MeasuredMarginals,
+    Mixture,
+    PairMeasurements,
+    PairsModel,
+    PureEpsilon,
+    Tails,
+    Triple,
+    Triples,
+)
 
 
 def outline(attributes: Sequence[AttributeFacts], layout: OneWay) -> tuple[list[int], list[int]]:
@@ -522,7 +552,54 @@ def run(
     """
     if method.strata:
         return run_in_strata(method, described, account, progress)
-    return _run(method, described, account, progress, fitted)
+    learned = learn(method, described, plan, account, progress)
+    source = account.free("rows from noisy sums")
+    found: list[Agreement] = []
+    values = _drawn(learned.model, described, source, progress, found)
+    made = learned.rebuilt(values)
+    if not found:
+        return made
+    return replace(made, internal={**made.internal, "rows_and_measurements": found[0].facts()})
+
+
+def learn(
+    method: PairsDP, described: Described, plan: Plan, account: Accountant, progress: Progress
+) -> Learned:
+    """Measure attributes and pairs, and fit one model to the measurements; the guarantee and cost of `run`."""
+    return _learn(method, described, account, progress, fitted)
+
+
+def draw(
+    method: PairsDP,
+    learned: Learned,
+    described: Described,
+    rows: int,
+    source: Source,
+    progress: Progress,
+) -> dict[str, Floats]:
+    """Rows drawn from a model, unrounded; post-processing."""
+    drawing: Drawing = learned.model
+    return _drawn(replace(drawing, known=replace(drawing.known, rows=rows)), described, source, progress, [])
+
+
+def _drawn(
+    drawing: Drawing, described: Described, source: Source, progress: Progress, found: list[Agreement]
+) -> dict[str, Floats]:
+    """Rows block by block, in threads; `found` receives how the first block agrees with the measurements."""
+    names = [facts.name for facts in _facts(described)]
+    steps, drawn = len(names) + 3, []
+
+    def seen(placed: Sequence[Floats]) -> None:
+        one = agreement(placed, drawing.known, drawing.model, names)
+        found.extend([] if one is None else [one])
+
+    def draw_block(number: int) -> dict[str, Floats]:
+        return draw_pair_values(drawing, described, number, source, None if number else seen)
+
+    for block in threaded(draw_block, range(len(block_sizes(drawing.known.rows)))):
+        drawn.append(block)
+        progress("drawing rows", steps, steps)
+    return {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
 
 
 def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant) -> tuple[Rebuilt, float]:
@@ -542,16 +619,18 @@ def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant
         left_out = min(taken) * MIXTURE_ROUNDS / _ROUNDS_TRIED - sum(taken)
         return made
 
-    return _run(method, described, account, silent, in_part), left_out
+    learned = _learn(method, described, account, silent, in_part)
+    source = account.free("rows from noisy sums")
+    return learned.rebuilt(draw(method, learned, described, learned.rows, source, silent)), left_out
 
 
-def _run(
+def _learn(
     method: PairsDP,
     described: Described,
     account: Accountant,
     progress: Progress,
     fitted: Callable[[PairsModel, MeasuredMarginals, Source], Mixture | None],
-) -> Rebuilt:
+) -> Learned:
     attributes = _facts(described)
     steps = len(attributes) + 3
     flags = flags_of(attributes)
@@ -564,30 +643,11 @@ def _run(
     progress("measuring pairs", 2, steps)
     made = fitted(model, known, account.free("a model of pairs"))
     drawing = with_triples(made, model, known, sums, account)
-    source, drawn = account.free("rows from noisy sums"), []
-    found_worst: list[Agreement | None] = []
-
-    def seen(placed: Sequence[Floats]) -> None:
-        found_worst.append(agreement(placed, known, model, [facts.name for facts in attributes]))
-
-    def draw(number: int) -> dict[str, Floats]:
-        return draw_pair_values(drawing, described, number, source, None if number else seen)
-
-    for block in threaded(draw, range(len(block_sizes(known.rows)))):
-        drawn.append(block)
-        progress("drawing rows", steps, steps)
-    values = {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
-    internal: dict[str, Any] = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
-    if found_worst and found_worst[0] is not None:
-        internal["rows_and_measurements"] = found_worst[0].facts()
-    return Rebuilt(
-        values,
-        [],
-        aligned=False,
-        internal=internal,
-        conditions=known.conditions,
-        measurements=pair_numbers(described, known, account),
-    )
+    internal = {"values_clipped": clipped, "rows_released": known.rows, "clusters": []}
+    numbers = pair_numbers(described, known, account)
+    # conditions are part of the statement
+    drawing = replace(drawing, known=replace(drawing.known, conditions=()))
+    return Learned(drawing, known.rows, internal, known.conditions, numbers)
 
 
 def pair_numbers(described: Described, known: MeasuredMarginals, account: Accountant) -> Measurements | None:

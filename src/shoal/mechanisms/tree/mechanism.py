@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +13,7 @@ from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
-from shoal.mechanisms.method import Rebuilt, gap_terms, noisy_numbers, numbers_terms
+from shoal.mechanisms.method import Learned, Rebuilt, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.rules import keeping_rules
 from shoal.mechanisms.tree.intervals import (
     Intervals,
@@ -228,6 +228,10 @@ class TreeModel:
     generalise: bool
 
 
+# a saved model consists of these
+MODEL_PARTS = (DrawnTree, Intervals, TreeModel)
+
+
 def run(
     method: TreeDP,
     described: Described,
@@ -246,6 +250,15 @@ def run(
     """
     if method.strata:
         return run_in_strata(method, described, account, progress)
+    learned = learn(method, described, plan, account, progress)
+    source = account.free("rows drawn from noisy counts")
+    return learned.rebuilt(draw(method, learned, described, learned.rows, source, progress))
+
+
+def learn(
+    method: TreeDP, described: Described, plan: Plan, account: Accountant, progress: Progress
+) -> Learned:
+    """Draw cut points, count and sum between them, and count the leaves; the guarantee and cost of `run`."""
     columns = described.columns
     known = settle_rows(method, described, account)
     layout, rows = known.layout, known.rows
@@ -267,15 +280,28 @@ def run(
     cells = _leaf_counts(tree, codes, measured, known, account)
     progress("counting leaves", len(columns) + 1, steps)
     model = TreeModel(tuple(measured), tree, whole_counts(cells, rows), method.rebuild, method.generalise)
-    drawn, source = [], account.free("rows drawn from noisy counts")
-    blocks = blocks_of(model.per_leaf)
-    for number, block in enumerate(blocks):
+    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
+    return Learned(model, rows, internal, (), tree_numbers(described, account, rows))
+
+
+def draw(
+    method: TreeDP,
+    learned: Learned,
+    described: Described,
+    rows: int,
+    source: Source,
+    progress: Progress,
+) -> dict[str, Floats]:
+    """Rows drawn from a model, unrounded; post-processing."""
+    model: TreeModel = learned.model
+    if rows != learned.rows:
+        model = replace(model, per_leaf=whole_counts(model.per_leaf.astype(np.float64), rows))
+    columns, steps = described.columns, 2 * len(described.columns) + 1
+    drawn = []
+    for number, block in enumerate(blocks_of(model.per_leaf)):
         drawn.append(draw_tree_values(model, described, block, number, source))
         progress("drawing rows", len(columns) + 2, steps)
-    values = {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
-    internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
-    numbers = tree_numbers(described, account, rows)
-    return Rebuilt(values, [], aligned=False, internal=internal, measurements=numbers)
+    return {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
 
 
 def tree_numbers(described: Described, account: Accountant, rows: int) -> Measurements | None:
