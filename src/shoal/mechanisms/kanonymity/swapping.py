@@ -88,7 +88,9 @@ def check(method: SwapMethod, described: Described, plan: Plan, labels: ArrayLik
     sizes = _checked_sizes(method, names, described.n)
     classes = _classes(method, described)
     # attributes of units are swapped unit by unit, however many rows one has
-    by_row = [size for name, size in zip(names, sizes, strict=True) if name not in (method.unit_columns or ())]
+    by_row = [
+        size for name, size in zip(names, sizes, strict=True) if name not in (method.unit_columns or ())
+    ]
     least = max(by_row or sizes)
     centroids.check_groups(method, described, plan, labels, even=bool(by_row), least=least, classes=classes)
     check_unit_columns(method, described, classes, max(sizes))
