@@ -413,12 +413,14 @@ def missing_section(
     cells: Sequence[Cell], tables: Sequence[str], epsilons: Sequence[str], runs: int
 ) -> list[str]:
     lines = []
-    for name, absent in missing_runs(cells, tables, epsilons, runs).items():
+    # at other ε only Shoal may have been measured
+    theirs = {one.name for one in THEIRS}
+    compared = [e for e in epsilons if any(cell.epsilon == e and cell.method in theirs for cell in cells)]
+    for name, absent in missing_runs(cells, tables, compared, runs).items():
         if absent:
             places = ", ".join(f"{table} {count}" for table, _, count in absent)
-            lines.append(
-                f"- {name}: {sum(count for _, _, count in absent)} of {runs * len(tables)} ({places})."
-            )
+            wanted = runs * len(tables) * len(compared)
+            lines.append(f"- {name}: {sum(count for _, _, count in absent)} of {wanted} ({places}).")
     stopped = [f"{c.table}, {c.method}, run {c.seed}: {c.failed}" for c in cells if c.failed]
     lines += [f"- Stopped: {words}." for words in stopped]
     return lines or ["None."]

@@ -331,7 +331,7 @@ DEVELOPMENT: dict[str, Source] = {
         },
         Regression("lnhhexp", ("age", "educ", "illness", "sex", "insurance")),
         Yes("insurance", "1"),
-        (("commune", "lnhhexp"), ("commune", "educ")),
+        (("commune", "lnhhexp"),),
     ),
     "flights": Source(
         _flights,
@@ -348,7 +348,7 @@ DEVELOPMENT: dict[str, Source] = {
         },
         Regression("arr_delay", ("dep_delay", "distance", "hour")),
         Yes("arr_delay", 15),
-        (("route", "distance"), ("route", "air_time")),
+        (("route", "distance"),),
         rows=60_000,
     ),
 }
