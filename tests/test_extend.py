@@ -178,6 +178,14 @@ def test_a_method_is_made_of_known_parts(changes: dict[str, Any]) -> None:
     assert "toy-dp" not in {info.name for info in shoal.methods()}
 
 
+@pytest.mark.parametrize(("own", "lacking"), [({}, "plan"), ({"plan": lambda self, described: None}, "run")])
+def test_a_method_has_a_plan_and_a_run(own: dict[str, Any], lacking: str) -> None:
+    body = {"__module__": __name__, "__doc__": "Does nothing.", "name": "empty-dp", "about": "nothing", **own}
+    with pytest.raises(OptionError, match=f"method 'empty-dp' has no function '{lacking}'"):
+        register_method(type("Empty", (Method,), body), who=WHO)
+    assert "empty-dp" not in {info.name for info in shoal.methods()}
+
+
 @pytest.mark.parametrize("name", ["out", "domains", "seed", "json"])
 def test_a_parameter_has_a_name_of_its_own(name: str) -> None:
     body = {name: parameter(forms.WHOLE, "something", default=1), "__annotations__": {name: int}}
@@ -274,6 +282,12 @@ class Loud(Method):
     about: ClassVar[str] = "for tests"
     k: str = parameter(forms.CHOICE, "how many", choices={"few": "", "many": ""}, default="few")
     clip: int = parameter(forms.WHOLE, "where", default=3)
+
+    def plan(self, described: Any) -> Any:
+        raise AssertionError("never planned")
+
+    def run(self, *arguments: Any) -> Any:
+        raise AssertionError("never run")
 
 
 def test_the_form_of_a_flag_is_that_of_the_method_that_is_named(

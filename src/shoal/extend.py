@@ -155,7 +155,8 @@ def register_method(cls: _MethodClass, *, who: str, accounting: Accounting | Non
             makes the claim of those stages.
 
     Raises:
-        OptionError: the name is taken, a parameter has the name of another option, or a stage is not registered.
+        OptionError: the name is taken, a parameter has the name of another option, a stage is not registered, or
+            `plan` or `run` is missing.
         ClaimError: the accounting finds a loss above ε.
     """
     _free("method", cls.name, names())
@@ -167,10 +168,18 @@ def register_method(cls: _MethodClass, *, who: str, accounting: Accounting | Non
         raise OptionError(
             "method-names-none", option="method", method=cls.name, what="partition", named=cls.partition
         )
+    lacking = next((name for name in ("plan", "run") if not cls.work and name not in _inherited(cls)), None)
+    if lacking is not None:
+        raise OptionError("method-lacks-function", method=cls.name, lacking=lacking)
     own = accounting is None and _only_values(cls)
     cls.outside = None if own else _accounted(cls.name, who, accounting)
     register(cls)
     return cls
+
+
+def _inherited(cls: type[Method]) -> set[str]:
+    """What a class and its bases define, up to `Method`, which looks for it in a module of Shoal."""
+    return {name for base in cls.__mro__ if base not in (Method, object) for name in vars(base)}
 
 
 def _check_default(method: str, known: Parameter) -> None:

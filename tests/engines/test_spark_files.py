@@ -18,7 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.engines import runner as staging
+from shoal.engines import staging
 from shoal.engines.runner import Over
 from shoal.engines.spark import SparkRunner, _private
 from shoal.errors import ExposedWarning

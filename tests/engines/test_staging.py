@@ -18,7 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.engines import runner as staging
+from shoal.engines import staging
 from shoal.io.binary_files import ROW, frozen
 
 ASKED: dict[str, Any] = {"method": "laplace", "epsilon": 1, "domains": {"age": (0, 9)}}

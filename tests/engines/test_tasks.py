@@ -19,7 +19,7 @@ from pyarrow import parquet
 
 import shoal
 import shoal.mechanisms.pairs.model as drawing
-from shoal.engines import runner as staging
+from shoal.engines import staging
 from shoal.engines.runner import Sealed
 from shoal.io.binary_files import frozen
 from shoal.noise import Seeded, discrete_laplace, source

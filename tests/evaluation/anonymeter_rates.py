@@ -39,7 +39,7 @@ def evaluator(attack: str, original, released, control, numbers, attacks):  # ty
         original,
         released,
         aux_cols=[column for column in columns if column != attack],
-        sensitive=attack,
+        secret=attack,
         regression=attack in numbers,
         n_attacks=attacks,
         control=control,

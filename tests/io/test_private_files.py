@@ -15,7 +15,7 @@ import shoal
 from shoal.cli import run
 from shoal.engines import local
 from shoal.engines.local import LocalRunner
-from shoal.engines.runner import claim
+from shoal.engines.staging import claim
 from shoal.io.binary_files import frozen
 from shoal.io.common import private_file, private_folder, private_text
 

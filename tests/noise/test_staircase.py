@@ -336,9 +336,9 @@ def test_a_draw_equals_the_unbounded_integer_modulo_the_word(
             return np.full(n, 2**bits - 1, dtype=np.uint64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(staircase, "geometric", lambda rate, n, source: np.full(n, level))
+        patch.setattr(laplace, "geometric", lambda rate, n, source: np.full(n, level))
         # a tiny ε puts nearly everything outside the centre
-        drawn = staircase._draw(steps, Fraction(1, 2**120), centre, 1, Fixed(0))
+        drawn = laplace._draw(steps, Fraction(1, 2**120), centre, 1, Fixed(0))
     unbounded = centre + 1 + level * steps + offset
     assert int(drawn[0]) % 2**64 == (-unbounded if negative else unbounded) % 2**64
 

@@ -154,7 +154,7 @@ def test_errata_point_to_tests_that_exist(small_study: Study) -> None:
     root = Path(__file__).parents[2]
     texts = [one.shown for one in small_study.errata] + [claim.found for claim in small_study.claims]
     files = {
-        word.strip("`(),;:")
+        word.strip("`(),;:").partition("#")[0]
         for text in texts
         for word in text.split()
         if word.strip("`(").startswith(("tests/", "docs/"))

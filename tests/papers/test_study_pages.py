@@ -255,7 +255,7 @@ def test_an_interrupted_command_says_that_it_can_go_on(
     monkeypatch.setattr(papers, "_module", stopped)
     done = CliRunner().invoke(app, ["reproduce", "idp", "--out", str(tmp_path)])
     assert done.exit_code == 130
-    assert "goes on from there" in done.output
+    assert "the same command continues from there" in done.output
 
 
 @pytest.mark.parametrize("paper", papers.PAPERS)

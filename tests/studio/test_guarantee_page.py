@@ -365,7 +365,7 @@ def test_the_most_exposed_person_is_the_one_whose_own_row_stands_out_most() -> N
     assert one["sentence"] == "Yes, in this attempt: the nearest published row is this person's own."
     hidden = shoal.protect(original, schema, "k-anonymity", k=40)
     alike = person(pairs(read(original), hidden, ("a", "b")), 24, hidden)
-    assert alike["crowd"] == 40
+    assert alike["companions"] == 40
     assert alike["sentence"] == (
         "Not with certainty. 40 published rows are equally near: the intruder has to guess among them."
     )
@@ -381,7 +381,7 @@ def test_methods_whose_rows_belong_to_nobody_say_why_nobody_is_looked_for(settle
     assert "The most exposed person" not in page
 
 
-def test_crowds_are_counted_again_in_the_file(settled: Tab) -> None:
+def test_equivalence_classes_are_counted_again_in_the_file(settled: Tab) -> None:
     settled.guarantee("card", "k-anonymity")
     run = finished(settled.session)
     assert "Equivalence classes of at least 5 confirmed in the released file" in settled.post("step/publish")

@@ -237,7 +237,7 @@ ALLOWED: Mapping[str, str] = {
     "query/server/folder.py": "pyarrow says why in several lines",
     "engines/spark.py": "Spark has the traceback of a task in its message",
     "taxonomy/rdf.py": "rdflib says why in several lines",
-    "text/words.py": "the room that writes sentences begins them with a capital",
+    "text/sentences.py": "the room that writes sentences begins them with a capital",
 }
 
 

@@ -219,8 +219,8 @@ def _messages(path: Path) -> list[tuple[int, str]]:
 FLAG = re.compile(r"(^|[\s\'\"]|(?<!var)\()--[a-z]")
 # the first line of a recipe, and of a log, says how to use the file
 ALLOWED = {
-    ("mechanisms/recipe.py", "# The recipe of a release."),
-    ("mechanisms/recipe.py", "# What was done, in order,"),
+    ("mechanisms/registry.py", "# The recipe of a release."),
+    ("mechanisms/registry.py", "# What was done, in order,"),
     # the command to copy from the studio
     ("studio/preview.py", " --config method.toml --dataset "),
     ("studio/preview.py", " --out release"),

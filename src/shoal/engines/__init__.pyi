@@ -7,7 +7,6 @@ from shoal.engines.profile import error_of as error_of
 from shoal.engines.profile import first_of as first_of
 from shoal.engines.profile import together as together
 from shoal.engines.profile import wrong_in as wrong_in
-from shoal.engines.runner import WORK as WORK
 from shoal.engines.runner import Blob as Blob
 from shoal.engines.runner import Delivered as Delivered
 from shoal.engines.runner import Over as Over
@@ -16,10 +15,11 @@ from shoal.engines.runner import TaskStage as TaskStage
 from shoal.engines.runner import batch_of as batch_of
 from shoal.engines.runner import blobs_in as blobs_in
 from shoal.engines.runner import by_bucket as by_bucket
-from shoal.engines.runner import give_up as give_up
 from shoal.engines.runner import packed as packed
-from shoal.engines.runner import remove_abandoned as remove_abandoned
 from shoal.engines.runner import scattered as scattered
 from shoal.engines.runner import unpacked as unpacked
 from shoal.engines.spark import SparkRunner as SparkRunner
 from shoal.engines.spark import spark_runner as spark_runner
+from shoal.engines.staging import WORK as WORK
+from shoal.engines.staging import give_up as give_up
+from shoal.engines.staging import remove_abandoned as remove_abandoned

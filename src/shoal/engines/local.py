@@ -22,11 +22,9 @@ from shoal.engines.runner import (
     TaskStage,
     batch_of,
     blobs_in,
-    check_room,
-    claim,
-    give_up,
     numbers_batch,
 )
+from shoal.engines.staging import check_room, claim, give_up
 from shoal.errors import InputError
 from shoal.io import Frozen, not_an_address, private_file
 from shoal.progress import Progress, silent

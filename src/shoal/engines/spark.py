@@ -30,6 +30,8 @@ from shoal.engines.runner import (
     TaskStage,
     batch_of,
     blob_schema,
+)
+from shoal.engines.staging import (
     check_room,
     check_room_at,
     claim,

@@ -264,8 +264,8 @@ def verdict(
     if not lines and found is not None:
         lines = tuple(linkage_line(found, None, (), beyond=BEYOND.get(facts["model"])))
     counts = MODELS[facts["model"]].of_the_table
-    crowd = facts["settings"].get("k") if counts else None
-    most = max(MOST_LINKED, 1 / crowd) if crowd else MOST_LINKED
+    smallest = facts["settings"].get("k") if counts else None
+    most = max(MOST_LINKED, 1 / smallest) if smallest else MOST_LINKED
     risk = sorted(_of_risks(lines, most), key=lambda reason: -LEVELS.index(reason.level))
     use = None if found is None else usefulness(found["utility"], found.get("estimates"))
     return Verdict(public_verdict(facts), Measured(tuple(risk), use), counts, rehearsed)

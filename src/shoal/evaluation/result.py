@@ -183,7 +183,7 @@ def five(measured: Mapping[str, Any]) -> tuple[Line, ...]:
         _relations(measured["utility"]),
         _distributions(measured["utility"]),
         _traced(measured),
-        _crowd(measured),
+        _smallest_class(measured),
     )
 
 
@@ -222,7 +222,7 @@ def _traced(measured: Mapping[str, Any]) -> Line:
     return Line("rows re-identified", traced, _RISK[level])
 
 
-def _crowd(measured: Mapping[str, Any]) -> Line:
+def _smallest_class(measured: Mapping[str, Any]) -> Line:
     k = measured["risk"].get("actual_k")
     if k is None:
         return Line("smallest equivalence class", Message.of("crowd-not-counted"))

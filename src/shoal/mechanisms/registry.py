@@ -11,18 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
-from shoal.columns import MOST_EPSILON, Declaration, Schema
+from shoal.columns import MOST_EPSILON
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
 from shoal.noise import parse_epsilon
 from shoal.numbers import decimal_text
-from shoal.privacy import SPLITS, Model, PrivacyStatement
+from shoal.privacy import SPLITS, Model
 from shoal.text import Message, listed
 
 if TYPE_CHECKING:
-    from shoal.columns import Described
+    from shoal.columns import Declaration, Described, Schema
+    from shoal.privacy import PrivacyStatement
     from shoal.release import Release
 
 # the tables of a schema, which a recipe includes; a log additionally has one entry for each action
@@ -77,6 +78,9 @@ def _document(
 
 def load_recipe(path: str | Path) -> dict[str, Any]:
     """The keyword arguments of `shoal.protect` from a recipe file."""
+    # schemas need tables, which names of methods do not
+    from shoal.columns import Schema
+
     path = Path(path)
     raw = load(path, "toml-recipe")
     # domains are stored with their attributes

@@ -108,7 +108,7 @@ def columns(session: StudioSession) -> str:
         open=session.recipe.schema.names.index(session.open_column),
         inspector=Markup(inspector(session)),
         left=unsettled(session),
-        looked=all(a.name in session.viewed for a in attributes),
+        viewed=all(a.name in session.viewed for a in attributes),
     )
 
 
@@ -117,7 +117,7 @@ def row(session: StudioSession, number: int) -> Markup:
     attribute = session.column(number)
     draft = session.drafts.get(attribute.name)
     lo, hi = _ends(session, attribute)
-    looked = attribute.name in session.viewed
+    viewed = attribute.name in session.viewed
     ends = common_range(attribute.name) if attribute.kind_facts.measured and attribute.lo is None else None
     return Markup(
         render(
@@ -126,10 +126,10 @@ def row(session: StudioSession, number: int) -> Markup:
             attribute=attribute,
             facts=attribute.kind_facts,
             published=session.recipe.publishes(attribute),
-            gaps=session.seen.gaps(attribute) if looked else None,
+            gaps=session.seen.gaps(attribute) if viewed else None,
             chosen=source_of(attribute),
-            bars=_seen(session, attribute).get("bars") if looked else None,
-            different=_seen(session, attribute)["different"] if looked else None,
+            bars=_seen(session, attribute).get("bars") if viewed else None,
+            different=_seen(session, attribute)["different"] if viewed else None,
             lo=lo,
             hi=hi,
             ends=ends if not lo and not hi else None,
@@ -231,7 +231,7 @@ def inspector(session: StudioSession) -> str:
 def _about(session: StudioSession, number: int) -> dict[str, Any]:
     """The values shown in the panel of a column."""
     attribute = session.column(number)
-    looked = attribute.name in session.viewed
+    viewed = attribute.name in session.viewed
     ranged = attribute.kind_facts.ranged
     tree = attribute.taxonomy
     return {
@@ -239,11 +239,11 @@ def _about(session: StudioSession, number: int) -> dict[str, Any]:
         "attribute": attribute,
         "facts": attribute.kind_facts,
         "about": attribute.kind_facts.about,
-        "gaps": session.seen.gaps(attribute) if looked else None,
-        "looked": looked,
-        "picture": session.seen.picture(attribute) if ranged and looked else None,
+        "gaps": session.seen.gaps(attribute) if viewed else None,
+        "viewed": viewed,
+        "picture": session.seen.picture(attribute) if ranged and viewed else None,
         "sliders": _sliders(session, attribute) if ranged else [],
-        "listed": None if ranged or not looked else session.seen.listed(attribute),
+        "listed": None if ranged or not viewed else session.seen.listed(attribute),
         "values": attribute.ordered or (attribute.tree.values if attribute.tree is not None else ()),
         "types": [name for name in TYPES if attribute.kind_facts.takes(name)],  # type: ignore[arg-type]
         "chosen": source_of(attribute),

@@ -239,9 +239,9 @@ def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -
     linked = risk.get("record_linkage")
     of_table = MODELS[release.statement.model].of_the_table
     names = [name for name in quasi if name in release.columns]
-    crowd, note = risk.get("actual_k"), "rows with equal values in all columns"
+    smallest, note = risk.get("actual_k"), "rows with equal values in all columns"
     if of_table and names and not release.linked:
-        crowd = check(release.data, quasi_identifiers=names).k
+        smallest = check(release.data, quasi_identifiers=names).k
         note = f"rows with equal values in {counted(len(names), 'quasi-identifier')}"
     return [
         _number("Averages move by", None if shift is None else roughly(shift), "of their spread, at most"),
@@ -255,7 +255,7 @@ def _four(measured: Mapping[str, Any], release: Release, quasi: Sequence[str]) -
             if linked is None
             else f"by guessing: {roughly(risk['record_linkage_chance'] / 100)}",
         ),
-        _number("Smallest equivalence class", None if crowd is None else f"{crowd:,}", note),
+        _number("Smallest equivalence class", None if smallest is None else f"{smallest:,}", note),
     ]
 
 
@@ -427,14 +427,14 @@ def person(found: IntruderComparison | None, row: int, release: Release) -> dict
     if not places.size:
         return {"row": number + 1, "why": "This row is not part of the release, because it was dropped."}
     place = int(places[0])
-    crowd: dict[str, tuple[int, ...]] = {}
+    companions: dict[str, tuple[int, ...]] = {}
     if release.partition:
         for cluster in release.cluster_of(number):
-            crowd |= dict.fromkeys(cluster.columns, cluster.rows)
+            companions |= dict.fromkeys(cluster.columns, cluster.rows)
     lines = [
-        _amount(found, attribute, number, place, crowd.get(attribute.name, ()))
+        _amount(found, attribute, number, place, companions.get(attribute.name, ()))
         if attribute.name in found.amounts
-        else _name(found, attribute, number, place, crowd.get(attribute.name, ()))
+        else _name(found, attribute, number, place, companions.get(attribute.name, ()))
         for attribute in found.columns
     ]
     far = found.far(np.array([number]), np.arange(found.kept.size))[0]
@@ -444,7 +444,7 @@ def person(found: IntruderComparison | None, row: int, release: Release) -> dict
         "row": number + 1,
         "knows": [attribute.name for attribute in found.columns],
         "lines": lines,
-        "crowd": max((len(rows) for rows in crowd.values()), default=0),
+        "companions": max((len(rows) for rows in companions.values()), default=0),
         "found": nearer == 0 and alike == 1,
         "sentence": _picked(nearer, alike),
     }
@@ -467,7 +467,7 @@ def _picked(nearer: int, alike: int) -> str:
 
 
 def _amount(
-    found: IntruderComparison, attribute: Attribute, number: int, place: int, crowd: Sequence[int]
+    found: IntruderComparison, attribute: Attribute, number: int, place: int, companions: Sequence[int]
 ) -> dict[str, Any]:
     lo, hi = found.release.domains[attribute.name]
     width = (hi - lo) or 1.0
@@ -487,7 +487,7 @@ def _amount(
         return number_words(float(round(value)) if whole else float(f"{value:.4g}"))
 
     own, published = float(before[number]), float(after[place])
-    fellows = np.asarray([other for other in crowd if other != number][:_FELLOWS], dtype=np.int64)
+    fellows = np.asarray([other for other in companions if other != number][:_FELLOWS], dtype=np.int64)
     return {
         "name": attribute.name,
         "own": at(own),
@@ -499,18 +499,18 @@ def _amount(
 
 
 def _name(
-    found: IntruderComparison, attribute: Attribute, number: int, place: int, crowd: Sequence[int]
+    found: IntruderComparison, attribute: Attribute, number: int, place: int, companions: Sequence[int]
 ) -> dict[str, Any]:
     before = found.names[attribute.name][0]
     own = labels_of(found.original, attribute)[number]
     published = found.aligned.series(attribute.name)[place]
-    same = int((before[np.asarray(crowd, dtype=np.int64)] == before[number]).sum()) if crowd else 0
-    note = f"; {same:,} of {len(crowd):,} in the group share it" if crowd else ""
+    same = int((before[np.asarray(companions, dtype=np.int64)] == before[number]).sum()) if companions else 0
+    note = f"; {same:,} of {len(companions):,} in the group share it" if companions else ""
     return {
         "name": attribute.name,
         "own": None,
         "published": None,
         "others": [],
-        "shared": round(100 * same / len(crowd), 1) if crowd else None,
+        "shared": round(100 * same / len(companions), 1) if companions else None,
         "words": f"was {own or 'missing'}, is {'missing' if published is None else published}{note}",
     }

@@ -103,7 +103,7 @@ CARDS: tuple[Card, ...] = (
         "For tables whose readers know little about individual people.",
         "k-anonymity",
         ("k-anonymity",),
-        "crowd",
+        "group",
         ("k-anonymity",),
     ),
     Card(
@@ -354,7 +354,7 @@ def with_attribute(schema: Schema, old: Attribute, new: Attribute) -> Schema:
 
 
 def value_of(setting: Parameter, text: str) -> Any:
-    """What was typed for a setting; whoever reads it reports errors."""
+    """The text typed for a setting; its reader reports errors."""
     if setting.form.typed is bool:
         return text == ON
     if setting.form.typed is int:

@@ -58,7 +58,7 @@ def checklist(run: StudioRun) -> tuple[Checked, ...]:
         _guarantee(statement),
         _seed(statement),
         Checked("good", "Rows are in random order", _left_behind(run)),
-        *_crowd(run, _quasi(run)),
+        *_smallest_class(run, _quasi(run)),
         *_measured(run),
         _read_back(run.bundle),
         Checked(
@@ -131,7 +131,7 @@ def _seed(statement: Mapping[str, Any]) -> Checked:
     return Checked("good", "No seed", "Nobody can reproduce the noise, including you.")
 
 
-def _crowd(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
+def _smallest_class(run: StudioRun, quasi: Sequence[str]) -> Iterator[Checked]:
     """Recount the equivalence classes in the file that will be published."""
     k = run.facts["statement"]["settings"].get("k")
     if k is None or run.facts["statement"]["model"] != "k-anonymity" or not quasi:

@@ -154,11 +154,11 @@ class Seen:
     """The facts about the columns of one table that were shown.
 
     Attributes:
-        looked: the columns whose values the user asked to see.
+        viewed: the columns whose values the user asked to see.
     """
 
-    def __init__(self, table: Table, looked: AbstractSet[str]) -> None:
-        self.table, self.looked = table, looked
+    def __init__(self, table: Table, viewed: AbstractSet[str]) -> None:
+        self.table, self.viewed = table, viewed
         self._gaps: dict[str, int] = {}
         self._listed: dict[Attribute, dict[str, Any]] = {}
         self._pictures: dict[Any, dict[str, Any]] = {}
@@ -185,21 +185,21 @@ class Seen:
 
     def scale(self, attribute: Attribute) -> SliderScale | None:
         """The scale of a column with a range; it is fixed while a slider on it is moved."""
-        looked = attribute.name in self.looked
+        viewed = attribute.name in self.viewed
         declared = attribute.lo is not None and attribute.hi is not None
         ends = (float(attribute.lo or 0), float(attribute.hi or 0)) if declared else None
         kept, scale = self._scales.get(attribute.name, (None, None))
-        if scale is not None and kept == looked and (ends is None or scale.holds(*ends)):
+        if scale is not None and kept == viewed and (ends is None or scale.holds(*ends)):
             return scale
         known = (
-            [ends, facts.reach(self.table, attribute)] if looked else [ends or common_range(attribute.name)]
+            [ends, facts.reach(self.table, attribute)] if viewed else [ends or common_range(attribute.name)]
         )
         found = [float(end) for pair in known if pair is not None for end in pair]
         if not found:
             return None
         days, whole = attribute.kind_facts.days, attribute.type == "integer"
-        made = around((min(found), max(found)), shown=looked, whole=whole, days=days)
-        self._scales[attribute.name] = looked, made
+        made = around((min(found), max(found)), shown=viewed, whole=whole, days=days)
+        self._scales[attribute.name] = viewed, made
         return made
 
 
