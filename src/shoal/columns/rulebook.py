@@ -48,6 +48,7 @@ _MOST_JOINT = 64
 # --- all rules of a release
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Joint:
     """Columns measured as one, whose values are their allowed combinations.

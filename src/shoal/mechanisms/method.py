@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from shoal import display
 from shoal.arguments import renamed_attribute, warn_of_renamed
-from shoal.columns import coded
 from shoal.display import displayed, internal
 from shoal.errors import OptionError
 from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, parameters_of, shared
@@ -626,7 +625,11 @@ class Method:
 
     def ruled(self, described: Described) -> Described:
         """The table as the method measures it: in the coordinates of its rules, if the method keeps rules."""
-        return coded(described) if self.keeps_rules else described
+        if not described.rules or not self.keeps_rules:
+            return described
+        from shoal.columns import coded
+
+        return coded(described)
 
     def publish(
         self, described: Described, rebuilt: Rebuilt, source: Source

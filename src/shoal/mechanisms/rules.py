@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.columns import Coded
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ def keeping_rules(described: Described, drawn: dict[str, Floats], source: Source
     Guarantee:
         A function of drawn rows and fresh chance, so post-processing: docs/proofs/trees.md#rules.
     """
+    from shoal.columns import Coded
+
     if not isinstance(described, Coded):
         return drawn
     random = np.random.Generator(np.random.Philox(int(source.child("rules").words(1)[0])))
@@ -68,6 +69,8 @@ def keeping_rules(described: Described, drawn: dict[str, Floats], source: Source
 
 def broken_rules(described: Described) -> dict[str, Any]:
     """How many records break each rule: a private fact for the internal report."""
+    from shoal.columns import Coded
+
     if not isinstance(described, Coded):
         return {}
     assert described.book is not None
