@@ -16,7 +16,7 @@ import shoal
 from shoal import Attribute, OptionError, Rule, Schema
 from shoal.cli import run
 from shoal.columns.declaration import Declaration
-from shoal.columns.description import Coded, coded, describe
+from shoal.columns.description import CodedByRules, coded, describe
 from shoal.columns.kinds import day_number
 from shoal.columns.rule_tests import derived_values, rows_breaking
 from shoal.columns.rules import Derived, Implication, MissingIf, Order
@@ -74,7 +74,7 @@ def people(n: int = 60, seed: int = 0) -> pa.Table:
     )
 
 
-def measured(table: pa.Table, rules: Schema) -> Coded:
+def measured(table: pa.Table, rules: Schema) -> CodedByRules:
     problems = Problems()
     described = describe(
         read(table),
@@ -86,7 +86,7 @@ def measured(table: pa.Table, rules: Schema) -> Coded:
     )
     problems.raise_all()
     found = coded(described)
-    assert isinstance(found, Coded)
+    assert isinstance(found, CodedByRules)
     return found
 
 

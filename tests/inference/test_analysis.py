@@ -12,7 +12,7 @@ import pytest
 
 import shoal
 from shoal.inference import analysis
-from shoal.inference.calibration import Calibration
+from shoal.inference.calibration import WeightCalibration
 
 from .test_measured import people, schema
 
@@ -81,16 +81,16 @@ def test_intervals_contain_the_truth(truth: pd.DataFrame) -> None:
 
 
 def test_the_check_sees_intervals_without_noise(truth: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows taken as a sample: no noise, no allowance, no calibration."""
-    honest = Calibration.uncertainty
+    """WeightedRows taken as a sample: no noise, no allowance, no calibration."""
+    honest = WeightCalibration.uncertainty
 
-    def sampled_only(self: Calibration, *arguments: Any, **options: Any) -> Any:
+    def sampled_only(self: WeightCalibration, *arguments: Any, **options: Any) -> Any:
         found = honest(self, *arguments, **options)
         nothing = np.zeros(found.noise.size)
         return analysis.replace(found, noise=nothing, unmeasured=nothing)
 
-    monkeypatch.setattr(Calibration, "uncertainty", sampled_only)
-    monkeypatch.setattr(Calibration, "weights", property(lambda self: self.rows.weights))
+    monkeypatch.setattr(WeightCalibration, "uncertainty", sampled_only)
+    monkeypatch.setattr(WeightCalibration, "weights", property(lambda self: self.rows.weights))
     monkeypatch.setattr(analysis.Analysis, "_direct_mean", lambda self, column: None)
     covered, spread = coverage(truth)
     assert covered < 22 or spread > 1.8

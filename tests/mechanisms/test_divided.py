@@ -175,8 +175,8 @@ def test_a_unit_with_several_rows_pays_for_all_of_them_in_whatever_strata_they_a
             )
 
         for found in accounts(run, before, after, 5):
-            assert found.results[0].statement.epsilon == 6
-            assert found.bound <= 6
+            assert found.results[0].statement.epsilon == 3
+            assert found.bound <= 3
 
 
 # --- planted faults

@@ -31,6 +31,7 @@ from shoal.noise import parse_epsilon
         (1, Fraction(1)),
         (np.int64(3), Fraction(3)),
         (Fraction(1, 3), Fraction(1, 3)),
+        ("1/3", Fraction(1, 3)),
         ("1e6", Fraction(10**6)),
         (1e-9, Fraction(1, 10**9)),
     ],
@@ -47,7 +48,7 @@ def test_a_float_means_its_shortest_text(value: float) -> None:
 @pytest.mark.parametrize(
     "bad",
     [
-        0, -1, "-0.5", 0.0, float("nan"), float("inf"), -float("inf"), "nan", "inf", "", "one", "1/3", "1,5", "1 2",
+        0, -1, "-0.5", 0.0, float("nan"), float("inf"), -float("inf"), "nan", "inf", "", "one", "1/0", "1,5", "1 2",
         "0x1", "1_0", "١", True, None, [1], 1e7, "1000001", 1e-10, "1e-999999999", "1e999999999", Decimal("NaN"),
         Decimal("1e-400"), "9" * 10**6, Fraction(1, 10**10), 10**5000,
     ],
@@ -55,7 +56,8 @@ def test_a_float_means_its_shortest_text(value: float) -> None:
 )  # fmt: skip
 def test_anything_else_is_refused_with_the_accepted_range(bad: Any) -> None:
     with pytest.raises(
-        OptionError, match=r"epsilon must be a decimal number from 1e-9 to 1e6, got"
+        OptionError,
+        match=r"epsilon must be a decimal number from 1e-9 to 1e6, or a fraction such as 1/6, got",
     ) as caught:
         parse_epsilon(bad)
     assert len(str(caught.value)) < 200

@@ -199,7 +199,7 @@ def test_several_choices_are_named_together() -> None:
         ({"tuned": "kk"}, "tuned names 'kk'"),
         ({"tuned": 3}, "tuned must name"),
         ({"tuned_epsilon": 1}, "name in tuned"),
-        ({"tuned": "method, k", "tuned_epsilon": 1}, "private choice of k or split"),
+        ({"tuned": "method, k", "tuned_epsilon": 1}, "private choice of k, split or bound"),
         ({"tuned": "k", "tuned_epsilon": 0}, "epsilon must be"),
     ],
 )

@@ -33,7 +33,7 @@ from shoal.columns.declaration import steps_run as steps_run
 from shoal.columns.declaration import with_steps as with_steps
 from shoal.columns.declaration import without_guessed_type as without_guessed_type
 from shoal.columns.description import Absent as Absent
-from shoal.columns.description import Coded as Coded
+from shoal.columns.description import CodedByRules as CodedByRules
 from shoal.columns.description import Described as Described
 from shoal.columns.description import KeptElsewhere as KeptElsewhere
 from shoal.columns.description import coded as coded

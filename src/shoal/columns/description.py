@@ -29,13 +29,12 @@ from shoal.columns.declaration import (
 )
 from shoal.columns.kinds import Lattice, outside
 from shoal.columns.provenance import Provenance
-from shoal.columns.rule_tests import Mask
 from shoal.columns.rulebook import Rulebook, applied_rules, not_applied
 from shoal.columns.schema import Schema, weight_words
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, Problems
 from shoal.io import Table, check_doubts, first_row
-from shoal.numbers import Floats, Integers, exact
+from shoal.numbers import Bools, Floats, Integers, exact
 from shoal.taxonomy import Taxonomy
 from shoal.text import Message
 
@@ -567,7 +566,7 @@ def _unit_circumstances(records: Records, schema: Schema, kept: NDArray[np.int64
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Coded(Described):
+class CodedByRules(Described):
     """A described table in the coordinates of its rules.
 
     Attributes:
@@ -601,7 +600,7 @@ class Coded(Described):
         """Whether a column is measured as its rules require, not as it is stored."""
         return self.book is not None and name in self.book.measured and name not in self.book.unmeasured
 
-    def absent(self, name: str) -> Mask:
+    def absent(self, name: str) -> Bools:
         if not self.ruled(name):
             # a subclass of a dataclass with slots does not know its own class in `super()`
             return Described.absent(self, name)
@@ -642,7 +641,7 @@ class Coded(Described):
 def coded(described: Described) -> Described:
     """The table as it is measured: in the coordinates of its rules, or itself if there are none."""
     book = described.rules
-    if not book or isinstance(described, Coded):
+    if not book or isinstance(described, CodedByRules):
         return described
     lattices: dict[str, Lattice] = {}
     attributes = []
@@ -658,7 +657,7 @@ def coded(described: Described) -> Described:
         elif name in book.joint:
             attribute, lattices[name] = book.joint[name].attribute, book.joint[name].field.lattice
         attributes.append(attribute)
-    return Coded(
+    return CodedByRules(
         table=described.table,
         attributes=tuple(attributes),
         lattices=lattices,

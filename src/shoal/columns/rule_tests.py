@@ -8,7 +8,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.column import numbers, on_step, with_few_decimals
@@ -25,7 +24,7 @@ from shoal.columns.rules import (
     spelled,
 )
 from shoal.errors import ShoalError
-from shoal.numbers import Floats, Integers
+from shoal.numbers import Bools, Floats, Integers
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
 
 # values by column, missing ones as NaN: numbers, day numbers, places in the list of values
 Values = Mapping[str, Floats]
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,7 @@ class Field:
         with np.errstate(invalid="ignore"):
             return on_step(values, self.lattice, clip=True)
 
-    def of_positions(self, positions: Integers, absent: Mask | None) -> Floats:
+    def of_positions(self, positions: Integers, absent: Bools | None) -> Floats:
         """Values at lattice positions."""
         found = positions.astype(np.float64) if self.labels else self.rounded(self.fine.values(positions))
         if self.gap is not None:
@@ -140,16 +138,16 @@ class Test:
     number: int
     rule: Rule
     columns: tuple[str, ...]
-    holds: Callable[[Values], Mask]
+    holds: Callable[[Values], Bools]
     constants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    given: Callable[[Values], Mask] | None = None
-    then: Callable[[Values], Mask] | None = None
+    given: Callable[[Values], Bools] | None = None
+    then: Callable[[Values], Bools] | None = None
 
 
 # --- what each rule tests
 
 
-def _atom(atom: Atom, fields: Mapping[str, Field], values: Values) -> Mask:
+def _atom(atom: Atom, fields: Mapping[str, Field], values: Values) -> Bools:
     """Whether a condition holds; comparisons with a missing value do not."""
     found, own = values[atom.column], fields[atom.column]
     if atom.sign in ("missing", "present"):
@@ -170,28 +168,28 @@ def _atom(atom: Atom, fields: Mapping[str, Field], values: Values) -> Mask:
         return found > bound + slack if atom.sign == ">" else found >= bound - slack
 
 
-def _all(atoms: Sequence[Atom], fields: Mapping[str, Field], values: Values) -> Mask:
+def _all(atoms: Sequence[Atom], fields: Mapping[str, Field], values: Values) -> Bools:
     found = _atom(atoms[0], fields, values)
     for atom in atoms[1:]:
         found = found & _atom(atom, fields, values)
     return found
 
 
-def _follows(then: Atom, fields: Mapping[str, Field], values: Values) -> Mask:
+def _follows(then: Atom, fields: Mapping[str, Field], values: Values) -> Bools:
     return _atom(then, fields, values) | np.isnan(values[then.column])
 
 
-def _empty(column: str, values: Values) -> Mask:
+def _empty(column: str, values: Values) -> Bools:
     return np.isnan(values[column])
 
 
-def _implied(given: Callable[[Values], Mask], then: Callable[[Values], Mask], values: Values) -> Mask:
+def _implied(given: Callable[[Values], Bools], then: Callable[[Values], Bools], values: Values) -> Bools:
     return ~given(values) | then(values)
 
 
-def _ordered(order: Order, slack: float, values: Values) -> Mask:
+def _ordered(order: Order, slack: float, values: Values) -> Bools:
     apart = values[order.high] - values[order.low]
-    broken: Mask = np.zeros(apart.shape, dtype=np.bool_)
+    broken: Bools = np.zeros(apart.shape, dtype=np.bool_)
     # a comparison with a missing value is false: the rule is not broken
     with np.errstate(invalid="ignore"):
         if order.least is not None:
@@ -204,9 +202,9 @@ def _ordered(order: Order, slack: float, values: Values) -> Mask:
     return ~broken
 
 
-def _combined(keys: frozenset[tuple[float, ...]], columns: Sequence[str], values: Values) -> Mask:
+def _combined(keys: frozenset[tuple[float, ...]], columns: Sequence[str], values: Values) -> Bools:
     rows = np.column_stack([values[name] for name in columns])
-    gaps: Mask = np.asarray(np.isnan(rows).any(axis=1))
+    gaps: Bools = np.asarray(np.isnan(rows).any(axis=1))
     if not len(rows):
         return gaps
     distinct, which = np.unique(np.where(np.isnan(rows), -1.0, rows), axis=0, return_inverse=True)
@@ -214,7 +212,7 @@ def _combined(keys: frozenset[tuple[float, ...]], columns: Sequence[str], values
     return gaps | known[which.ravel()]
 
 
-def _computed(derived: Derived, own: Field, values: Values) -> Mask:
+def _computed(derived: Derived, own: Field, values: Values) -> Bools:
     """Whether a derived column has the value of its expression."""
     wanted = derived_values(derived.expression, values)
     found = values[derived.column]
@@ -228,6 +226,7 @@ def _computed(derived: Derived, own: Field, values: Values) -> Mask:
 def derived_values(expression: Expression, values: Values) -> Floats:
     """The value of an expression in every row; missing where a part is, or where it divides by 0.
 
+    >>> from fractions import Fraction
     >>> born = {"born": np.array([0.0, 31.0])}
     >>> derived_values(("years", ("column", "born"), ("date", Fraction(365 * 30 + 7))), born).tolist()
     [30.0, 29.0]

@@ -17,7 +17,7 @@ import numpy as np
 
 from shoal.columns.attribute import Attribute
 from shoal.columns.kinds import Lattice
-from shoal.columns.rule_tests import Field, Mask, Test, Values, derived_values, tests_of
+from shoal.columns.rule_tests import Field, Test, Values, derived_values, tests_of
 from shoal.columns.rules import (
     Combinations,
     Derived,
@@ -28,7 +28,7 @@ from shoal.columns.rules import (
 )
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.numbers import Floats, Integers
+from shoal.numbers import Bools, Floats, Integers
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class Rulebook:
     def broken(self, values: Values) -> dict[int, int]:
         """The number of rows that break each rule (a private fact about records)."""
         found = dict.fromkeys((number for number, _ in self.numbered), 0)
-        wrong: dict[int, Mask] = {}
+        wrong: dict[int, Bools] = {}
         for test in self.tests:
             bad = ~test.holds(values)
             wrong[test.number] = bad | wrong[test.number] if test.number in wrong else bad
@@ -195,7 +195,7 @@ class Rulebook:
         self._replaced(now, stuck, random)
         return now
 
-    def _replaced(self, now: dict[str, Floats], stuck: Mask, random: np.random.Generator | None) -> None:
+    def _replaced(self, now: dict[str, Floats], stuck: Bools, random: np.random.Generator | None) -> None:
         """Rows that cannot be completed are replaced: by other rows when drawn, by the public row otherwise."""
         for test in self.tests:
             stuck |= ~test.holds(now)
@@ -233,13 +233,13 @@ class _Step:
             wanted = derived_values(one.expression, now)
             now[one.column] = self.book.fields[one.column].rounded(wanted)
 
-    def holds(self, now: Values) -> Mask:
+    def holds(self, now: Values) -> Bools:
         found = np.ones(now[self.own.name].shape, dtype=np.bool_)
         for test in self.tests:
             found &= test.holds(now)
         return found
 
-    def trial(self, now: Values, rows: Integers, values: Floats) -> tuple[Mask, dict[str, Floats]]:
+    def trial(self, now: Values, rows: Integers, values: Floats) -> tuple[Bools, dict[str, Floats]]:
         """Whether rows satisfy all rules with other values of the column, and these rows."""
         some = {name: column[rows] for name, column in now.items()}
         some[self.own.name] = values
@@ -251,7 +251,7 @@ class _Step:
             now[name][rows] = some[name]
 
     def exchanged(
-        self, now: dict[str, Floats], wrong: Integers, stuck: Mask, random: np.random.Generator
+        self, now: dict[str, Floats], wrong: Integers, stuck: Bools, random: np.random.Generator
     ) -> Integers:
         """Exchange values with rows for which that is possible too: the column keeps its distribution."""
         good = self.holds(now) & ~stuck

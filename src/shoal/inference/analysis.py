@@ -12,7 +12,7 @@ import numpy as np
 
 from shoal.arguments import as_names
 from shoal.errors import OptionError
-from shoal.inference.calibration import KAPPA_MORE, Calibration, Uncertainty
+from shoal.inference.calibration import KAPPA_MORE, Uncertainty, WeightCalibration
 from shoal.inference.expressions import Statistic, parsed, weighted_ratio
 from shoal.inference.measured import coarsened, most_functions
 from shoal.inference.rerun import ReRun, check_offered
@@ -84,7 +84,7 @@ class Analysis:
         self.published, self.asked, self.columns, self.seed = published, asked, columns, seed
         self.repetitions = repetitions
         self.measurements = published.measurements if published.method.name == "pairs-dp" else None
-        self._calibrations: dict[tuple[tuple[str, ...], bool, bool], Calibration] = {}
+        self._calibrations: dict[tuple[tuple[str, ...], bool, bool], WeightCalibration] = {}
         self._runs: ReRun | None = None
 
     def all(self, wanted: Sequence[str | Function]) -> Intervals:
@@ -108,7 +108,7 @@ class Analysis:
 
     # --- calibration to the measurements
 
-    def calibration(self, columns: Sequence[str], *, empty: bool, whole: bool = False) -> Calibration:
+    def calibration(self, columns: Sequence[str], *, empty: bool, whole: bool = False) -> WeightCalibration:
         """The released rows in these columns, calibrated.
 
         Args:
@@ -123,7 +123,7 @@ class Analysis:
             cells = {column: found for column, found in known.items() if found is not None}
             few = released_rows(self.published, key[0], most_functions(numbers, key[0]))
             rows = supported(few, cells, empty=empty)
-            self._calibrations[key] = Calibration(rows if whole else compressed(rows), numbers, cells)
+            self._calibrations[key] = WeightCalibration(rows if whole else compressed(rows), numbers, cells)
         return self._calibrations[key]
 
     def calibrated(self, statistic: Statistic, frame: Frame) -> list[Interval]:
@@ -149,7 +149,7 @@ class Analysis:
             for place, (name, value, mine) in enumerate(named)
         ]
 
-    def _estimated(self, made: Calibration, statistic: Statistic) -> tuple[Floats, Uncertainty, bool]:
+    def _estimated(self, made: WeightCalibration, statistic: Statistic) -> tuple[Floats, Uncertainty, bool]:
         """Estimates and uncertainties; first-order ones where calibrated weights would distort a column.
 
         How far these are from what the weights give is then part of the doubt: neither is known to be right.
@@ -175,7 +175,7 @@ class Analysis:
         own: float,
         found: Uncertainty,
         place: int,
-        made: Calibration,
+        made: WeightCalibration,
         *,
         limits: tuple[float, float] | None = None,
         strained: bool = False,
@@ -263,7 +263,9 @@ class Analysis:
 
     # --- shares at thresholds, and quantiles: bounds
 
-    def _below(self, made: Calibration, column: str, edges: Sequence[int]) -> tuple[Floats, Floats, Floats]:
+    def _below(
+        self, made: WeightCalibration, column: str, edges: Sequence[int]
+    ) -> tuple[Floats, Floats, Floats]:
         """The share of values below each edge, with the deviations of noise and of sampling."""
         frame, weights = Frame(made.rows), made.weights
         if made.strained(weights):
@@ -279,7 +281,7 @@ class Analysis:
         doubt = made.uncertainty(influence, weights, records=self.asked.records, deff=self.asked.deff)
         return shares, doubt.noise, doubt.sampling
 
-    def _bounds(self, made: Calibration, statistic: Statistic, own: float) -> Interval | None:
+    def _bounds(self, made: WeightCalibration, statistic: Statistic, own: float) -> Interval | None:
         """The share at a threshold inside a measured cell: bounds by the shares at the ends of the cell."""
         assert statistic.threshold is not None
         column, value, sign = statistic.threshold
@@ -327,7 +329,7 @@ class Analysis:
             self.asked.about,
         )
 
-    def _quantile(self, made: Calibration, statistic: Statistic, own: float) -> Interval:
+    def _quantile(self, made: WeightCalibration, statistic: Statistic, own: float) -> Interval:
         """A quantile: all values at which the band around the distribution function crosses the level."""
         assert statistic.quantile is not None
         column, level = statistic.quantile

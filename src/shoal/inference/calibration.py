@@ -17,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtri
 
 from shoal.inference.measured import FINE, ONE, PRODUCT, Evaluated, details, evaluated
-from shoal.inference.rows import Cells, Rows
+from shoal.inference.rows import Cells, WeightedRows
 from shoal.numbers import Floats
 from shoal.privacy import Measurements
 
@@ -49,14 +49,14 @@ class Uncertainty:
     carried: Floats
 
 
-class Calibration:
-    """Rows in the columns of a statistic, calibrated to all measurements of these columns.
+class WeightCalibration:
+    """WeightedRows in the columns of a statistic, calibrated to all measurements of these columns.
 
     Cost:
-        Rows times functions squared, and functions cubed.
+        WeightedRows times functions squared, and functions cubed.
     """
 
-    def __init__(self, rows: Rows, measurements: Measurements, cells: Mapping[str, Cells]) -> None:
+    def __init__(self, rows: WeightedRows, measurements: Measurements, cells: Mapping[str, Cells]) -> None:
         self.rows, self.measurements, self.cells = rows, measurements, cells
         self.base = rows.weights / rows.weights.sum()
         raw = evaluated(measurements, rows)

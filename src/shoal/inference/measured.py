@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.inference.rows import Cells, Rows
+from shoal.inference.rows import Cells, WeightedRows
 from shoal.mechanisms import ABSENT, ends_of, functions, half_functions
 from shoal.numbers import Bools, Floats, Integers
 from shoal.privacy import Measurement, Measurements
@@ -51,7 +51,7 @@ class _Part:
 class OnRows:
     """The wanted attributes on rows, with their cut points and bins."""
 
-    def __init__(self, measurements: Measurements, rows: Rows) -> None:
+    def __init__(self, measurements: Measurements, rows: WeightedRows) -> None:
         self.measurements, self.rows = measurements, rows
         self.positions: dict[int, Integers] = {}
         for place, one in enumerate(measurements.attributes):
@@ -203,7 +203,7 @@ FUNCTIONS: dict[str, Callable[[Measurement, OnRows], Iterator[_Part]]] = {
 }
 
 
-def evaluated(measurements: Measurements, rows: Rows) -> Evaluated:
+def evaluated(measurements: Measurements, rows: WeightedRows) -> Evaluated:
     """All measured functions of the columns that the rows have."""
     on = OnRows(measurements, rows)
     found, means, deviations = [np.zeros((rows.size, 0))], [np.zeros(0)], [np.zeros(0)]
@@ -230,13 +230,14 @@ def most_functions(measurements: Measurements, columns: Sequence[str]) -> int:
         if one.kind == "product":
             number += inside * inside
         elif one.kind == "contrast" and one.columns[0] in wanted:
-            number += one.sums.shape[0] * one.sums.shape[2] * (inside - 1)
+            sizes = zip(one.columns[1:], one.where["sizes"], strict=True)
+            number += one.sums.shape[0] * sum(size for place, size in sizes if place in wanted)
         elif one.kind in FUNCTIONS and inside:
             number += one.sums.size * inside // len(one.columns)
     return number
 
 
-def details(rows: Rows, cells: Mapping[str, Cells], least: int = 20) -> Floats:
+def details(rows: WeightedRows, cells: Mapping[str, Cells], least: int = 20) -> Floats:
     """Functions of single columns inside their cells, where nothing was measured: value, square and half, per cell."""
     found = [np.zeros((rows.size, 0))]
     weights = rows.weights

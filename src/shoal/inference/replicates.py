@@ -22,7 +22,7 @@ _LEAST, _MOST = 10, 1000
 def replicate_weights(
     release: Any, columns: str | Sequence[str] | None = None, count: int = 80, *, seed: int | None = None
 ) -> Any:
-    """Rows with a weight `w` and replicate weights `w1`, `w2`, ... for survey software.
+    """WeightedRows with a weight `w` and replicate weights `w1`, `w2`, ... for survey software.
 
     The variance of an estimate is the mean of the squared differences of its replicates to it (scale 1/count). It holds
     the noise of the release and the sampling of the records, and not what the release did not measure. Rows of little

@@ -13,7 +13,7 @@ from shoal.columns import read_as_asked
 from shoal.errors import OptionError
 from shoal.inference.expressions import Statistic
 from shoal.inference.result import Asked, Interval
-from shoal.inference.rows import Frame, PublicRelease, Rows
+from shoal.inference.rows import Frame, PublicRelease, WeightedRows
 from shoal.mechanisms import ABSENT, Method, Rebuilt
 from shoal.noise import source as noise_source
 from shoal.numbers import Floats
@@ -135,7 +135,7 @@ class ReRun:
         )
 
 
-def _rows(prepared: Preparation, made: Rebuilt) -> Rows:
+def _rows(prepared: Preparation, made: Rebuilt) -> WeightedRows:
     described = prepared.described
     positions = {}
     for column, values in made.values.items():
@@ -149,4 +149,4 @@ def _rows(prepared: Preparation, made: Rebuilt) -> Rows:
             found = np.searchsorted(np.asarray(tree.domain), safe.astype(np.int64))
         positions[column] = np.where(missing, ABSENT, found)
     n = next(iter(positions.values())).size
-    return Rows(described, positions, np.ones(n), n, n)
+    return WeightedRows(described, positions, np.ones(n), n, n)

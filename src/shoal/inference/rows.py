@@ -78,8 +78,8 @@ class PublicRelease:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """Rows with base weights, whose mean is 1.
+class WeightedRows:
+    """WeightedRows with base weights, whose mean is 1.
 
     Attributes:
         positions: of every column, by name; `ABSENT` where the value is missing.
@@ -97,13 +97,15 @@ class Rows:
     def size(self) -> int:
         return self.weights.size
 
-    def without_support(self) -> Rows:
+    def without_support(self) -> WeightedRows:
         """The released rows only, all of one weight."""
         kept = {name: own[: self.released] for name, own in self.positions.items()}
-        return Rows(self.described, kept, np.ones(self.released), self.released, self.count)
+        return WeightedRows(self.described, kept, np.ones(self.released), self.released, self.count)
 
 
-def released_rows(published: PublicRelease, columns: Sequence[str], functions: int | None = None) -> Rows:
+def released_rows(
+    published: PublicRelease, columns: Sequence[str], functions: int | None = None
+) -> WeightedRows:
     """The released rows, in these columns; a random part of them if there are many for so many functions of each."""
     described = published.described
     positions: dict[str, Integers] = {}
@@ -116,10 +118,10 @@ def released_rows(published: PublicRelease, columns: Sequence[str], functions: i
         chosen = np.sort(np.random.default_rng(_SEED).permutation(n)[:most])
         positions = {name: own[chosen] for name, own in positions.items()}
         n = most
-    return Rows(described, positions, np.ones(n), n, described.n)
+    return WeightedRows(described, positions, np.ones(n), n, described.n)
 
 
-def supported(rows: Rows, cells: Mapping[str, Cells], *, empty: bool) -> Rows:
+def supported(rows: WeightedRows, cells: Mapping[str, Cells], *, empty: bool) -> WeightedRows:
     """The rows and further ones of little weight in all measured cells, so that emptied cells can be corrected.
 
     Args:
@@ -147,10 +149,10 @@ def supported(rows: Rows, cells: Mapping[str, Cells], *, empty: bool) -> Rows:
                 drawn = np.where(random.random(number) < _INTO_EMPTY, inside, drawn)
         positions[column] = np.concatenate((own, drawn))
     weights = np.concatenate((np.full(n, 1 - _MASS), np.full(number, _MASS * n / number)))
-    return Rows(rows.described, positions, weights * (weights.size / weights.sum()), n, rows.count)
+    return WeightedRows(rows.described, positions, weights * (weights.size / weights.sum()), n, rows.count)
 
 
-def compressed(rows: Rows) -> Rows:
+def compressed(rows: WeightedRows) -> WeightedRows:
     """Equal rows as one with the sum of their weights, if that at least halves their number."""
     every = np.stack([rows.positions[name] for name in rows.positions], axis=1)
     distinct, which = np.unique(every, axis=0, return_inverse=True)
@@ -159,7 +161,7 @@ def compressed(rows: Rows) -> Rows:
     weights = np.bincount(which.ravel(), rows.weights)
     positions = {name: distinct[:, place].copy() for place, name in enumerate(rows.positions)}
     scaled = weights * (weights.size / weights.sum())
-    return Rows(rows.described, positions, scaled, weights.size, rows.count)
+    return WeightedRows(rows.described, positions, scaled, weights.size, rows.count)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,7 +207,7 @@ def cells_of(measurements: Measurements, published: PublicRelease, column: str) 
 class Frame:
     """Columns of rows by name, as statistics use them: numbers as float64, names as text; NaN or None if missing."""
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: WeightedRows) -> None:
         self.rows = rows
         self._found: dict[str, NDArray[Any]] = {}
 

@@ -72,7 +72,7 @@ from shoal.mechanisms.partition_stage import Group as Group
 from shoal.mechanisms.partition_stage import PartitionStage as PartitionStage
 from shoal.mechanisms.partition_stage import add_partition as add_partition
 from shoal.mechanisms.partition_stage import check_alike as check_alike
-from shoal.mechanisms.pram.mechanism import Estimate as Estimate
+from shoal.mechanisms.pram.mechanism import CorrectedFrequency as CorrectedFrequency
 from shoal.mechanisms.pram.method import Pram as Pram
 from shoal.mechanisms.registry import DEFAULT_METHOD as DEFAULT_METHOD
 from shoal.mechanisms.registry import LOG as LOG
@@ -106,7 +106,7 @@ from shoal.mechanisms.sensitivity import cluster_sum_scale as cluster_sum_scale
 from shoal.mechanisms.strata import by_stratum as by_stratum
 from shoal.mechanisms.strata import strata_of as strata_of
 from shoal.mechanisms.suppression.method import Suppress as Suppress
-from shoal.mechanisms.tree.intervals import Intervals as Intervals
+from shoal.mechanisms.tree.intervals import CutIntervals as CutIntervals
 from shoal.mechanisms.tree.intervals import codes_of as codes_of
 from shoal.mechanisms.tree.intervals import ends_of as ends_of
 from shoal.mechanisms.tree.intervals import whole_counts as whole_counts

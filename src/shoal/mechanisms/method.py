@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from shoal.columns import Described
     from shoal.evaluation import Check
     from shoal.io import Table
-    from shoal.mechanisms.pram.mechanism import Estimate
+    from shoal.mechanisms.pram.mechanism import CorrectedFrequency
     from shoal.noise import Source
     from shoal.partition import Partition
     from shoal.privacy import Plan
@@ -386,9 +386,12 @@ class Method:
         >>> running.epsilon, running.settings()["epsilon"], running.for_units(1).epsilon
         (Fraction(1, 3), Fraction(1, 1), Fraction(1, 1))
         """
-        if self.unit_epsilon is None or rows == self.unit_rows:
+        if rows == self.unit_rows:
             return self
-        changed: dict[str, Any] = {"epsilon": row_budget(self.unit_epsilon, rows), "unit_rows": rows}
+        # an ε that follows from other settings is known later, for a row as well
+        changed: dict[str, Any] = {"unit_rows": rows}
+        if self.unit_epsilon is not None:
+            changed["epsilon"] = row_budget(self.unit_epsilon, rows)
         return replace(self, **changed)
 
     @property
@@ -638,7 +641,7 @@ class Method:
         function = self._function("publish")
         return None if function is None else function(self, described, rebuilt, source)
 
-    def corrected(self, described: Described, column: str) -> Estimate:
+    def corrected(self, described: Described, column: str) -> CorrectedFrequency:
         """The counts of a column before its values were changed at random, from the released table.
 
         Raises:
@@ -646,7 +649,7 @@ class Method:
         """
         if self._function("estimate") is None:
             raise OptionError("method-needs-no-correction", name=self.name)
-        return cast("Estimate", self._do("estimate", described, column))
+        return cast("CorrectedFrequency", self._do("estimate", described, column))
 
     def verify(
         self,

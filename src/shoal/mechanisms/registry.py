@@ -68,7 +68,7 @@ def _document(
         document["tuned"] = declared.tuned.text
         if declared.tuned.epsilon is not None:
             document["tuned_epsilon"] = declared.tuned.epsilon
-    if method.unit_rows > 1:
+    if method.unit_rows > 1 and method.epsilon is not None:
         document[_EPSILON_PER] = "unit"
     if declared.most_epsilon != MOST_EPSILON:
         document["most_epsilon"] = declared.most_epsilon

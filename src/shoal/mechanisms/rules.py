@@ -59,9 +59,9 @@ def keeping_rules(described: Described, drawn: dict[str, Floats], source: Source
     Guarantee:
         A function of drawn rows and fresh chance, so post-processing: docs/proofs/trees.md#rules.
     """
-    from shoal.columns import Coded
+    from shoal.columns import CodedByRules
 
-    if not isinstance(described, Coded):
+    if not isinstance(described, CodedByRules):
         return drawn
     random = np.random.Generator(np.random.Philox(int(source.child("rules").words(1)[0])))
     return described.decoded(drawn, random)
@@ -69,9 +69,9 @@ def keeping_rules(described: Described, drawn: dict[str, Floats], source: Source
 
 def broken_rules(described: Described) -> dict[str, Any]:
     """How many records break each rule: a private fact for the internal report."""
-    from shoal.columns import Coded
+    from shoal.columns import CodedByRules
 
-    if not isinstance(described, Coded):
+    if not isinstance(described, CodedByRules):
         return {}
     assert described.book is not None
     found = described.book.broken(described.values())

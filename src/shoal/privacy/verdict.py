@@ -103,7 +103,7 @@ class StatementPart(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class VerdictRule:
     """A published rule: when a reason applies, and its effect on a verdict.
 
     Attributes:
@@ -446,34 +446,34 @@ _WORDED: Mapping[str, Callable[[Facts], Message]] = {
     ),
     "original-records": _original_records,
 }
-RULES: Mapping[str, Rule] = {
-    "no-guarantee": Rule("red", StatementPart.COMPUTED),
-    "seeded": Rule("red", StatementPart.COMPUTED),
-    "not-clipped": Rule("red", StatementPart.COMPUTED),
-    "epsilon-too-large": Rule("red", StatementPart.COMPUTED),
-    "delta-too-large": Rule("red", StatementPart.COMPUTED, {"limit": float(MOST_DELTA)}),
-    DATA_DEPENDENT: Rule("red", StatementPart.RECORDED),
-    "unknown": Rule("red", StatementPart.COMPUTED),
-    "groups-of-rows": Rule("amber", StatementPart.COMPUTED),
-    "small-group": Rule("amber", StatementPart.COMPUTED, {"limit": SMALL_CROWD}),
-    "groups-public": Rule("amber", StatementPart.COMPUTED),
-    "epsilon-overridden": Rule("amber", StatementPart.DECLARED),
-    "epsilon-weak": Rule("amber", StatementPart.COMPUTED, {"limit": STRONG_EPSILON}),
-    "delta-large": Rule("amber", StatementPart.COMPUTED, {"limit": LARGE_DELTA}),
-    "noise-dominates": Rule(
+RULES: Mapping[str, VerdictRule] = {
+    "no-guarantee": VerdictRule("red", StatementPart.COMPUTED),
+    "seeded": VerdictRule("red", StatementPart.COMPUTED),
+    "not-clipped": VerdictRule("red", StatementPart.COMPUTED),
+    "epsilon-too-large": VerdictRule("red", StatementPart.COMPUTED),
+    "delta-too-large": VerdictRule("red", StatementPart.COMPUTED, {"limit": float(MOST_DELTA)}),
+    DATA_DEPENDENT: VerdictRule("red", StatementPart.RECORDED),
+    "unknown": VerdictRule("red", StatementPart.COMPUTED),
+    "groups-of-rows": VerdictRule("amber", StatementPart.COMPUTED),
+    "small-group": VerdictRule("amber", StatementPart.COMPUTED, {"limit": SMALL_CROWD}),
+    "groups-public": VerdictRule("amber", StatementPart.COMPUTED),
+    "epsilon-overridden": VerdictRule("amber", StatementPart.DECLARED),
+    "epsilon-weak": VerdictRule("amber", StatementPart.COMPUTED, {"limit": STRONG_EPSILON}),
+    "delta-large": VerdictRule("amber", StatementPart.COMPUTED, {"limit": LARGE_DELTA}),
+    "noise-dominates": VerdictRule(
         "amber", StatementPart.COMPUTED, {"range_limit": MOST_RANGE_ERROR, "share_limit": MOST_SHARE_ERROR}
     ),
-    "relations-not-measured": Rule("amber", StatementPart.COMPUTED),
-    "error-not-assessed": Rule("amber", StatementPart.COMPUTED),
-    "data-dependent-table": Rule("amber", StatementPart.RECORDED),
-    "column-viewed": Rule("amber", StatementPart.RECORDED),
-    "earlier-releases": Rule("amber", StatementPart.RECORDED),
-    "settings-changed": Rule("amber", StatementPart.RECORDED),
-    "same-records": Rule("amber", StatementPart.RECORDED),
-    "records-measured": Rule("amber", StatementPart.RECORDED),
-    "rehearsed-on-records": Rule("amber", StatementPart.RECORDED),
-    "original-records": Rule("green", StatementPart.COMPUTED),
-    "epsilon-strong": Rule("green", StatementPart.COMPUTED, {"limit": STRONG_EPSILON}),
+    "relations-not-measured": VerdictRule("amber", StatementPart.COMPUTED),
+    "error-not-assessed": VerdictRule("amber", StatementPart.COMPUTED),
+    "data-dependent-table": VerdictRule("amber", StatementPart.RECORDED),
+    "column-viewed": VerdictRule("amber", StatementPart.RECORDED),
+    "earlier-releases": VerdictRule("amber", StatementPart.RECORDED),
+    "settings-changed": VerdictRule("amber", StatementPart.RECORDED),
+    "same-records": VerdictRule("amber", StatementPart.RECORDED),
+    "records-measured": VerdictRule("amber", StatementPart.RECORDED),
+    "rehearsed-on-records": VerdictRule("amber", StatementPart.RECORDED),
+    "original-records": VerdictRule("green", StatementPart.COMPUTED),
+    "epsilon-strong": VerdictRule("green", StatementPart.COMPUTED, {"limit": STRONG_EPSILON}),
 }
 
 

@@ -11,7 +11,7 @@ from shoal.columns import Declaration, Schema, describe
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems
 from shoal.io import read
-from shoal.mechanisms import Estimate, Method
+from shoal.mechanisms import CorrectedFrequency, Method
 
 
 @displayed(display.of_corrected)
@@ -91,7 +91,7 @@ def corrected(data: Any, method: Method, schema: Schema, columns: tuple[str, ...
         problems=problems,
     )
     problems.raise_all()
-    found: Estimate = method.corrected(described, column)
+    found: CorrectedFrequency = method.corrected(described, column)
     return Corrected(
         column,
         described.n,

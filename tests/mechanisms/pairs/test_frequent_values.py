@@ -142,7 +142,7 @@ def test_a_record_is_counted_at_one_frequent_value_of_its_attribute(monkeypatch:
     facts = [AttributeFacts(name, 1000, True) for name in "xy"]
     layout = lay_out_oneway(PureEpsilon(1), facts, Fraction(2), 20_000)
     assert len(layout.cuts) > 3
-    fixed = measure_one._edges(Histogram(records[:, 0]), facts[0], layout, PureEpsilon(1), account())
+    fixed = measure_one._edges(Histogram(records[:, 0]), 0, facts[0], layout, PureEpsilon(1), account())
     monkeypatch.setattr(measure_one, "_edges", lambda *_: fixed)
     monkeypatch.setattr(measure_one, "choose_frequent", lambda column, edges, *_: edges[:-1])
     for table in (records, *(np.delete(records, row, axis=0) for row in range(4))):

@@ -150,7 +150,9 @@ class TestSizes:
     def test_noise_of_blocks_of_different_sizes_is_as_large_as_is_said(self, currency: Currency) -> None:
         shape, share = MeasurementShape(20, 3, 5, sizes=(5, 3, 1)), Fraction(1, 5)
         exact = np.full((20, 9), 1000)
-        drawn = np.stack([currency.measure(exact, shape, spend(share, seed)) - 1000 for seed in range(60)])
+        drawn = np.stack(
+            [currency.measure(exact, shape, spend(share, seed), WHAT) - 1000 for seed in range(60)]
+        )
         found = [float(block.std()) for block in np.split(drawn, [5, 8], axis=2)]
         said = currency.deviations(shape, share)
         assert found == pytest.approx(said, rel=0.1)

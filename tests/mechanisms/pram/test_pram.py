@@ -136,15 +136,23 @@ def test_the_claim_follows_from_the_matrices(options: dict[str, Any], model: str
     assert bool(statement.data_dependent) is options.get("invariant", False)
 
 
-def test_a_unit_multiplies_epsilon() -> None:
+@pytest.mark.parametrize(
+    ("settings", "stated"),
+    [({"epsilon": "0.5"}, "0.5"), ({"keep": "0.6"}, None), ({"keep": "0.6", "epsilon": "3"}, None)],
+)
+def test_epsilon_is_that_of_a_unit(settings: dict[str, str], stated: str | None) -> None:
+    of_row = release(columns=["sex"], keep="0.6").statement.epsilon
+    assert of_row is not None
+    expected = 3 * of_row if stated is None else Fraction(stated)
     data = table(40).append_column("person", [[f"p{row // 2}" for row in range(40)]])
     attributes = [
         {"name": "sex", "kind": "nominal", "values": ["f", "m"]},
         {"name": "person", "role": "unit", "max_rows": 3},
     ]
     schema = shoal.Schema.from_dict({"attribute": attributes})
-    statement = shoal.protect(data, schema, "pram", epsilon="0.5", seed=1).statement
-    assert (statement.epsilon, statement.model) == (Fraction(3, 2), "dp")
+    statement = shoal.protect(data, schema, "pram", seed=1, **settings).statement
+    assert (statement.epsilon, statement.model) == (expected, "dp")
+    assert float(sum(statement.spending.values())) == pytest.approx(float(expected))
 
 
 def test_an_epsilon_beside_keep_is_an_upper_limit() -> None:

@@ -241,7 +241,8 @@ def test_a_person_with_several_rows_needs_a_declared_maximum() -> None:
     release = shoal.protect(
         table, shoal.Schema.from_dict({"attribute": entries}), method="tree-dp", epsilon=1
     )
-    assert release.statement.epsilon == 2
+    assert release.statement.epsilon == 1
+    assert release.method.epsilon == Fraction(1, 2)
 
 
 def test_a_recipe_repeats_every_setting(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from shoal.errors import OptionError
 from shoal.mechanisms.tree.intervals import (
-    Intervals,
+    CutIntervals,
     Level,
     consistent_counts,
     draw_edges,
@@ -251,7 +251,7 @@ def test_values_counted_one_by_one_come_back_as_often() -> None:
 
 def test_names_of_an_interval_are_drawn_alike() -> None:
     """Without means every position of an interval is as likely as the others, the first and the last included."""
-    found = Intervals(np.array([0, 4, 10]), [np.array([4.0]), np.array([1.0, 3.0])], None, None)
+    found = CutIntervals(np.array([0, 4, 10]), [np.array([4.0]), np.array([1.0, 3.0])], None, None)
     tree = grow([found.edges], [found.counts], depth=0)
     drawn = draw_positions(0, found, tree, np.array([4000]), "centroid", Seeded(3))
     assert np.bincount(drawn.astype(np.int64)) == pytest.approx([250] * 4 + [500] * 6, abs=5)
@@ -266,8 +266,8 @@ def test_a_box_of_one_value_is_not_halved_while_others_can_be() -> None:
     assert tree.halved[:, 1].max() == 2
 
 
-def intervals(means: list[float], deviations: list[float] | None = None) -> Intervals:
-    return Intervals(
+def intervals(means: list[float], deviations: list[float] | None = None) -> CutIntervals:
+    return CutIntervals(
         np.array([0, 10, 100]),
         [np.array([4.0]), np.array([1.0, 3.0])],
         np.array(means),
@@ -297,7 +297,7 @@ def test_rows_of_one_leaf_are_spread_over_its_intervals_by_their_counts() -> Non
 
 
 def test_a_box_without_counts_still_gets_its_rows() -> None:
-    found = Intervals(np.array([0, 10, 100]), [np.zeros(1), np.zeros(2)], np.array([5.0, 50.0]), None)
+    found = CutIntervals(np.array([0, 10, 100]), [np.zeros(1), np.zeros(2)], np.array([5.0, 50.0]), None)
     tree = grow([found.edges], [[np.ones(1), np.ones(2)]], depth=0)
     drawn = draw_positions(0, found, tree, np.array([10]), "centroid", Seeded(3))
     assert sorted(drawn.tolist()) == [5.0] * 5 + [50.0] * 5

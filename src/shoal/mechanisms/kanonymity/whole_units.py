@@ -14,10 +14,9 @@ from shoal.errors import InputError, OptionError, closest
 from shoal.mechanisms.kanonymity.columns import Columns, survey_weights
 from shoal.mechanisms.kanonymity.methods import GroupMethod
 from shoal.mechanisms.strata import Stratum, units_of
+from shoal.numbers import Integers
 from shoal.partition import Partition, mdav, places, vmdav
 from shoal.text import Message
-
-Integers = NDArray[np.int64]
 
 
 def check_unit_columns(

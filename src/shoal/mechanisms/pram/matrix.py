@@ -11,16 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.forms import Form, from_json
 from shoal.mechanisms.parameter_fields import Parameter
 from shoal.noise import enclose_exp
-from shoal.numbers import decimal_text, exact
+from shoal.numbers import Integers, decimal_text, exact
 from shoal.text import Message
-
-Weights = NDArray[np.int64]
 
 # the sum of a row's weights, of which a draw takes a uniform integer
 _MOST_SUM = 1 << 62
@@ -197,7 +194,7 @@ def _plain(value: tuple[tuple[str, Declared], ...]) -> dict[str, Any]:
 MATRIX = Form("a matrix per column", "a=FILE,b=FILE", _read, _parse, by_name=True, plain=_plain)
 
 
-def in_order(column: str, matrix: DeclaredMatrix, values: Sequence[str]) -> Weights:
+def in_order(column: str, matrix: DeclaredMatrix, values: Sequence[str]) -> Integers:
     """The integer weights of a declared matrix, with the values of the column in their order.
 
     Raises:
@@ -227,11 +224,11 @@ def in_order(column: str, matrix: DeclaredMatrix, values: Sequence[str]) -> Weig
     return np.array(weights, dtype=np.int64)
 
 
-def _alike(values: int, stays: int, moves: int) -> Weights:
+def _alike(values: int, stays: int, moves: int) -> Integers:
     return np.full((values, values), moves, dtype=np.int64) + np.eye(values, dtype=np.int64) * (stays - moves)
 
 
-def for_epsilon(values: int, epsilon: Fraction) -> Weights:
+def for_epsilon(values: int, epsilon: Fraction) -> Integers:
     """Randomised response over so many values: a value keeps its place with odds of at most e^ε to 1 each.
 
     Probabilities have 15 decimals; that of a change is rounded up, so that the odds never exceed e^ε.
@@ -246,7 +243,7 @@ def for_epsilon(values: int, epsilon: Fraction) -> Weights:
     return _alike(values, stays, moves) if stays >= moves else _alike(values, 1, 1)
 
 
-def for_diagonal(values: int, keep: Fraction) -> Weights:
+def for_diagonal(values: int, keep: Fraction) -> Integers:
     """The matrix that keeps every value with exactly this probability, and changes it to all others alike.
 
     >>> for_diagonal(3, Fraction(4, 5))[0].tolist()
@@ -259,7 +256,7 @@ def for_diagonal(values: int, keep: Fraction) -> Weights:
     return _alike(values, stays // common, moves // common)
 
 
-def largest_ratio(weights: Sequence[Weights]) -> Fraction | None:
+def largest_ratio(weights: Sequence[Integers]) -> Fraction | None:
     """The largest ratio of two probabilities of one released value, over all rows of all matrices.
 
     None if a value is possible after one original value and impossible after another.

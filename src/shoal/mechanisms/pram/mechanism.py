@@ -17,7 +17,6 @@ from shoal.errors import OptionError, closest
 from shoal.mechanisms.method import Rebuilt, gap_terms
 from shoal.mechanisms.pram.matrix import (
     DeclaredMatrix,
-    Weights,
     for_diagonal,
     for_epsilon,
     in_order,
@@ -134,7 +133,7 @@ class Passage:
     """
 
     states: States
-    weights: tuple[Weights, ...]
+    weights: tuple[Integers, ...]
     price: Fraction | None
     alike: tuple[Fraction, Fraction] | None = None
 
@@ -194,7 +193,7 @@ def _check_stratum(method: Pram, states: Mapping[str, States], matrices: Mapping
 
 
 def _declared(method: Pram, name: str, own: States, given: Any, states: Mapping[str, States]) -> Passage:
-    weights: tuple[Weights, ...]
+    weights: tuple[Integers, ...]
     if isinstance(given, DeclaredMatrix):
         weights = (in_order(name, given, own.names),)
     else:
@@ -218,7 +217,7 @@ def _declared(method: Pram, name: str, own: States, given: Any, states: Mapping[
     return Passage(own, weights, None if ratio is None else log_rounded_up(ratio))
 
 
-def _made(own: States, weights: Weights, price: Fraction | None) -> Passage:
+def _made(own: States, weights: Integers, price: Fraction | None) -> Passage:
     """The passage of a matrix with equal odds; its price is computed where it is not the share it was made for."""
     total = int(weights[0].sum())
     other = int(weights[0][-1]) if len(own) > 1 else 0
@@ -423,7 +422,7 @@ def invariant(own: Integers, size: int, keep: Fraction, source: Source) -> Integ
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Estimate:
+class CorrectedFrequency:
     """Estimated counts of the original values of one column, from the released ones.
 
     Attributes:
@@ -439,7 +438,7 @@ class Estimate:
     errors: Floats
 
 
-def estimate(method: Pram, described: Described, column: str) -> Estimate:
+def estimate(method: Pram, described: Described, column: str) -> CorrectedFrequency:
     """The counts of a column before its matrix, by the inverse matrix.
 
     With original counts t and row i of the matrix p_i, released counts have expectation Pᵀ·t and covariance
@@ -465,7 +464,9 @@ def estimate(method: Pram, described: Described, column: str) -> Estimate:
     released = np.bincount(own, minlength=size)
     if len(passage.weights) == 1:
         counts, covariance = _corrected(passage.probabilities(), released.astype(float), column)
-        return Estimate(states.names, released, counts, np.sqrt(np.maximum(np.diag(covariance), 0.0)))
+        return CorrectedFrequency(
+            states.names, released, counts, np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        )
     assert method.stratum is not None
     first = passages[method.stratum]
     strata, _ = _states(method, described, method.stratum, first.states)
@@ -484,7 +485,7 @@ def estimate(method: Pram, described: Described, column: str) -> Estimate:
     counts, covariance = _corrected(joint, both, column)
     onto = np.kron(np.ones((1, len(first.states))), np.eye(size))
     errors = np.sqrt(np.maximum(np.diag(onto @ covariance @ onto.T), 0.0))
-    return Estimate(states.names, released, onto @ counts, errors)
+    return CorrectedFrequency(states.names, released, onto @ counts, errors)
 
 
 def _corrected(matrix: Floats, released: Floats, column: str) -> tuple[Floats, Floats]:

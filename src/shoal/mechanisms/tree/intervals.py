@@ -222,7 +222,7 @@ _LARGEST_TABLE = 1 << 22
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class CutIntervals:
     """The measured intervals of one attribute.
 
     Attributes:
@@ -273,7 +273,7 @@ def ends_of(edges: Integers, *, gap: bool = False) -> tuple[Integers, Integers]:
 
 def measure_intervals(
     positions: Integers, steps: int, total: float, layout: Layout, purse: Purse
-) -> tuple[Intervals, NDArray[np.uint16]]:
+) -> tuple[CutIntervals, NDArray[np.uint16]]:
     """Spend one attribute's share: cut points, then counts and sums of the intervals between them.
 
     Positions are 0 .. steps. If the layout has a share for a gap, the last of them is the position of missing
@@ -300,7 +300,7 @@ def measure_intervals(
 
 def intervals_of(
     ordered: Integers, of_each: Integers | None, steps: int, total: float, layout: Layout, purse: Purse
-) -> Intervals:
+) -> CutIntervals:
     """`measure_intervals` of sorted positions, or of distinct positions with `of_each` records at each."""
     gap, purposes = layout.gap > 0, purse.purposes
     first = [0, *([steps] if gap else []), steps + 1]
@@ -330,7 +330,7 @@ def intervals_of(
         levels.append(Level(found, variance, np.full(1 << level, expected), doubt))
     counts_by_level = _without_empty(consistent_counts(total, levels), edges)
     if not layout.means:
-        return Intervals(edges, counts_by_level, None, None, gap=gap)
+        return CutIntervals(edges, counts_by_level, None, None, gap=gap)
     lows, highs = ends_of(edges, gap=gap)
     # integer sums, exact even if an intermediate result wraps around
     sums, ends = (
@@ -352,7 +352,7 @@ def intervals_of(
     deviations = None
     if layout.squares:
         deviations = _deviations(ordered, of_each, places, lows, highs, means, weights, layout, purse)
-    return Intervals(edges, counts_by_level, means, deviations, gap=gap)
+    return CutIntervals(edges, counts_by_level, means, deviations, gap=gap)
 
 
 def _sums(values: Integers, places: NDArray[np.intp]) -> Integers:

@@ -16,7 +16,7 @@ from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_str
 from shoal.mechanisms.method import Learned, Rebuilt, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.rules import keeping_rules
 from shoal.mechanisms.tree.intervals import (
-    Intervals,
+    CutIntervals,
     Level,
     codes_of,
     consistent_counts,
@@ -57,7 +57,7 @@ from shoal.text import Message
 
 def measure_values(
     positions: Integers, points: int, total: float, layout: Layout, purse: Purse
-) -> tuple[Intervals, NDArray[np.uint16]]:
+) -> tuple[CutIntervals, NDArray[np.uint16]]:
     """Spend one attribute's share on a count of each of its `points` values.
 
     Returns:
@@ -78,7 +78,7 @@ def measure_values(
     return found, codes_of(positions, found.edges, points - 1)
 
 
-def values_of(exact: Integers, total: float, layout: Layout, purse: Purse) -> Intervals:
+def values_of(exact: Integers, total: float, layout: Layout, purse: Purse) -> CutIntervals:
     """`measure_values` from the exact count of each value."""
     points = exact.size
     spend = purse.spend(purse.purposes.values, layout.attribute, over="values")
@@ -88,7 +88,7 @@ def values_of(exact: Integers, total: float, layout: Layout, purse: Purse) -> In
     edges = halved(counts, len(layout.cuts), [0, *([points - 1] if gap else []), points])
     running = np.concatenate(([0.0], np.cumsum(counts)))
     by_level = [np.diff(running[edges[:: 1 << (cuts - level)]]) for level in range(cuts + 1)]
-    return Intervals(edges, by_level, None, None, points=counts, gap=gap)
+    return CutIntervals(edges, by_level, None, None, points=counts, gap=gap)
 
 
 def halved(counts: Floats, cuts: int, first: Sequence[int]) -> Integers:
@@ -221,7 +221,7 @@ class KnownAttribute:
 class TreeModel:
     """Everything rows are drawn from: noisy, so drawing repeatedly is post-processing."""
 
-    intervals: tuple[Intervals, ...]
+    intervals: tuple[CutIntervals, ...]
     tree: DrawnTree
     per_leaf: NDArray[np.int64]
     rebuild: str
@@ -229,7 +229,7 @@ class TreeModel:
 
 
 # a saved model consists of these
-MODEL_PARTS = (DrawnTree, Intervals, TreeModel)
+MODEL_PARTS = (DrawnTree, CutIntervals, TreeModel)
 
 
 def run(
@@ -263,7 +263,7 @@ def learn(
     known = settle_rows(method, described, account)
     layout, rows = known.layout, known.rows
     steps = 2 * len(columns) + 1
-    measured: list[Intervals] = []
+    measured: list[CutIntervals] = []
     codes = np.empty((len(columns), described.n), dtype=np.uint16)
     clipped: dict[str, int] = {}
     for number, column in enumerate(columns):
@@ -350,7 +350,7 @@ def measure_attribute(
     counts: NDArray[np.int64],
     known: KnownAttribute,
     account: Accountant,
-) -> Intervals:
+) -> CutIntervals:
     """An attribute from the distinct positions of `tree_positions` and the number of records at each."""
     purse = Purse(account, known.purposes, column, described.columns.index(column))
     own, points = own_layout(described, column, known), tree_points(described, column)
@@ -361,12 +361,14 @@ def measure_attribute(
     return values_of(exact, float(known.rows), own, purse)
 
 
-def grown(measured: Sequence[Intervals], layout: Layout) -> DrawnTree:
+def grown(measured: Sequence[CutIntervals], layout: Layout) -> DrawnTree:
     """The tree over all attributes; its shape is public once they are measured."""
     return grow([one.edges for one in measured], [one.counts for one in measured], len(layout.leaves))
 
 
-def leaves_of(tree: DrawnTree, codes: NDArray[np.uint16], measured: Sequence[Intervals]) -> NDArray[np.int64]:
+def leaves_of(
+    tree: DrawnTree, codes: NDArray[np.uint16], measured: Sequence[CutIntervals]
+) -> NDArray[np.int64]:
     """Number of the given records in each leaf, from the indices of their intervals. Private."""
     leaf = sort_into(tree, codes, [len(one.counts) - 1 for one in measured])
     return np.bincount(leaf, minlength=tree.leaves).astype(np.int64)
@@ -419,7 +421,7 @@ def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]
 def _leaf_counts(
     tree: DrawnTree,
     codes: NDArray[np.uint16],
-    measured: Sequence[Intervals],
+    measured: Sequence[CutIntervals],
     known: KnownAttribute,
     account: Accountant,
 ) -> NDArray[np.float64]:
@@ -435,7 +437,7 @@ def _leaf_counts(
 def noisy_leaves(
     tree: DrawnTree,
     exact: NDArray[np.int64],
-    measured: Sequence[Intervals],
+    measured: Sequence[CutIntervals],
     known: KnownAttribute,
     account: Accountant,
 ) -> NDArray[np.float64]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.mechanisms.tree.intervals import Intervals
+from shoal.mechanisms.tree.intervals import CutIntervals
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
 from shoal.taxonomy import Taxonomy
@@ -180,7 +180,7 @@ def blocks_of(rows: Integers, largest: int = BLOCK) -> list[RowBlock]:
 
 
 def draw_positions(
-    number: int, intervals: Intervals, tree: DrawnTree, rows: Integers, rebuild: str, source: Source
+    number: int, intervals: CutIntervals, tree: DrawnTree, rows: Integers, rebuild: str, source: Source
 ) -> Floats:
     """Positions of attribute `number` for all rows, leaf after leaf."""
     leaves = np.arange(rows.size)
@@ -188,7 +188,7 @@ def draw_positions(
 
 
 def draw_block(
-    number: int, intervals: Intervals, tree: DrawnTree, block: RowBlock, rebuild: str, source: Source
+    number: int, intervals: CutIntervals, tree: DrawnTree, block: RowBlock, rebuild: str, source: Source
 ) -> Floats:
     """Positions of attribute `number` for the rows of a block, leaf by leaf.
 
@@ -252,7 +252,7 @@ def _interval_of(level: Floats, first: Integers, span: Integers, counts: Floats)
     return interval, np.clip(inside, 0.0, 1.0)
 
 
-def _place(level: Floats, interval: Integers, intervals: Intervals, rebuild: str) -> Floats:
+def _place(level: Floats, interval: Integers, intervals: CutIntervals, rebuild: str) -> Floats:
     low, high = intervals.lows[interval], intervals.highs[interval]
     if intervals.means is None:
         # names within an interval are interchangeable
@@ -272,7 +272,9 @@ def _place(level: Floats, interval: Integers, intervals: Intervals, rebuild: str
     return np.clip(np.rint(drawn), low, high)
 
 
-def draw_concepts(positions: Floats, intervals: Intervals, taxonomy: Taxonomy, *, generalise: bool) -> Floats:
+def draw_concepts(
+    positions: Floats, intervals: CutIntervals, taxonomy: Taxonomy, *, generalise: bool
+) -> Floats:
     """Concepts for drawn positions: indices in the order of the taxonomy, where the values of a group are neighbours.
 
     With `generalise` a position that represents its interval becomes the smallest group containing the interval.

@@ -17,10 +17,10 @@ from shoal.mechanisms import (
     KINDS,
     Centred,
     CrossMoment,
+    CutIntervals,
     Drawing,
     Group,
     Histogram,
-    Intervals,
     MeasuredMarginals,
     PairCounts,
     PairsDP,
@@ -424,7 +424,7 @@ def by_tree(work: Work) -> Made:
     method, account, ruled = cast("TreeDP", prepared.method), prepared.account(), work.columns()
     described = ruled.described
     known = settle_rows(method, described, account)
-    measured: list[Intervals] = []
+    measured: list[CutIntervals] = []
     for name, histogram in zip(described.columns, ruled.histograms, strict=True):
         assert histogram.counts is not None
         positions, counts = histogram.positions, histogram.counts
@@ -447,7 +447,7 @@ def by_tree(work: Work) -> Made:
     return replace(made, measurements=tree_numbers(described, account, known.rows))
 
 
-def _leaf_counts(part: Described, tree: DrawnTree, measured: Sequence[Intervals]) -> list[Integers]:
+def _leaf_counts(part: Described, tree: DrawnTree, measured: Sequence[CutIntervals]) -> list[Integers]:
     here = coded(part)
     codes = np.empty((len(here.columns), here.n), dtype=np.uint16)
     for number, (name, found) in enumerate(zip(here.columns, measured, strict=True)):

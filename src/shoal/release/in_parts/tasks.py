@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns import Coded, Described, coded, with_gaps
+from shoal.columns import CodedByRules, Described, coded, with_gaps
 from shoal.display import internal
 from shoal.engines import Blob, Reading, batch_of, by_bucket, packed, scattered
 from shoal.mechanisms import Method
@@ -339,7 +339,7 @@ def coordinate_counts(
     more: dict[tuple[int, int], int] = {}
     for _, part in reading.parts(batches, described):
         here = coded(part)
-        assert isinstance(here, Coded)
+        assert isinstance(here, CodedByRules)
         assert here.book is not None
         for rule, broken in here.book.broken(here.values()).items():
             more[1, rule] = more.get((1, rule), 0) + broken

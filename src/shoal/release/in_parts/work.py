@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.columns import Coded, Described, coded
+from shoal.columns import CodedByRules, Described, coded
 from shoal.display import internal
 from shoal.engines import Elsewhere, Over, Runner, TaskStage, blobs_in, check_positions, unpacked
 from shoal.mechanisms import Histogram
@@ -56,7 +56,7 @@ class Made:
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
-class Columns:
+class ColumnsInParts:
     """The columns as a method that keeps rules measures them.
 
     Attributes:
@@ -107,12 +107,12 @@ class Work:
         check_positions(described.lattices, described.n)
         return [self.records.histogram(name, described.lattices) for name in described.columns]
 
-    def columns(self) -> Columns:
+    def columns(self) -> ColumnsInParts:
         """All columns for a method that keeps rules. Private."""
         described, here = self.prepared.described, coded(self.prepared.described)
-        if not isinstance(here, Coded):
+        if not isinstance(here, CodedByRules):
             missing = {name: self.records.missing_of(name) for name in described.columns}
-            return Columns(here, self.histograms(), missing, {})
+            return ColumnsInParts(here, self.histograms(), missing, {})
         assert here.book is not None
         check_positions({**described.lattices}, described.n)
         check_positions({**here.lattices}, described.n)
@@ -139,7 +139,7 @@ class Work:
             for name in here.columns
         ]
         facts = {rule.words: broken[number] for number, rule in here.book.numbered}
-        return Columns(here, histograms, missing, {"rules_broken": facts})
+        return ColumnsInParts(here, histograms, missing, {"rules_broken": facts})
 
     def counts(self, what: str, count: Callable[[Described], Sequence[Integers]]) -> list[Integers]:
         """Tables of counts over all records. Private."""
