@@ -616,11 +616,8 @@ def state(
     # a claim about the table counts persons, however many rows they have
     persons = provenance.unit is not None and facts.of_the_table
     per_person = provenance.unit is not None and (provenance.rows_declared or facts.of_records)
-    unit = unit_words(
-        provenance.unit if per_person or persons else None,
-        None if persons or provenance.bounded else rows,
-        provenance.unit_word,
-    )
+    column = provenance.unit if per_person or persons else None
+    unit = unit_words(column, None if persons or provenance.bounded else rows, provenance.unit_word)
     # shares that follow the widths reveal the ratio of domains taken from the data
     own = method.terms(len(lattices))
     private = bool(provenance.private_domains) and own.shares_follow_widths
