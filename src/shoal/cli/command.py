@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 # the sections of a help text, in their order
-GROUPS = ("input", "guarantee", "method", "odd values", "output", "run")
+GROUPS = ("input", "guarantee", "method", "statistics", "odd values", "output", "run")
 _EVERYTHING = "--help-all"
 _HELP = ("--help", "-h", _EVERYTHING)
 # keys of the notes of a call, for the method named and its flags
@@ -69,7 +69,7 @@ class Flag:
         type: how the text is read; bool for a switch.
         flags: its spellings; `--name` by default.
         many: it is repeatable.
-        argument: it is a positional argument.
+        argument: it is a positional argument; the last one may be repeatable.
         common: shown by `--help`; the others by `--help-all`.
         placeholder: stands for the value in the help text.
         required: whether it is mandatory.
@@ -154,6 +154,8 @@ class Flag:
         """
         texts = given or [text for text in [os.environ.get(self.variable, "")] if text]
         if not texts:
+            if self.argument and self.many:
+                return []
             if self.argument or self.required:
                 code = "argument-missing" if self.argument else "flag-missing"
                 raise OptionError(code, named=self.name.upper() if self.argument else self.typed[0])
@@ -222,7 +224,9 @@ class TableCommand(TyperCommand):
         text = inspect.cleandoc(self.help or "")
         first, _, more = text.partition("\n\n")
         known: Sequence[Flag] = ctx.meta[_FLAGS]
-        words = [flag.name.upper() for flag in known if flag.argument]
+        words = [
+            f"[{flag.name.upper()}]..." if flag.many else flag.name.upper() for flag in known if flag.argument
+        ]
         formatter.write_usage(ctx.command_path, " ".join([*words, "[OPTIONS]"]))
         formatter.write_paragraph()
         formatter.write_text(first)
@@ -283,7 +287,9 @@ def sorted_words(
                 given[flag.name].append(flag.spellings[spelled])
     for flag in flags:
         if flag.argument and plain:
-            given[flag.name].append(plain.pop(0))
+            taken = len(plain) if flag.many else 1
+            given[flag.name] += plain[:taken]
+            del plain[:taken]
     return given, plain, help_word
 
 

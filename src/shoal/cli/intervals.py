@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from shoal.cli.command import messages, print_json, results
+from shoal.cli import options
+from shoal.cli.command import Flag, messages, print_json, results
 from shoal.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,36 +18,52 @@ if TYPE_CHECKING:
 _NAME, _NUMBER = 44, 11
 
 
-def intervals(
-    bundle: Annotated[Path, typer.Argument(help="Folder that 'shoal protect' wrote.", show_default=False)],
-    statistics: Annotated[
-        list[str] | None,
-        typer.Argument(help="Statistics, such as 'mean(income) by sex' or 'hours ~ age + C(sex)'."),
-    ] = None,
-    mean: Annotated[list[str] | None, typer.Option(help="Mean, such as income or 'income by sex'.")] = None,
-    share: Annotated[list[str] | None, typer.Option(help="Share, such as 'income > 50000'.")] = None,
-    quantile: Annotated[list[str] | None, typer.Option(help="Quantiles, such as 0.5,0.9:income.")] = None,
-    table: Annotated[list[str] | None, typer.Option(help="Table of two columns, such as sex,region.")] = None,
-    corr: Annotated[list[str] | None, typer.Option(help="Correlation, such as age,hours.")] = None,
-    formula: Annotated[
-        list[str] | None, typer.Option(help="Linear regression, such as 'hours ~ age'.")
-    ] = None,
-    logit: Annotated[
-        list[str] | None, typer.Option(help="Logistic regression, such as 'rich ~ age'.")
-    ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level in percent.")] = 95.0,
-    about: Annotated[
-        str, typer.Option(help="population or records.", metavar="population|records")
-    ] = "population",
-    deff: Annotated[float, typer.Option(help="Design effect of the sample.")] = 1.0,
-    replicates: Annotated[
-        int | None,
-        typer.Option(help="Write this many replicate weights for survey software.", show_default=False),
-    ] = None,
-    columns: Annotated[str | None, typer.Option(help="With --replicates: the columns to use, a,b,c.")] = None,
-    out: Annotated[Path | None, typer.Option(help="With --replicates: the new file to write.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
+def intervals_flags() -> tuple[Flag, ...]:
+    """The options of `shoal intervals`."""
+    kinds = (
+        ("mean", "Mean, such as income or 'income by sex'.", "COLUMN"),
+        ("share", "Share of rows, such as 'income > 50000'.", "CONDITION"),
+        ("quantile", "Quantiles, such as 0.5,0.9:income.", "Q:COLUMN"),
+        ("table", "Table of two columns, such as sex,region.", "A,B"),
+        ("corr", "Correlation, such as age,hours.", "A,B"),
+        ("formula", "Linear regression, such as 'hours ~ age'.", "FORMULA"),
+        ("logit", "Logistic regression, such as 'rich ~ age'.", "FORMULA"),
+    )
+    free = "Statistics as text, such as 'mean(income) by sex' or 'hours ~ age + C(sex)'."
+    number = "Write this many replicate weights for survey software."
+    used = "With --replicates: the columns to use, a,b,c."
+    return (
+        Flag("bundle", "Folder that 'shoal protect' wrote.", "input", Path, argument=True, common=True),
+        Flag("statistics", free, "statistics", argument=True, many=True, common=True),
+        *(
+            Flag(name, words, "statistics", many=True, common=True, placeholder=one)
+            for name, words, one in kinds
+        ),
+        Flag("level", "Confidence level in percent.", "run", float, default=95.0, common=True),
+        Flag(
+            "about",
+            "What the intervals are about.",
+            "run",
+            default="population",
+            common=True,
+            placeholder="population|records",
+        ),
+        Flag("deff", "Design effect of the sample.", "run", float, default=1.0, common=True),
+        Flag("replicates", number, "output", int, common=True, placeholder="COUNT"),
+        Flag("columns", used, "output", common=True, placeholder="A,B,C"),
+        Flag(
+            "out",
+            "With --replicates: the new file to write.",
+            "output",
+            Path,
+            common=True,
+            placeholder="FILE",
+        ),
+        options.JSON,
+    )
+
+
+def intervals(typed: Mapping[str, Any]) -> None:
     """Confidence intervals for a population, from a published release alone; uses no privacy budget.
 
     The rows of a synthetic release are not a sample: intervals computed from them as if they were contain the truth in
@@ -62,40 +77,44 @@ def intervals(
 
       shoal intervals release --replicates 80 --columns age,sex,hours --out weights.csv
     """
-    wanted = [
-        *(statistics or []),
-        *(_with_groups("mean", one) for one in mean or []),
-        *(_with_groups("share", one) for one in share or []),
-        *(text for one in quantile or [] for text in _quantiles(one)),
-        *(f"table({one})" for one in table or []),
-        *(f"corr({one})" for one in corr or []),
-        *(formula or []),
-        *(f"logit({one})" for one in logit or []),
-    ]
+    wanted = _asked(typed)
+    replicates, out = typed["replicates"], typed["out"]
     if (replicates is None) != (out is None):
         raise OptionError("replicates-and-out", option="replicates" if out is None else "out")
     if not wanted and replicates is None:
         raise OptionError("no-statistics-asked")
-    names = None if columns is None else [name.strip() for name in columns.split(",")]
     if replicates is not None and out is not None:
         from shoal.inference import write_replicate_weights
+        from shoal.mechanisms import names_in
 
-        rows = write_replicate_weights(bundle, out, columns=names, count=replicates)
+        names = None if typed["columns"] is None else names_in(typed["columns"])
+        rows = write_replicate_weights(typed["bundle"], out, columns=names, count=replicates)
         messages().print(
             f"Written to {out}: {rows} rows with weights w and w1 to w{replicates}.", markup=False
         )
     if wanted:
         from shoal.inference import intervals as found_intervals
 
-        found = found_intervals(bundle, wanted, level=level / 100, about=_about(about), deff=deff)
-        if json:
+        about = {"level": typed["level"] / 100, "about": typed["about"], "deff": typed["deff"]}
+        found = found_intervals(typed["bundle"], wanted, **about)
+        if typed["json"]:
             print_json(found.to_dict())
         else:
-            _print(list(found), level)
+            _print(list(found), typed["level"])
 
 
-def _about(text: str) -> Any:
-    return text
+def _asked(typed: Mapping[str, Any]) -> list[str]:
+    """All statistics as text."""
+    return [
+        *(typed["statistics"] or []),
+        *(_with_groups("mean", one) for one in typed["mean"] or []),
+        *(_with_groups("share", one) for one in typed["share"] or []),
+        *(text for one in typed["quantile"] or [] for text in _quantiles(one)),
+        *(f"table({one})" for one in typed["table"] or []),
+        *(f"corr({one})" for one in typed["corr"] or []),
+        *(typed["formula"] or []),
+        *(f"logit({one})" for one in typed["logit"] or []),
+    ]
 
 
 def _with_groups(form: str, text: str) -> str:

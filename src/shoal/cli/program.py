@@ -61,7 +61,7 @@ _COMMANDS: tuple[tuple[Callable[..., None], Callable[[], Sequence[Flag]] | None]
     (measure.risk, measure.risk_flags),
     (tune.tune, tune.tune_flags),
     (tune.audit, tune.audit_flags),
-    (intervals.intervals, None),
+    (intervals.intervals, intervals.intervals_flags),
     (measure.report, None),
     (measure.registry, None),
     (first_steps.reproduce, None),

@@ -63,7 +63,11 @@ from shoal.columns.provenance import Recorded as Recorded
 from shoal.columns.rule_tests import rows_breaking as rows_breaking
 from shoal.columns.rulebook import Rulebook as Rulebook
 from shoal.columns.rulebook import applied_rules as applied_rules
+from shoal.columns.rules import Combinations as Combinations
 from shoal.columns.rules import Derived as Derived
+from shoal.columns.rules import Implication as Implication
+from shoal.columns.rules import MissingIf as MissingIf
+from shoal.columns.rules import Order as Order
 from shoal.columns.rules import Rule as Rule
 from shoal.columns.schema import ROW as ROW
 from shoal.columns.schema import Margin as Margin

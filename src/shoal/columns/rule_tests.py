@@ -231,20 +231,20 @@ def derived_values(expression: Expression, values: Values) -> Floats:
     >>> derived_values(("years", ("column", "born"), ("date", Fraction(365 * 30 + 7))), born).tolist()
     [30.0, 29.0]
     """
-    kind = expression[0]
-    if kind == "column":
+    sign = expression[0]
+    if sign == "column":
         return values[expression[1]]
-    if kind in ("number", "date"):
+    if sign in ("number", "date"):
         rows = next(iter(values.values())).shape
         return np.full(rows, float(expression[1]))
     left, right = (derived_values(part, values) for part in expression[1:])
-    if kind in ("years", "months"):
-        return _elapsed(left, right, kind)
-    if kind == "+":
+    if sign in ("years", "months"):
+        return _elapsed(left, right, sign)
+    if sign == "+":
         return left + right
-    if kind == "-":
+    if sign == "-":
         return left - right
-    if kind == "*":
+    if sign == "*":
         return left * right
     with np.errstate(divide="ignore", invalid="ignore"):
         found = left / right

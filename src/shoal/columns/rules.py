@@ -362,8 +362,8 @@ class _Sentence:
         return ("column", name)
 
 
-def _constant(kind: str, text: str) -> Fraction:
-    return day_number(text, Message("a-date")) if kind == "date" else Fraction(text)
+def _constant(token: str, text: str) -> Fraction:
+    return day_number(text, Message("a-date")) if token == "date" else Fraction(text)
 
 
 def meaning_of(text: str) -> Meaning:
@@ -434,15 +434,15 @@ def _difference(expression: Expression) -> tuple[str, str, Fraction]:
 
 
 def _linear(expression: Expression) -> tuple[dict[str, Fraction], Fraction]:
-    kind = expression[0]
-    if kind == "column":
+    sign = expression[0]
+    if sign == "column":
         return {expression[1]: Fraction(1)}, Fraction(0)
-    if kind in ("number", "date"):
+    if sign in ("number", "date"):
         return {}, expression[1]
-    if kind not in ("+", "-"):
+    if sign not in ("+", "-"):
         raise OptionError("rule-order-form")
     (left, one), (right, other) = _linear(expression[1]), _linear(expression[2])
-    factor = 1 if kind == "+" else -1
+    factor = 1 if sign == "+" else -1
     weights = {
         name: left.get(name, Fraction(0)) + factor * right.get(name, Fraction(0))
         for name in {**left, **right}
@@ -589,11 +589,11 @@ def _check_derived(found: Derived, attributes: Mapping[str, Attribute]) -> None:
 
 def _unit(expression: Expression, attributes: Mapping[str, Attribute]) -> str:
     """Whether an expression is a number or a date."""
-    kind = expression[0]
-    if kind == "column":
+    sign = expression[0]
+    if sign == "column":
         return "date" if attributes[expression[1]].kind_facts.days else "number"
-    if kind in ("number", "date"):
-        return str(kind)
+    if sign in ("number", "date"):
+        return str(sign)
     left, right = (_unit(part, attributes) for part in expression[1:])
     units = {
         **{(span, "date", "date"): "number" for span in (*_SPANS, "-")},
@@ -602,9 +602,9 @@ def _unit(expression: Expression, attributes: Mapping[str, Attribute]) -> str:
         ("+", "number", "date"): "date",
         ("-", "date", "number"): "date",
     }
-    found = units.get((kind, left, right))
+    found = units.get((sign, left, right))
     if found is None:
-        raise OptionError("rule-mixes-units", sign=kind, left=left, right=right)
+        raise OptionError("rule-mixes-units", sign=sign, left=left, right=right)
     return found
 
 

@@ -83,7 +83,7 @@ class Analysis:
     ) -> None:
         self.published, self.asked, self.columns, self.seed = published, asked, columns, seed
         self.repetitions = repetitions
-        self.measurements = published.measurements if published.method.name == "pairs-dp" else None
+        self.measurements = published.measurements if published.method.intervals == "all" else None
         self._calibrations: dict[tuple[tuple[str, ...], bool, bool], WeightCalibration] = {}
         self._runs: ReRun | None = None
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtri
 
+from shoal.display import internal
 from shoal.inference.measured import FINE, ONE, PRODUCT, Evaluated, details, evaluated
 from shoal.inference.rows import Cells, WeightedRows
 from shoal.numbers import Floats
@@ -32,6 +33,7 @@ _RIDGE = 1e-7
 _NORMAL = 0.9
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Uncertainty:
     """The standard deviations of a statistic, each by its source.

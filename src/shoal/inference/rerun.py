@@ -21,8 +21,6 @@ from shoal.privacy import Measurements
 from shoal.progress import silent
 from shoal.release import Preparation, one_table, prepare
 
-# Methods whose re-runs were measured to cover: all statistics, or those of single columns and means of groups.
-_EVERYTHING, _SINGLE = ("pairs-dp",), ("tree-dp", "ranking-dp")
 _LEAST_RUNS = 5
 
 
@@ -32,10 +30,10 @@ def check_offered(method: Method, statistic: Statistic | None) -> None:
     Raises:
         OptionError: with the reason.
     """
-    if method.name in _EVERYTHING:
+    if method.intervals == "all":
         return
-    if method.name not in _SINGLE:
-        code = "no-intervals-clipped" if method.name == "laplace" else "no-intervals-for-method"
+    if method.intervals != "single":
+        code = "no-intervals-clipped" if method.intervals == "unclipped" else "no-intervals-for-method"
         raise OptionError(code, method=method.name)
     if statistic is None:
         raise OptionError("no-intervals-for-functions", method=method.name)

@@ -18,6 +18,13 @@ from shoal.text import Message
 ABOUT = ("population", "records")
 
 
+def _one(found: Interval) -> DisplaySummary:
+    return DisplaySummary(
+        f"{found.name}: {found.estimate:.6g} [{found.low:.6g}, {found.high:.6g}]", found.flags
+    )
+
+
+@displayed(_one)
 @dataclass(frozen=True, slots=True)
 class Interval:
     """A number about the population, with its confidence interval.

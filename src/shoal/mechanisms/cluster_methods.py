@@ -235,6 +235,7 @@ class Laplace(ClusterMethod):
     name: ClassVar[str] = "laplace"
     paper: ClassVar[str] = "the baseline of MDAI-2017 and PSD-2014"
     about: ClassVar[str] = "independent noise on every value, no clusters"
+    intervals: ClassVar[str] = "unclipped"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     partition = "alone"
 
@@ -281,6 +282,7 @@ class RankingDP(ClusterMethod):
     name: ClassVar[str] = "ranking-dp"
     paper: ClassVar[str] = "MDAI-2017, IR_MDAV+DP; PSD-2014"
     about: ClassVar[str] = "individual ranking of each attribute, noise on the means of k consecutive values"
+    intervals: ClassVar[str] = "single"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     partition = "ranking"
 

@@ -254,6 +254,8 @@ class Method:
         partition: the stage that groups records, of `shoal.mechanisms.partition_stage.PARTITIONS`.
         outside: the third party that registered it, None for Shoal's own; set by registration.
         synthetic: its rows are synthetic records.
+        intervals: the statistics that intervals from re-runs of its recipe were measured to hold for: `all`, `single`
+            columns and means of groups, or none; `unclipped` if values cut at the ends of domains prevent them.
         keeps_rules: its rows satisfy the rules of the schema.
         freezes: it makes clusters that a claim "given the partition" takes as fixed (`freeze`, `run_frozen`).
         statistics: masked statistics of every cluster can be published, too.
@@ -272,6 +274,7 @@ class Method:
     claims: ClassVar[Claim] = Claim((Case("none", Message("because-no-noise")),))
     outside: ClassVar[Outside | None] = None
     synthetic: ClassVar[bool] = False
+    intervals: ClassVar[str] = ""
     keeps_rules: ClassVar[bool] = False
     freezes: ClassVar[bool] = False
     statistics: ClassVar[bool] = False

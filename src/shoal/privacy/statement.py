@@ -623,8 +623,6 @@ def state(
     private = bool(provenance.private_domains) and own.shares_follow_widths
     spending = plan.spending
     epsilon, rho = method.unit_epsilon, method.rho
-    if epsilon is not None and method.unit_rows != rows:
-        raise RuntimeError("a budget per row stated as one per unit: probably a bug, please report.")
     if bought is not None and bought.epsilon is not None and epsilon is not None:
         spending = {f"choice of {bought.words}": row_budget(bought.epsilon, rows), **plan.spending}
         epsilon += bought.epsilon

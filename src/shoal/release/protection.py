@@ -619,6 +619,10 @@ def _counted(described: Described) -> dict[str, int]:
 def _statement(method: Method, described: Described, plan: Plan) -> PrivacyStatement:
     provenance = described.provenance
     claim = method.applied_claim(len(described.lattices), provenance.nominal)
+    if method.epsilon is not None and method.unit_rows != provenance.rows_per_unit:
+        raise RuntimeError(
+            "the budget of a row would be stated as that of a unit: probably a bug, please report."
+        )
     statement = state(method, described.lattices, plan, provenance, claim)
     return replace(statement, expected_error=expected_error(method, described, plan))
 

@@ -34,6 +34,7 @@ class PairsDP(Method):
     work: ClassVar[str] = "shoal.mechanisms.pairs.mechanism"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     synthetic: ClassVar[bool] = True
+    intervals: ClassVar[str] = "all"
     keeps_rules: ClassVar[bool] = True
     claims: ClassVar[Claim] = Claim(
         (

@@ -33,6 +33,7 @@ class TreeDP(Method):
     work: ClassVar[str] = "shoal.mechanisms.tree.mechanism"
     kinds: ClassVar[tuple[str, ...]] = KINDS
     synthetic: ClassVar[bool] = True
+    intervals: ClassVar[str] = "single"
     keeps_rules: ClassVar[bool] = True
     claims: ClassVar[Claim] = Claim(BY_STABILITY, proofs=("tree", "missing"))
     partition = "boxes"
