@@ -226,11 +226,12 @@ class Limit:
 
 
 LIMITS: Mapping[str, Limit] = {
-    "modules": Limit("modules", 195, 218),
-    "doors": Limit("doors (`__init__.py`)", 29, 31),
-    "lines": Limit("lines of Python", 65_000, 80_200),
+    # raised once, from 218, 31, 80,200 and 17, for rules, intervals, units, matrices and strata
+    "modules": Limit("modules", 195, 228),
+    "doors": Limit("doors (`__init__.py`)", 29, 33),
+    "lines": Limit("lines of Python", 65_000, 89_200),
     "longest": Limit("lines of the longest module", 850, 850),
-    "imported": Limit("rooms that others are built on", 17, 17),
+    "imported": Limit("rooms that others are built on", 17, 18),
     "past": Limit("modules imported past a door", 0, 0),
     "command": Limit("modules entered by `shoal protect`", 60, 74),
     "library": Limit("modules entered by `shoal.protect`", 42, 53),
