@@ -17,8 +17,9 @@ from itertools import product
 import numpy as np
 
 import shoal
-from benchmarks.utility_scores import column_error
-from benchmarks.utility_tables import FRESH, TASKS, Numbers, Task
+from benchmarks.pairs import column_error
+from benchmarks.pairs_tables import FRESH, TASKS, Task
+from benchmarks.utility_tables import Numbers
 
 ROWS = (2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000)
 EPSILONS = ("0.5", "1", "3", "10")

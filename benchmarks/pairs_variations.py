@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from shoal.mechanisms.pairs import budget, measure_one, measure_pairs, model
-from shoal.mechanisms.pairs import model as correlation
+from shoal.mechanisms.pairs import distributions as correlation
 from shoal.mechanisms.pairs import model as tables
 from shoal.mechanisms.pairs.budget import Concentrated, MeasurementShape, PureEpsilon
 from shoal.mechanisms.tree import intervals

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from shoal.display import internal
 from shoal.inference.rows import Cells, WeightedRows
 from shoal.mechanisms import ABSENT, ends_of, functions, half_functions
 from shoal.numbers import Bools, Floats, Integers
@@ -17,6 +18,7 @@ from shoal.privacy import Measurement, Measurements
 ONE, PRODUCT, FINE = "one", "product", "fine"
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Evaluated:
     """Functions on rows with what was measured of them.
@@ -34,6 +36,7 @@ class Evaluated:
     families: tuple[str, ...]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
     """Functions of one measurement, with their sums over the records in the unit of the functions.

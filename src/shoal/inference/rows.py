@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.columns import Described, Schema, read_as_asked, with_gaps
+from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.mechanisms import ABSENT, Method
 from shoal.numbers import Bools, Floats, Integers
@@ -26,6 +27,7 @@ MOST_ROWS, _MOST_VALUES, _FEWEST = 50_000, 60_000_000, 5000
 _SEED = 7
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class PublicRelease:
     """A release as a reader has it.
@@ -77,6 +79,7 @@ class PublicRelease:
         return name
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class WeightedRows:
     """WeightedRows with base weights, whose mean is 1.
@@ -164,6 +167,7 @@ def compressed(rows: WeightedRows) -> WeightedRows:
     return WeightedRows(rows.described, positions, scaled, weights.size, rows.count)
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
     """The cells of one column whose shares are measured: positions edges[i] .. edges[i+1] - 1.

@@ -166,7 +166,11 @@ def numbers_terms(described: Described) -> list[Message]:
 
 
 def _withheld(described: Described) -> bool:
-    return bool(described.provenance.private_domains or described.rules)
+    from shoal.columns import CodedByRules
+
+    return bool(
+        described.provenance.private_domains or described.rules or isinstance(described, CodedByRules)
+    )
 
 
 def gap_terms(described: Described) -> list[Message]:

@@ -18,8 +18,8 @@ def test_numbers_of_other_positions() -> None:
     positions = np.array([0, 0, 1, 3, 4, 4, 4])
     ends = [np.array(own) for own in ([0, 2], [1, 4], [5, 5])]
     noisy = np.zeros(2)
-    assert Answers("halves", *ends, noisy, 1.0).of(positions, 5).tolist() == [2 - 5, 1 - 3]
-    assert Answers("counts", *ends, noisy, 1.0, signed=False).of(positions, 5).tolist() == [2, 1]
+    assert Answers("halves", *ends, noisy, 1.0).of(positions).tolist() == [2 - 5, 1 - 3]
+    assert Answers("counts", *ends, noisy, 1.0, signed=False).of(positions).tolist() == [2, 1]
 
 
 def table(n: int) -> tuple[pd.DataFrame, shoal.Schema]:

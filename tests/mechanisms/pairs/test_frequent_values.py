@@ -129,11 +129,11 @@ def test_a_record_is_counted_at_one_frequent_value_of_its_attribute(monkeypatch:
     seen: list[Integers] = []
     honest = PureEpsilon.measure
 
-    def measured(self: Any, exact: Integers, shape: Any, spend: Spend) -> Floats:
+    def measured(self: Any, exact: Integers, shape: Any, spend: Spend, what: Any) -> Floats:
         if spend.charge.what == "counts of frequent values":
             assert (shape.cells, shape.blocks, shape.size) == (1, *exact.shape)
             seen.append(exact)
-        return honest(self, exact, shape, spend)
+        return honest(self, exact, shape, spend, what)
 
     monkeypatch.setattr(PureEpsilon, "measure", measured)
     monkeypatch.setattr(OneWay, "least_frequent", lambda *_: -1.0)

@@ -30,7 +30,17 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
-from shoal.mechanisms.pairs.distributions import Fine, places, points, settled, slopes_for, with_tails
+from shoal.mechanisms.pairs.distributions import (
+    Fine,
+    nearest_correlation,
+    places,
+    points,
+    settled,
+    shrunk,
+    slopes_for,
+    tetrachoric,
+    with_tails,
+)
 from shoal.mechanisms.pairs.measure_one import Marginal, _of_counts, merged, with_flags
 from shoal.mechanisms.pairs.measure_pairs import (
     PairCounts,
@@ -45,11 +55,8 @@ from shoal.mechanisms.pairs.model import (
     block_sizes,
     goals_of,
     inside_bins,
-    nearest_correlation,
     of_parts,
     pair_tables,
-    shrunk,
-    tetrachoric,
 )
 from shoal.noise import Seeded
 from shoal.privacy import Accountant, RecordSum, Spend

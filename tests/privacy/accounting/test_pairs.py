@@ -434,7 +434,13 @@ def not_clipped(patch: pytest.MonkeyPatch) -> None:
 
 
 def products_not_paid_for(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(pairs, "replace", lambda shared, pairs: shared)
+    honest = replace
+
+    def dishonest(shared: Any, **changes: Any) -> Any:
+        # shares of pairs stay as they are
+        return shared if "pairs" in changes else honest(shared, **changes)
+
+    patch.setattr(pairs, "replace", dishonest)
     # and so much for them that this shows
     patch.setattr(joint, "SHARE", Fraction(1))
 

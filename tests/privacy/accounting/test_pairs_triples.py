@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -102,7 +103,13 @@ def choice_not_paid_for(patch: pytest.MonkeyPatch) -> None:
 
 
 def triples_not_paid_for(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(mechanism, "replace", lambda shared, pairs: shared)
+    honest = replace
+
+    def dishonest(shared: Any, **changes: Any) -> Any:
+        # shares of pairs stay as they are
+        return shared if "pairs" in changes else honest(shared, **changes)
+
+    patch.setattr(mechanism, "replace", dishonest)
 
 
 def expected_from_records(patch: pytest.MonkeyPatch) -> None:

@@ -74,9 +74,8 @@ def _compared(
     """What was measured: its name, the noisy numbers, those of the rows, the standard deviation of the noise."""
     for number, marginal in enumerate(known.marginals):
         own = positions[number][positions[number] != ABSENT]
-        size = int(marginal.fine.highs.max()) + 1
         for answers in marginal.answers:
-            yield answers.what, answers.noisy, answers.of(own, size), answers.deviation
+            yield answers.what, answers.noisy, answers.of(own), answers.deviation
     layout = model.layout
     if not layout.measured:
         return

@@ -66,10 +66,11 @@ class Answers:
     deviation: float
     signed: bool = True
 
-    def of(self, positions: Integers, size: int) -> Floats:
+    def of(self, positions: Integers) -> Floats:
         """The same numbers of other positions."""
-        below = np.concatenate(([0], np.cumsum(np.bincount(positions, minlength=size))))
-        first, second = below[self.middles] - below[self.lows], below[self.highs] - below[self.middles]
+        ordered = np.sort(positions)
+        low, middle, high = (np.searchsorted(ordered, ends) for ends in (self.lows, self.middles, self.highs))
+        first, second = middle - low, high - middle
         found: Floats = (first - second if self.signed else first).astype(np.float64)
         return found
 
