@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,13 @@ SOURCE = Path(__file__).resolve().parents[2] / "src" / "shoal"
 ARRAYS = {"NDArray[np.float64]": "Floats", "NDArray[np.int64]": "Integers", "NDArray[np.bool_]": "Bools"}
 
 
-def statements() -> Iterator[tuple[Path, ast.stmt]]:
+@cache
+def statements() -> tuple[tuple[Path, ast.stmt], ...]:
+    """All statements of all modules, which take a second to read."""
+    return tuple(_statements())
+
+
+def _statements() -> Iterator[tuple[Path, ast.stmt]]:
     for path in SOURCE.rglob("*.py"):
         for node in ast.parse(path.read_text("utf-8")).body:
             yield path, node
