@@ -373,3 +373,17 @@ def test_the_local_engine_makes_the_same_rows(method: str, tmp_path: Path) -> No
     assert there.release.statement.to_dict() == here.statement.to_dict()
     assert there.release.internal["rules_broken"] == here.internal["rules_broken"]
     assert here.internal["rules_broken"][KINDS["order"].words] >= 21
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_rules_are_refused_with_strata_and_in_models(method: str) -> None:
+    """Before anything is drawn: `prepare` is what a charge waits for."""
+    people = pd.DataFrame({"first": [1, 2] * 20, "second": [3, 2] * 20, "sex": ["f", "m"] * 20})
+    numbers = [Attribute(name, lo=0, hi=9, type="integer", source="law") for name in ("first", "second")]
+    sexes = Attribute("sex", "nominal", values=("f", "m"), source="law")
+    ruled = Schema((*numbers, sexes), rules=(Rule("first <= second", "law"),))
+    with pytest.raises(OptionError, match="strata are measured one by one"):
+        prepare(read(people), ruled, method, epsilon=1, strata=["sex"])
+    made = {"pairs-dp": shoal.PairsDP, "tree-dp": shoal.TreeDP}[method](epsilon="1")
+    with pytest.raises(OptionError, match="does not keep the rules"):
+        made.fit(people, ruled)

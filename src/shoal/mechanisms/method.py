@@ -533,6 +533,8 @@ class Method:
         Raises:
             OptionError: the parameters do not fit the columns.
         """
+        if self.strata and described.rules and self.keeps_rules:
+            raise OptionError("strata-not-with-rules", option="strata")
         found = cast("Plan", self._do("plan", self.ruled(described)))
         return ruled_plan(described, found) if self.keeps_rules else found
 
