@@ -212,14 +212,23 @@ def test_a_bound_that_cannot_be_kept_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_an_engine_refuses_before_anything_is_charged(tmp_path: Any) -> None:
+def chosen_of(data: pa.Table, key: bytes) -> list[tuple[str, int]]:
+    """The rows of a table that take part with a bound of three."""
+    return list(chosen(list(zip(*data.to_pydict().values(), strict=True)), 3, key).elements())
+
+
+def test_an_engine_uses_the_rows_that_the_key_of_the_ledger_chooses(tmp_path: Any) -> None:
     write(people(), tmp_path / "people.parquet")
-    with pytest.raises(OptionError, match="bounding the rows of each unit needs all rows of a unit together"):
-        shoal.publish(
-            tmp_path / "people.parquet", schema_of(3), "tree-dp", 1, neighbours="add-remove",
-            out=tmp_path / "out", engine="local", ledger=str(tmp_path / "ledger.sqlite"), dataset="people",
-        )  # fmt: skip
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet"]
+    told: dict[str, Any] = {"ledger": str(tmp_path / "ledger.sqlite"), "dataset": "people", "epsilon": 1}
+    shoal.publish(tmp_path / "people.parquet", schema_of(3), out=tmp_path / "one", engine="local", **told)
+    opened = open_ledger(told["ledger"])
+    key = opened.bound_key("people")
+    opened.close()
+    assert key is not None
+    again = shoal.publish(tmp_path / "people.parquet", schema_of(3), out=tmp_path / "two", **told)
+    assert again.release.kept is not None
+    x = np.array(people()["x"])[again.release.kept]
+    assert sorted(x) == sorted(row[1] for row in chosen_of(people(), key))
 
 
 def test_releases_and_answers_choose_the_same_rows_by_the_key_kept_with_the_ledger(tmp_path: Any) -> None:
