@@ -428,7 +428,9 @@ def describe(
     separate = gaps.separate
     if provenance.bounded:
         most, key = provenance.rows_per_unit, declared.bound_key or fresh_key()
-        bounded = records.bounded(table, schema, kept, most, key, texts)
+        # without the caller's domains and types, so that other releases and answers choose the same rows
+        own = schema if declared.schema is None else declared.schema.stepped
+        bounded = records.bounded(table, own, kept, most, key, texts)
         if separate and bounded is not kept:
             places = bounded if kept is None else np.searchsorted(kept, bounded)
             separate = {name: here[places] for name, here in separate.items()}
