@@ -12,7 +12,11 @@ from shoal.columns.attribute import patterns as patterns
 from shoal.columns.attribute import target_column as target_column
 from shoal.columns.attribute import with_gaps as with_gaps
 from shoal.columns.bound import bounded_rows as bounded_rows
+from shoal.columns.bound import content_columns as content_columns
+from shoal.columns.bound import first_rows as first_rows
 from shoal.columns.bound import fresh_key as fresh_key
+from shoal.columns.bound import row_digests as row_digests
+from shoal.columns.bound import units_of as units_of
 from shoal.columns.column import check_storable as check_storable
 from shoal.columns.column import labels_of as labels_of
 from shoal.columns.column import numbers as numbers
