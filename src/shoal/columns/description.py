@@ -636,6 +636,33 @@ class CodedByRules(Described):
             return lattice.positions(np.where(np.isnan(found), 0.0, found)), clipped
         return self.book.fields[name].to_positions(found), clipped
 
+    @property
+    def bound_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of measured columns that rules bind; public."""
+        assert self.book is not None
+        return tuple(self.book.bound_pairs)
+
+    def possible(self, pair: tuple[str, str], places: Sequence[Integers]) -> Bools:
+        """Whether rules allow the positions of a bound pair in one row; below 0 for a missing value. Public.
+
+        Guarantee:
+            The coordinates of every record are possible: docs/proofs/trees.md#rules.
+        """
+        assert self.book is not None
+        given = {
+            name: np.where(own < 0, np.nan, self._coordinate_at(name, np.maximum(own, 0)))
+            for name, own in zip(pair, places, strict=True)
+        }
+        return self.book.possible(given, self.book.bound_pairs[pair])
+
+    def _coordinate_at(self, name: str, positions: Integers) -> Floats:
+        assert self.book is not None
+        if name in self.book.joint:
+            return positions.astype(np.float64)
+        if name in self.book.coordinates:
+            return self.lattices[name].values(positions)
+        return self.book.fields[name].of_positions(positions, None)
+
     def decoded(self, drawn: Mapping[str, Floats], random: np.random.Generator) -> dict[str, Floats]:
         """Rows of all columns that satisfy every rule, from drawn coordinates."""
         assert self.whole is not None

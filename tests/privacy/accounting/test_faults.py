@@ -94,13 +94,13 @@ def every_attribute_gets_everything(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_counted_twice(patch: pytest.MonkeyPatch) -> None:
-    honest = tree._leaf_counts
+    honest = tree.noisy_leaves
 
     def dishonest(*arguments: Any) -> Any:
         honest(*arguments)
         return honest(*arguments)
 
-    patch.setattr(tree, "_leaf_counts", dishonest)
+    patch.setattr(tree, "noisy_leaves", dishonest)
 
 
 def staircase_on_rank_groups(patch: pytest.MonkeyPatch) -> None:
