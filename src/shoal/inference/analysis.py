@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,9 +18,19 @@ from shoal.inference.expressions import Statistic, parsed, weighted_ratio
 from shoal.inference.measured import coarsened, most_functions
 from shoal.inference.rerun import ReRun, check_offered
 from shoal.inference.result import Asked, Interval, Intervals
-from shoal.inference.rows import Cells, Frame, PublicRelease, cells_of, compressed, released_rows, supported
+from shoal.inference.rows import (
+    MOST_ROWS,
+    Cells,
+    Frame,
+    PublicRelease,
+    cells_of,
+    compressed,
+    released_rows,
+    supported,
+)
 from shoal.mechanisms import ABSENT
 from shoal.numbers import Floats
+from shoal.release import Bundle, Release
 
 # Below this part carried, or above this part of the squared width, a number rests on what nothing measured.
 _CARRIED, _MOST_UNMEASURED = 0.9, 0.5
@@ -27,6 +38,8 @@ _CARRIED, _MOST_UNMEASURED = 0.9, 0.5
 _BOUNDS, _NOISE = 0.5, 0.75
 # Replicates of noise, and of random weights, for a function whose influence is not known.
 _NOISE_DRAWS, _WEIGHT_DRAWS = 60, 40
+# Columns whose main numbers a page shows.
+_MAIN = 12
 # Thresholds for quantiles of a column that was not measured itself.
 _THRESHOLDS = 64
 Function = Callable[..., Any]
@@ -71,6 +84,33 @@ def intervals(
     named = list(published.described.columns) if columns is None else as_names(columns)
     named = [published.column(name) for name in named]
     return Analysis(published, asked, named, repetitions, seed).all(wanted)
+
+
+def main_numbers(release: Any) -> tuple[Interval, ...]:
+    """Intervals of means and of the largest shares of the first columns, for a page about a release.
+
+    Empty for a release without published measurements, whose intervals would take re-runs.
+    """
+    source = release if isinstance(release, Release) else Bundle.load(release)
+    if source.measurements is None or source.method.intervals != "all":
+        return ()
+    published = PublicRelease.of(source, most=MOST_ROWS)
+    frame = Frame(released_rows(published, published.described.columns))
+    wanted = []
+    for column in published.described.columns[:_MAIN]:
+        labels = frame.texts(column)
+        if labels is not None:
+            counts = np.bincount(frame.rows.positions[column] + 1, minlength=len(labels) + 1)[1:]
+            label = labels[int(counts.argmax())].replace('"', "")
+            wanted.append(f'share(`{column}` = "{label}")')
+        elif published.described.attribute(column).kind_facts.measured:
+            wanted.append(f"mean(`{column}`)")
+    found: list[Interval] = []
+    for text in wanted:
+        # the release is paid for: a page without a number is better than no release
+        with contextlib.suppress(Exception):
+            found += Analysis(published, Asked(), [], 0, None).all([text])
+    return tuple(one for one in found if math.isfinite(one.estimate))
 
 
 class Analysis:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,8 +42,8 @@ class PublicRelease:
     measurements: Measurements | None
 
     @classmethod
-    def of(cls, source: Any) -> PublicRelease:
-        """A release, a bundle, or the folder of one."""
+    def of(cls, source: Any, most: int | None = None) -> PublicRelease:
+        """A release, a bundle, or the folder of one; of many rows a random part, if `most` is given."""
         if isinstance(source, Release):
             method, columns = source.method, source.columns
             asked: dict[str, Any] = {"missing": source.declared.missing, "na": source.declared.na}
@@ -56,6 +57,9 @@ class PublicRelease:
             found = (bundle.statement, bundle.measurements)
         kept = Schema(tuple(a for a in schema.attributes if a.name in columns), rules=schema.rules)
         request = {"schema": kept, "columns": list(columns), "outside": "clip", **asked}
+        if most is not None and (frame := nw.from_native(data, eager_only=True)).shape[0] > most:
+            chosen = np.random.default_rng(_SEED).permutation(frame.shape[0])[:most]
+            data = frame[np.sort(chosen).tolist()].to_native()
         table = read_as_asked(data, request, empty=True)
         return cls(prepare(table, method=method, **request), *found)
 
