@@ -197,7 +197,7 @@ def fit_table(
     levels: Integers,
     blocks: Integers,
     contrasts: Floats,
-    noise: Floats,
+    least: Floats,
     passes: int,
     rakes: int,
 ) -> None:
@@ -211,7 +211,7 @@ def fit_table(
         table: changed.
         levels: of the trees of both attributes.
         blocks: for each, the levels of its functions (-1 for names, whose function is 1) and where its contrasts begin.
-        noise: for each, the standard deviation of its contrasts.
+        least: for each, the smallest half whose contrasts are followed.
     """
     first, second = table.shape
     for _ in range(passes):
@@ -240,7 +240,7 @@ def fit_table(
                         plus, minus = alike[node, other], unlike[node, other]
                         if (
                             min(inner[node, 1] * outer[other, 0], inner[node, 0] * outer[other, 1])
-                            <= noise[k]
+                            <= least[k]
                         ):
                             alike[node, other] = unlike[node, other] = 1.0
                             continue
