@@ -66,6 +66,7 @@ from shoal.noise import Source
 from shoal.numbers import Bools, Floats, Integers
 from shoal.privacy import Accountant, RecordSum
 from shoal.text import Message
+from shoal.workers import threaded
 
 Codes = NDArray[np.uint8]
 
@@ -751,10 +752,13 @@ class MeasuredMarginals:
 
 def pair_codes(known: MeasuredMarginals, positions: Sequence[Integers]) -> list[NDArray[np.uint8]]:
     """The bins by which records are counted; a missing value gets the index after the last. Private."""
-    codes = [
-        own.codes(found, finer=level > own.levels)
-        for own, found, level in zip(known.marginals, positions, known.levels, strict=True)
-    ]
+    levels = known.levels
+
+    def codes_of(number: int) -> NDArray[np.uint8]:
+        own = known.marginals[number]
+        return own.codes(positions[number], finer=levels[number] > own.levels)
+
+    codes = list(threaded(codes_of, range(len(levels))))
     for number in known.flags:
         codes[number][positions[number] == ABSENT] = known.bins[number]
     return codes
