@@ -39,6 +39,7 @@ from shoal.mechanisms.pairs.distributions import (
 )
 from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal, Presence, of_present, presence
 from shoal.mechanisms.pairs.measure_pairs import (
+    LARGEST,
     MIXTURE_ROUNDS,
     Clipped,
     InsideBins,
@@ -110,7 +111,9 @@ def draw_block(
     seed, turn = source.words(2)
     codes = draw_rows(whole_counts(mixture.weights, rows), mixture.bins, mixture.starts, seed)
     scaled = np.where(goals >= 0, goals * rows, -1.0)
-    attributes = np.array([one.attributes for one in triples], dtype=np.int64).reshape(-1, 3)
+    attributes = np.full((len(triples), LARGEST), -1, dtype=np.int64)
+    for number, one in enumerate(triples):
+        attributes[number, : len(one.attributes)] = one.attributes
     products = np.array([rows * one.mean for one in triples])
     stride = _stride(rows, int(turn))
     polish(codes, mixture.starts, middles, scaled, stride, SWEEPS, attributes, products)
