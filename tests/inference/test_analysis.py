@@ -156,19 +156,19 @@ class TestThreeColumns:
     """y is whether a and b differ: pairs show nothing of it."""
 
     @staticmethod
-    def found(seed: int, **options: Any) -> Any:
+    def found(seed: int, n: int = 3000, **options: Any) -> Any:
         random = np.random.default_rng(seed)
-        a, b = random.integers(0, 2, 3000), random.integers(0, 2, 3000)
-        odd = random.random(3000) < 0.1
+        a, b = random.integers(0, 2, n), random.integers(0, 2, n)
+        odd = random.random(n) < 0.1
         table = pd.DataFrame(
-            {"a": a, "b": b, "y": np.where(odd, 1 - (a ^ b), a ^ b), "c": random.integers(0, 2, 3000)}
+            {"a": a, "b": b, "y": np.where(odd, 1 - (a ^ b), a ^ b), "c": random.integers(0, 2, n)}
         )
         entries = [
             {"name": name, "kind": "numeric", "type": "integer", "lo": 0, "hi": 1, "source": "questionnaire"}
             for name in table
         ]
         declared = shoal.Schema.from_dict({"attribute": entries})
-        made = shoal.protect(table, declared, epsilon="2", seed=seed, **options)
+        made = shoal.protect(table, declared, seed=seed, **{"epsilon": "2", **options})
         return shoal.intervals(made, "mean(y | a = 1 and b = 1)")[0]
 
     def test_a_number_that_nothing_measured_is_flagged(self) -> None:
@@ -177,6 +177,17 @@ class TestThreeColumns:
             assert found.flag == "not-carried"
             assert found.carried < 0.9
             assert "three columns" in found.sentence
+
+    @pytest.mark.slow
+    def test_it_is_flagged_in_100_of_100_releases(self) -> None:
+        found = [self.found(seed, 5000, epsilon="1") for seed in range(100)]
+        assert all("not-carried" in one.flags for one in found)
+
+    @pytest.mark.slow
+    def test_with_triples_it_is_contained_in_90_of_100(self) -> None:
+        found = [self.found(seed, 5000, epsilon="1", triples=True) for seed in range(100)]
+        assert sum(one.low < 0.1 < one.high for one in found) >= 90
+        assert not any("not-carried" in one.flags for one in found)
 
     def test_measured_triples_carry_it(self) -> None:
         covered = [(one := self.found(seed, triples=True)).low < 0.1 < one.high for seed in range(4)]
