@@ -22,7 +22,13 @@ from shoal.columns.column import restored as restored
 from shoal.columns.column import stored_numbers as stored_numbers
 from shoal.columns.column import texts as texts
 from shoal.columns.declaration import LEAST_REASON as LEAST_REASON
+from shoal.columns.declaration import MOST_DELTA as MOST_DELTA
+from shoal.columns.declaration import MOST_EPSILON as MOST_EPSILON
+from shoal.columns.declaration import TAKEN_FROM_DATA as TAKEN_FROM_DATA
 from shoal.columns.declaration import Declaration as Declaration
+from shoal.columns.declaration import Declared as Declared
+from shoal.columns.declaration import Provenance as Provenance
+from shoal.columns.declaration import Recorded as Recorded
 from shoal.columns.declaration import as_declared as as_declared
 from shoal.columns.declaration import marked as marked
 from shoal.columns.declaration import missing_texts as missing_texts
@@ -54,12 +60,6 @@ from shoal.columns.kinds import Lattice as Lattice
 from shoal.columns.kinds import day_number as day_number
 from shoal.columns.kinds import day_text as day_text
 from shoal.columns.kinds import is_day as is_day
-from shoal.columns.provenance import MOST_DELTA as MOST_DELTA
-from shoal.columns.provenance import MOST_EPSILON as MOST_EPSILON
-from shoal.columns.provenance import TAKEN_FROM_DATA as TAKEN_FROM_DATA
-from shoal.columns.provenance import Declared as Declared
-from shoal.columns.provenance import Provenance as Provenance
-from shoal.columns.provenance import Recorded as Recorded
 from shoal.columns.rule_tests import rows_breaking as rows_breaking
 from shoal.columns.rulebook import Rulebook as Rulebook
 from shoal.columns.rulebook import applied_rules as applied_rules

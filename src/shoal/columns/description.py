@@ -17,6 +17,7 @@ from shoal.columns.bound import bounded_rows, fresh_key
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import (
     Declaration,
+    Provenance,
     as_declared,
     beyond_bounds,
     chosen_columns,
@@ -28,7 +29,6 @@ from shoal.columns.declaration import (
     without_guessed_type,
 )
 from shoal.columns.kinds import Lattice, outside
-from shoal.columns.provenance import Provenance
 from shoal.columns.rulebook import Rulebook, applied_rules, not_applied
 from shoal.columns.schema import Schema, weight_words
 from shoal.display import internal

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.io import Table
 
+# code of a missing value in a pattern
+MISSING = -1
 # a lookup table with this many entries per value is faster than a sort
 _COUNTED = 8
 

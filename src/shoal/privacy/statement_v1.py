@@ -15,8 +15,7 @@ from shoal.columns import MOST_EPSILON, Declared, Recorded
 from shoal.errors import InputError
 from shoal.numbers import exact
 from shoal.privacy import Adjacency
-from shoal.privacy.claims import MODELS, StatementTerms, stored_sentences
-from shoal.privacy.verdict import DATA_DEPENDENT, Reason, too_much
+from shoal.privacy.verdict import DATA_DEPENDENT, MODELS, Reason, StatementTerms, stored_sentences, too_much
 from shoal.text import Message, catalogue
 
 # denominators tried for a written number, the simplest first

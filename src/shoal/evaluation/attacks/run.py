@@ -115,7 +115,7 @@ def _by_tree(
 def _by_kernel(
     rows: NDArray[np.float64], points: NDArray[np.float64], space: Space, slack: NDArray[np.float64]
 ) -> list[NDArray[np.int64]]:
-    from shoal.evaluation.attacks._kernels import nearest_candidates as scan
+    from shoal.evaluation._kernels import nearest_candidates as scan
 
     # nominal columns first: most rows are out of reach after a few of them
     order = np.argsort(~space.nominal, kind="stable")
