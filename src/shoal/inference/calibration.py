@@ -41,14 +41,27 @@ class Uncertainty:
     Attributes:
         noise: of the noise added for privacy.
         sampling: of the choice of the people who were asked.
-        unmeasured: an allowance for what nothing measured.
+        inside, beyond: of what no function explains, inside the cells of single columns and among several columns.
+        kappa: the bias that is allowed for inside cells, in these standard deviations.
+        apart: how far two ways of estimating it are apart.
         carried: the part of the statistic that measured functions explain, from 0 to 1.
     """
 
     noise: Floats
     sampling: Floats
-    unmeasured: Floats
+    inside: Floats
+    beyond: Floats
+    kappa: float
+    apart: Floats
     carried: Floats
+
+    @property
+    def unmeasured(self) -> Floats:
+        """An allowance for what nothing measured."""
+        found: Floats = np.sqrt(
+            (self.kappa * self.inside) ** 2 + (KAPPA_MORE * self.beyond) ** 2 + self.apart**2
+        )
+        return found
 
 
 class WeightCalibration:
@@ -130,7 +143,10 @@ class WeightCalibration:
         return Uncertainty(
             np.sqrt(np.maximum(noise, 0)),
             np.zeros(whole.size) if records else np.sqrt(sampled),
-            np.sqrt((self.kappa * inside) ** 2 + (KAPPA_MORE * beyond) ** 2),
+            inside,
+            beyond,
+            self.kappa,
+            np.zeros(whole.size),
             1 - (inside**2 + beyond**2) / whole,
         )
 
@@ -181,13 +197,13 @@ class WeightCalibration:
     @cached_property
     def heavy(self) -> tuple[str, ...]:
         """Columns with a heavy-tailed distribution, by the rule of the mechanism, on the released rows."""
-        return tuple(name for name in self.rows.positions if self._heavy(name))
+        return tuple(name for name in self.rows.measured if self._heavy(name))
 
     def _heavy(self, column: str) -> bool:
         known = self.cells.get(column)
-        if known is None or known.counted or self.rows.described.tree(column) is not None:
+        if known is None or known.counted:
             return False
-        own, weights = self.rows.positions[column].astype(np.float64), self.base
+        own, weights = self.rows.measured[column].astype(np.float64), self.base
         chosen = np.flatnonzero(own >= 0)
         order = chosen[np.argsort(own[chosen], kind="stable")]
         value, weight = own[order], weights[order] / weights[order].sum()
