@@ -348,18 +348,41 @@ class Frequent:
         whole = intervals - self.shares < self.noise
         return np.where(frequent, np.where(whole, intervals, self.shares), 0.0)
 
-    def without(
-        self, masses: Floats, edges: Integers, intervals: Floats, means: Floats, noise: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Shares and mean positions of the rest of every interval, and the standard deviation of these means."""
-        rest = intervals - masses
-        left = np.maximum(rest, LEAST / 100)
-        lows, highs = edges[:-1].astype(np.float64), np.maximum(edges[1:] - 1, edges[:-1]).astype(np.float64)
-        moved = np.clip((means * intervals - self.values * masses) / left, lows, highs)
-        distance = self.values - np.clip(means, lows, highs)
-        spread = np.hypot(noise * intervals, self.noise * distance) / left
-        frequent = masses > 0
-        return rest, np.where(frequent, moved, means), np.where(frequent, spread, noise)
+
+def without_points(
+    edges: Integers,
+    intervals: Floats,
+    means: Floats,
+    noise: Floats,
+    values: Integers,
+    masses: Floats,
+    doubt: float,
+) -> tuple[Floats, Floats, Floats]:
+    """Shares and mean positions of intervals without some of their values, and the standard deviation of these means.
+
+    Args:
+        intervals: share of each interval, at least that of its values.
+        means, noise: noisy mean position of each, and its standard deviation.
+        masses: shares of the values, with a standard deviation of `doubt`.
+
+    >>> found = without_points(
+    ...     np.array([0, 10]), np.ones(1), np.array([3.0]), np.zeros(1), np.array([0, 9]), np.array([0.5, 0.1]), 0.0
+    ... )
+    >>> [part.round(3).tolist() for part in found]
+    [[0.4], [5.25], [0.0]]
+    """
+    lows, highs = edges[:-1].astype(np.float64), np.maximum(edges[1:] - 1, edges[:-1]).astype(np.float64)
+    which = np.searchsorted(edges, values, side="right") - 1
+    size = intervals.size
+    rest = intervals - np.bincount(which, masses, minlength=size)
+    left = np.maximum(rest, LEAST / 100)
+    moved = (means * intervals - np.bincount(which, values * masses, minlength=size)) / left
+    distances = (values - np.clip(means, lows, highs)[which]) ** 2
+    spread = (
+        np.hypot(noise * intervals, doubt * np.sqrt(np.bincount(which, distances, minlength=size))) / left
+    )
+    some = np.bincount(which, minlength=size) > 0
+    return rest, np.where(some, np.clip(moved, lows, highs), means), np.where(some, spread, noise)
 
 
 def with_points(fine: Fine, values: Integers, masses: Floats) -> Fine:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.pairs.budget import (
+    FREQUENT,
     INSIDE_LEVELS,
     OF_ONE,
     PAIR_LEVELS,
@@ -36,6 +37,7 @@ from shoal.mechanisms.pairs.distributions import (
     where,
     with_points,
     with_tails,
+    without_points,
 )
 from shoal.mechanisms.tree.intervals import draw_edges, ends_of, halved, nearest_counts, steadied
 from shoal.noise import exponential_choice
@@ -277,6 +279,8 @@ def _together(
     return min(max(share, p + q - 1, p * q / 2, _LEAST_SHARE), p, q)
 
 
+# A declared spike counts if its share is this many times the noise on it.
+_DECLARED = 2.0
 # A value has a group of its own if its share is this many times the noise on it.
 _CLEAR = 3.0
 # Where there are too many groups, they need so much more.
@@ -431,8 +435,8 @@ def measure_oneway(
     Guarantee:
         Two-valued attributes, each round of bisection, each level of contrasts, the sums and the counts of
         frequent values are one measurement each, in which a record changes one number per attribute by at most its
-        unit; values counted one by one are one measurement per attribute; cut points cost what `draw_edges` states,
-        choices of frequent values what `choose_frequent` does. Adaptive composition adds them up.
+        unit; values counted one by one are one measurement per attribute, and so are heaps; cut points cost what
+        `draw_edges` states, choices of frequent values what `choose_frequent` does. Adaptive composition adds them up.
 
     Reference:
         docs/proofs/trees.md#pairs, section 4.
@@ -460,11 +464,62 @@ def measure_oneway(
         named = f"number of records of a value of {attributes[number].name}"
         answers = _of_values(named, np.arange(counts.size), noisy, deviation)
         found[number] = replace(made, answers=(answers,))
+    heaps = {
+        number: _measure_heaps(
+            positions[number], number, attributes[number], share, currency, rows_of[number], account
+        )
+        for number, share in layout.heaps
+    }
     if layout.rounds:
-        found |= _bisected(positions, attributes, layout, currency, rows_of, account)
+        found |= _bisected(positions, attributes, layout, currency, rows_of, heaps, account)
     elif layout.cut:
-        found |= _cut(positions, attributes, layout, currency, rows_of, account)
+        found |= _cut(positions, attributes, layout, currency, rows_of, heaps, account)
+    for number, own in heaps.items():
+        found[number] = replace(found[number], answers=(*found[number].answers, own.answers))
     return [found.get(number, constant()) for number in range(len(attributes))]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Heaps:
+    """Single values of an attribute with cut points, and the shares of the rows that they have more than others.
+
+    Attributes:
+        values: positions in ascending order.
+        shares: of each, 0 where it cannot be told from the values around it.
+        noise: standard deviation of the noise on a share.
+        answers: the noisy counts.
+    """
+
+    values: Integers
+    shares: Floats
+    noise: float
+    answers: Answers
+
+
+def _measure_heaps(
+    column: Histogram,
+    number: int,
+    facts: AttributeFacts,
+    share: Fraction,
+    currency: Currency,
+    rows: float,
+    account: Accountant,
+) -> _Heaps:
+    """Count declared spikes, or all values of a short domain."""
+    values = np.array(facts.spikes or range(facts.points), dtype=np.int64)
+    shape = MeasurementShape(1, 1, values.size)
+    spend = account.spend(OF_ONE, share, f"heaps of {facts.name}", over="values")
+    noisy = currency.measure(
+        column.at(values), shape, spend, RecordSum("spike", (number,), {"values": values})
+    )
+    deviation = currency.deviation(shape, share)
+    held, noise = noisy / rows, deviation / rows
+    # a declared spike is no surprise
+    least = _DECLARED * noise if facts.spikes else max(FREQUENT, currency.largest(values.size) * noise)
+    shares = np.where(held - 1 / facts.points > least, held, 0.0)
+    shares *= min(1.0, (1 - LEAST) / max(float(shares.sum()), LEAST))
+    named = f"number of records of a value of {facts.name}"
+    return _Heaps(values, shares, noise, _of_values(named, values, noisy, deviation))
 
 
 def _two_valued(
@@ -523,6 +578,7 @@ def _bisected(
     layout: OneWay,
     currency: Currency,
     rows_of: Sequence[float],
+    heaps: Mapping[int, _Heaps],
     account: Accountant,
 ) -> dict[int, Marginal]:
     """Thresholds found by joint bisection: all attributes are asked at once how many records are below and above.
@@ -568,17 +624,32 @@ def _bisected(
             (2 * own - 1) * rows[place],
             float(2 * noise[place] * rows[place]),
         )
-        found[a] = replace(_of_thresholds(cuts, own, size, float(noise[place])), answers=(told,))
+        made = _of_thresholds(cuts, own, size, float(noise[place]), heaps.get(a))
+        found[a] = replace(made, answers=(told,))
     return found
 
 
-def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float) -> Marginal:
-    curve = settled(asked / size, answers, noise)
+def _of_thresholds(
+    asked: Integers, answers: Floats, size: int, noise: float, heaps: _Heaps | None = None
+) -> Marginal:
+    values = np.zeros(0, dtype=np.int64) if heaps is None else heaps.values[heaps.shares > 0]
+    masses = np.zeros(0) if heaps is None else heaps.shares[heaps.shares > 0]
+    # the curve is that of all other records
+    below = np.concatenate(([0.0], np.cumsum(masses)))
+    rest = 1 - float(masses.sum())
+    others = (
+        np.clip((answers - below[np.searchsorted(values, asked)]) / rest, 0.0, 1.0)
+        if values.size
+        else answers
+    )
+    curve = settled(asked / size, others, noise / rest)
     known = places()
     edges = np.unique(np.concatenate((np.rint(known * size).astype(np.int64), asked)))
     running = np.interp(edges / size, known, curve)
     running[0], running[-1] = 0.0, 1.0
-    fine = Fine(edges[:-1], edges[1:] - 1, np.diff(running), np.zeros(edges.size - 1))
+    fine = Fine(edges[:-1], edges[1:] - 1, rest * np.diff(running), np.zeros(edges.size - 1))
+    fine = with_points(fine, values, masses)
+    running = rest * running + below[np.searchsorted(values, edges)]
     # pairs use a threshold that was asked for, whose share is known best
     level = np.interp(asked, edges, running)
     cut = int(np.argmin(np.abs(level - 0.5)))
@@ -592,6 +663,7 @@ def _cut(
     layout: OneWay,
     currency: Currency,
     rows_of: Sequence[float],
+    heaps: Mapping[int, _Heaps],
     account: Accountant,
 ) -> dict[int, Marginal]:
     """Private cut points, then contrasts of all trees level by level, then sums inside the finest intervals."""
@@ -631,7 +703,9 @@ def _cut(
     means = _means(own, places, edges, running, sums, layout.cut, currency, rows, account)
     found = {}
     for place, a in enumerate(layout.cut):
-        made = _of_tree(edges[place], running[place], *means[place], levels, frequent.get(place))
+        made = _of_tree(
+            edges[place], running[place], *means[place], levels, frequent.get(place), heaps.get(a)
+        )
         if place in frequent:
             values, total = frequent[place], float(rows[place, 0])
             wide = np.diff(edges[place]) > 1
@@ -787,26 +861,45 @@ def _of_tree(
     noise: Floats,
     levels: int,
     frequent: Frequent | None = None,
+    heaps: _Heaps | None = None,
 ) -> Marginal:
-    """An attribute from its intervals: their shares, noisy offsets of means from middles, frequent values."""
+    """An attribute from its intervals: their shares, noisy offsets of means from middles, frequent values and heaps."""
     lows, highs = ends_of(edges)
     shares = shares / shares.sum()
     means, rest = (lows + highs) / 2 + offsets, shares
-    masses = np.zeros(shares.size)
-    if frequent is not None:
-        masses = frequent.masses(edges, shares)
-        rest, means, noise = frequent.without(masses, edges, shares, means, noise)
+    values, masses, doubt = _single_values(edges, shares, frequent, heaps)
+    if values.size:
+        rest, means, noise = without_points(edges, shares, means, noise, values, masses, doubt)
     steady = steadied(means - (lows + highs) / 2, noise, edges) / np.maximum(highs - lows, 1)
     fine = Fine(lows, highs, rest, slopes_for(0.5 + np.clip(steady, -0.5, 0.5)))
     kept = min(levels, PAIR_LEVELS)
     span = 1 << (levels - kept)
-    fine = with_tails(fine, edges, means, noise)
-    if frequent is not None:
-        there = masses > 0
-        fine = with_points(fine, frequent.values[there], masses[there])
+    fine = with_points(with_tails(fine, edges, means, noise), values, masses)
     found = Marginal(fine, shares.reshape(-1, span).sum(axis=1), kept, edges[::span])
     part = span >> min(levels - kept, INSIDE_LEVELS)
     return _with_parts(found, edges[::part], shares.reshape(-1, part).sum(axis=1))
+
+
+def _single_values(
+    edges: Integers, shares: Floats, frequent: Frequent | None, heaps: _Heaps | None
+) -> tuple[Integers, Floats, float]:
+    """Values of intervals that have a share of their own, this share, and the standard deviation of its noise."""
+    values, masses, doubt = np.zeros(0, dtype=np.int64), np.zeros(0), 0.0
+    if frequent is not None:
+        own = frequent.masses(edges, shares)
+        values, masses, doubt = frequent.values[own > 0], own[own > 0], frequent.noise
+    if heaps is not None:
+        # single positions are known from their intervals already
+        wide = np.diff(edges)[np.searchsorted(edges, heaps.values, side="right") - 1] > 1
+        held = heaps.shares[(heaps.shares > 0) & wide]
+        known = heaps.values[(heaps.shares > 0) & wide]
+        apart = ~np.isin(values, heaps.values)
+        values, masses = np.concatenate((values[apart], known)), np.concatenate((masses[apart], held))
+        doubt = max(doubt, heaps.noise)
+    which = np.searchsorted(edges, values, side="right") - 1
+    together = np.bincount(which, masses, minlength=shares.size)
+    masses = masses * np.minimum(1.0, shares / np.maximum(together, 1e-300))[which]
+    return values, masses, doubt
 
 
 def _shares(counts: Floats) -> Floats:

@@ -152,6 +152,10 @@ def oneway_terms(
         found.append(
             Message.of("shares-of-all-values", columns=_names(attributes, layout.counted), noise=noise)
         )
+    if layout.heaps:
+        noise = max(currency.deviation(MeasurementShape(1, 1, 3), share) for _, share in layout.heaps) / rows
+        names = _names(attributes, [number for number, _ in layout.heaps])
+        found.append(Message.of("shares-of-single-values", columns=names, noise=noise))
     if layout.rounds:
         noise = currency.deviation(MeasurementShape(1, len(layout.cut), 1), layout.rounds[0]) / (2 * rows)
         found.append(
@@ -528,7 +532,7 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
         return
     currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
-    least = budget * currency.oneway_counted / number / 10
+    least = budget * currency.oneway_counted / number / 20
     if currency.deviation(MeasurementShape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
             "epsilon-too-small-columns-noise-would",
@@ -786,6 +790,9 @@ def _facts(described: Described) -> tuple[AttributeFacts, ...]:
     found = []
     for column in described.columns:
         tree = described.tree(column)
-        points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
-        found.append(AttributeFacts(column, points, tree is None))
+        lattice = described.lattices[column]
+        points = lattice.steps + 1 if tree is None else len(tree.domain)
+        declared = np.array([float(spike) for spike in described.attribute(column).spikes])
+        spikes = tuple(np.unique(lattice.positions(declared)).tolist())
+        found.append(AttributeFacts(column, points, tree is None, spikes=spikes))
     return with_flags(found, described.flagged)
