@@ -32,7 +32,7 @@ def digest(*found: Any) -> str:
 
 
 def of_partition(random: np.random.Generator) -> Iterator[tuple[str, str]]:
-    from shoal.partition import _kernels_optimal as optimal
+    from shoal.partition import _kernels as optimal
     from shoal.partition import as_wildcard, patterns
     from shoal.partition.multivariate import mdav
     from shoal.partition.univariate import costs_of
@@ -103,9 +103,9 @@ def of_pairs(random: np.random.Generator) -> Iterator[tuple[str, str]]:
 
 
 def of_measures(random: np.random.Generator) -> Iterator[tuple[str, str]]:
-    from shoal.evaluation import _linkage_kernel as linkage
-    from shoal.evaluation.attacks import _kernels as attacks
-    from shoal.evaluation.disclosure import _kernels as disclosure
+    from shoal.evaluation import _kernels as attacks
+    from shoal.evaluation import _kernels as disclosure
+    from shoal.evaluation import _kernels as linkage
 
     records, rows = 300, 120
     found = linkage.scan(

@@ -71,6 +71,28 @@ def rule_terms(described: Described, strata: Sequence[str] = ()) -> tuple[Messag
     return tuple(found)
 
 
+def under_rules(described: Described, column: str) -> dict[str, Any]:
+    """What a measured column is under the rules, as `measurements.json` states it."""
+    from shoal.columns import CodedByRules
+
+    if not isinstance(described, CodedByRules):
+        return {}
+    assert described.book is not None
+    if column in described.book.joint:
+        return {"together": list(described.book.joint[column].columns)}
+    if column in described.book.coordinates:
+        return {"above": [order.low for order in described.book.coordinates[column][0]]}
+    return {}
+
+
+def rules_withheld(described: Described) -> bool:
+    """Whether a rule was read off the records, so that it is not published."""
+    from shoal.columns import CodedByRules
+
+    book = described.book if isinstance(described, CodedByRules) else described.rules
+    return book is not None and any(rule.from_records for _, rule in book.numbered)
+
+
 def keeping_rules(described: Described, drawn: dict[str, Floats], source: Source) -> dict[str, Floats]:
     """Rows of all columns that satisfy the rules, from rows in the coordinates that were measured.
 

@@ -220,7 +220,9 @@ def drawn(described: Described, people: int, schema: Schema | None = None, seed:
     columns: dict[str, Any] = {one.name: _shown(one, values[one.name]) for one in attributes}
     unit = None if schema is None else schema.unit
     if unit is not None and unit.name not in columns and unit.role in DROPPED_ROLES:
-        columns[unit.name] = np.array([f"P{number:07d}" for number in range(people)])
+        numbers = np.arange(1, people + 1)
+        named = unit.type not in ("integer", "decimal")
+        columns[unit.name] = np.array([f"P{number:07d}" for number in numbers]) if named else numbers
     return pa.table(columns)
 
 

@@ -36,7 +36,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
 from shoal.mechanisms.pairs.model import positions_of
 from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
-from shoal.noise.gaussian import rho_from
+from shoal.noise.discrete import rho_from
 from shoal.privacy import Accountant
 from shoal.release.protection import prepare
 

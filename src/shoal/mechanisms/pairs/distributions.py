@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
-from shoal.mechanisms.pairs._kernels import rake_table
 from shoal.mechanisms.pairs.budget import FREQUENT
 from shoal.numbers import Bools, Floats, Integers
 
@@ -551,6 +550,9 @@ def drawn_tables(
 
     Pieces of a bin differ as latent normals with these correlations would.
     """
+    # compiled: loaded only when rows are made
+    from shoal.mechanisms.pairs._kernels import rake_table
+
     found = {}
     for (a, b), table in tables.items():
         first, second = zeros.drawn[a], zeros.drawn[b]

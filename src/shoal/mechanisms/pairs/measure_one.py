@@ -37,8 +37,7 @@ from shoal.mechanisms.pairs.distributions import (
     with_points,
     with_tails,
 )
-from shoal.mechanisms.tree.intervals import draw_edges, ends_of, nearest_counts, steadied
-from shoal.mechanisms.tree.mechanism import halved
+from shoal.mechanisms.tree.intervals import draw_edges, ends_of, halved, nearest_counts, steadied
 from shoal.noise import exponential_choice
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Measurement, RecordSum, Spend

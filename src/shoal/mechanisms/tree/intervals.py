@@ -437,3 +437,24 @@ def _deviations(
     squares = (sums / weights + bound) / _SQUARE_PARTS * half**2
     deviations: Floats = np.sqrt(np.clip(squares - (means - centres) ** 2, 0, half**2))
     return deviations
+
+
+def halved(counts: Floats, cuts: int, first: Sequence[int]) -> Integers:
+    """Edges of intervals of the values; every level cuts every interval where its counts are closest to halves.
+
+    An interval of one value stays whole: its second half is empty. `first` are the edges before the first level.
+
+    >>> halved(np.array([8.0, 1.0, 1.0]), 2, [0, 3]).tolist()
+    [0, 1, 1, 2, 3]
+    """
+    running = np.concatenate(([0.0], np.cumsum(counts)))
+    edges = np.array(first, dtype=np.int64)
+    for _ in range(cuts):
+        refined = np.empty(2 * edges.size - 1, dtype=np.int64)
+        refined[::2] = edges
+        for place, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+            inner = running[low + 1 : high]
+            middle = (running[low] + running[high]) / 2
+            refined[2 * place + 1] = low + 1 + int(np.argmin(np.abs(inner - middle))) if inner.size else high
+        edges = refined
+    return edges
