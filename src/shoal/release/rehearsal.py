@@ -259,10 +259,16 @@ def _shown(attribute: Attribute, values: NDArray[np.float64]) -> Any:
         days = np.rint(filled).astype(np.int64).astype("datetime64[D]")
         days[gaps] = np.datetime64("NaT")
         if attribute.type == "text":
-            return np.where(gaps, None, np.datetime_as_string(days).astype(object))
+            texts = np.datetime_as_string(days).astype(object)
+            texts[gaps] = None
+            return texts
         return days
     found = np.rint(filled).astype(np.int64) if attribute.type == "integer" else filled
-    return np.where(gaps, None, found.astype(object)).tolist() if gaps.any() else found
+    if not gaps.any():
+        return found
+    shown = found.astype(object)
+    shown[gaps] = None
+    return shown.tolist()
 
 
 def _typed(names: NDArray[Any], attribute: Attribute) -> Any:
