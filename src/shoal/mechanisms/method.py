@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from shoal.columns import Described
     from shoal.evaluation import Check
     from shoal.io import Table
-    from shoal.mechanisms.pram.mechanism import CorrectedFrequency
+    from shoal.mechanisms.pram.mechanism import CorrectedFrequency, Unmixed
     from shoal.noise import Source
     from shoal.partition import Partition
     from shoal.privacy import Plan
@@ -257,7 +257,8 @@ class Method:
         outside: the third party that registered it, None for Shoal's own; set by registration.
         synthetic: its rows are synthetic records.
         intervals: the statistics that intervals from re-runs of its recipe were measured to hold for: `all`, `single`
-            columns and means of groups, or none; `unclipped` if values cut at the ends of domains prevent them.
+            columns and means of groups, or none; `unclipped` if values cut at the ends of domains prevent them;
+            `matrix` if intervals follow from the matrices that values passed.
         keeps_rules: its rows satisfy the rules of the schema.
         freezes: it makes clusters that a claim "given the partition" takes as fixed (`freeze`, `run_frozen`).
         statistics: masked statistics of every cluster can be published, too.
@@ -659,6 +660,11 @@ class Method:
         if self._function("estimate") is None:
             raise OptionError("method-needs-no-correction", name=self.name)
         return cast("CorrectedFrequency", self._do("estimate", described, column))
+
+    def unmixed(self, described: Described, columns: Sequence[str]) -> Unmixed:
+        """The joint counts of columns before their values were changed at random, for methods whose `intervals` are
+        `matrix`."""
+        return cast("Unmixed", self._do("unmix", described, columns))
 
     def verify(
         self,

@@ -259,16 +259,16 @@ def _shown(attribute: Attribute, values: NDArray[np.float64]) -> Any:
         days = np.rint(filled).astype(np.int64).astype("datetime64[D]")
         days[gaps] = np.datetime64("NaT")
         if attribute.type == "text":
-            texts = np.datetime_as_string(days).astype(object)
-            texts[gaps] = None
-            return texts
+            return _with_gaps(np.datetime_as_string(days), gaps)
         return days
     found = np.rint(filled).astype(np.int64) if attribute.type == "integer" else filled
-    if not gaps.any():
-        return found
-    shown = found.astype(object)
-    shown[gaps] = None
-    return shown.tolist()
+    return _with_gaps(found, gaps).tolist() if gaps.any() else found
+
+
+def _with_gaps(values: NDArray[Any], gaps: NDArray[np.bool_]) -> NDArray[Any]:
+    found = values.astype(object)
+    found[gaps] = None
+    return found
 
 
 def _typed(names: NDArray[Any], attribute: Attribute) -> Any:

@@ -154,8 +154,8 @@ def test_every_measurement_is_in_the_account(delta: str | None, monkeypatch: pyt
         ("oo", {"neighbours": "replace-one", "delta": DELTA}, {OF_ONE: 1}),
         # names are one group, or drown: then there is no pair, which shows only once the names are counted
         ("fn", {"rows": 5}, {OF_TWO: Fraction(1, 2)}),
-        ("nc", {"rows": 5, "delta": DELTA}, {OF_TWO: Fraction(3, 5)}),
-        ("cs", {"rows": 5, "target": "c0"}, {OF_TWO: Fraction(1, 2)}),
+        ("nc", {"rows": 5, "delta": DELTA}, {OF_TWO: Fraction(7, 10)}),
+        ("cs", {"rows": 5, "target": "c0"}, {OF_TWO: Fraction(2, 3)}),
     ],
 )
 def test_what_cannot_be_measured_is_reserved_and_not_spent(

@@ -20,7 +20,7 @@ from shoal.noise import Source, exponential_choice
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Measurement, RecordSum
 
-# Their share of the pair budget, if a column is heavy-tailed.
+# The share of the pair budget for products of values.
 SHARE = Fraction(1, 5)
 # Number of steps in which values are measured within the reach of their attribute.
 _PARTS = 1 << 10
@@ -45,7 +45,7 @@ class Clipped:
 
     Attributes:
         columns: attributes that take part.
-        heavy: indices among them of those whose values are exchanged.
+        moved: indices among them of those whose values are exchanged.
         middles, reaches: the values of each are clipped to middle ± reach.
         spreads: root mean square of the clipped values, under the released distribution.
         firsts, seconds: indices of the attributes of every pair.
@@ -54,7 +54,7 @@ class Clipped:
     """
 
     columns: tuple[int, ...]
-    heavy: tuple[int, ...]
+    moved: tuple[int, ...]
     middles: Floats
     reaches: Floats
     spreads: Floats
@@ -86,32 +86,50 @@ def tails_possible(currency: Currency, ordered: int, pairs: Fraction, rows: floa
     """Whether products may be measured at all, from public facts: not if the noise is too large for any values."""
     if ordered < 2 or not pairs:
         return False
-    # at least one heavy-tailed column, and a mean square of at most 1
-    return currency.deviation(MeasurementShape(1, ordered - 1, 1), pairs * SHARE) <= TOO_MUCH * rows
+    # at least one pair, and a mean square of at most 1
+    return currency.deviation(MeasurementShape(1, 1, 1), pairs * SHARE) <= TOO_MUCH * rows
 
 
 def lay_out_tails(
     marginals: Sequence[Marginal], flags: Mapping[int, int], currency: Currency, pairs: Fraction, rows: float
 ) -> Clipped | None:
-    """The pairs with a heavy-tailed attribute; None if noise on their correlations would be too large."""
+    """The pairs of two attributes with many values and those with a heavy-tailed one; None if all would be too noisy.
+
+    Products of ranks do not show how far values are apart: the correlation of two numbers is too large if they rise
+    together except at the end of one. Rows can follow products only where bins leave values open.
+    """
     gaps = set(flags.values())
     columns = tuple(number for number, own in enumerate(marginals) if own.levels and number not in gaps)
     drawn = [marginals[a].fine.positions(_LEVELS) for a in columns]
-    heavy = tuple(
-        place for place, own in enumerate(drawn) if not marginals[columns[place]].exact_bins and _heavy(own)
-    )
-    both = [(i, j) for j in range(len(columns)) for i in range(j) if i in heavy or j in heavy]
+    wide = [not marginals[a].exact_bins for a in columns]
+    heavy = [spread and _heavy(own) for spread, own in zip(wide, drawn, strict=True)]
+    long = [marginals[a].levels > 1 for a in columns]
+
+    def telling(i: int, j: int) -> bool:
+        return heavy[i] or heavy[j] or (long[i] and long[j] and (wide[i] or wide[j]))
+
+    both = [(i, j) for j in range(len(columns)) for i in range(j) if telling(i, j)]
     share = pairs * SHARE
     if not both or not share:
         return None
-    noise = currency.deviation(MeasurementShape(1, len(both), 1), share) / rows
+    places = np.array(both, dtype=np.int64)
     middles = np.array([own.mean() for own in drawn])
-    chosen = [_reach(np.abs(own - middle), noise) for own, middle in zip(drawn, middles, strict=True)]
-    reaches, spreads = (np.array(part) for part in zip(*chosen, strict=True))
-    firsts, seconds = (np.array(part, dtype=np.int64) for part in zip(*both, strict=True))
-    if noise > TOO_MUCH * float(np.median(spreads[firsts] * spreads[seconds])):
-        return None
-    return Clipped(columns, heavy, middles, reaches, spreads, firsts, seconds, share, noise)
+    reaching = [_reaches(np.abs(own - middle)) for own, middle in zip(drawn, middles, strict=True)]
+    number = len(both)
+    while True:
+        noise = currency.deviation(MeasurementShape(1, number, 1), share) / rows
+        reaches, spreads = np.array([_reach(own, noise) for own in reaching]).T
+        products = spreads[places].prod(axis=1)
+        # those with the largest products, about as many as can be measured at once
+        chosen = np.argsort(-products, kind="stable")[:number]
+        if noise <= TOO_MUCH * products[chosen[-1]]:
+            break
+        if number == 1:
+            return None
+        number = number * 9 // 10
+    firsts, seconds = places[np.sort(chosen)].T
+    moved = tuple(i for i in np.unique((firsts, seconds)).tolist() if wide[i])
+    return Clipped(columns, moved, middles, reaches, spreads, firsts, seconds, share, noise)
 
 
 def _heavy(positions: Floats) -> bool:
@@ -124,16 +142,19 @@ def _heavy(positions: Floats) -> bool:
     return float(np.mean((positions - positions.mean()) * scores)) / (spread * float(scores.std())) < _NORMAL
 
 
-def _reach(distances: Floats, noise: float) -> tuple[float, float]:
-    """The widest reach with small noise relative to the mean square, and the root of that mean square."""
-    found = (1.0, 1e-9)
+def _reaches(distances: Floats) -> list[tuple[float, float]]:
+    """Possible reaches, the widest first, each with the root mean square of values within it."""
+    found = []
     for level in _REACHES:
         reach = max(float(np.quantile(distances, level)), 1.0)
         square = float(np.mean(np.minimum(distances / reach, 1.0) ** 2))
-        found = (reach, max(square, 1e-18) ** 0.5)
-        if noise <= _WANTED * square:
-            break
+        found.append((reach, max(square, 1e-18) ** 0.5))
     return found
+
+
+def _reach(reaching: Sequence[tuple[float, float]], noise: float) -> tuple[float, float]:
+    """The widest reach with small noise relative to the mean square, or else the narrowest."""
+    return next((own for own in reaching if noise <= _WANTED * own[1] ** 2), reaching[-1])
 
 
 def exact_products(positions: Sequence[Integers], clipped: Clipped) -> Integers:
@@ -195,7 +216,7 @@ def exchanged(
     flags: Mapping[int, int],
     source: Source,
 ) -> list[Floats]:
-    """Positions of a block of rows, with values of heavy-tailed attributes exchanged between rows of one bin."""
+    """Positions of a block of rows, with values exchanged between rows of one bin until measured products are met."""
     clipped, found = tails.clipped, list(placed)
     rows, number = placed[0].size, len(clipped.columns)
     values, codes = np.zeros((rows, number)), np.zeros((rows, number), dtype=np.int64)
@@ -218,8 +239,17 @@ def exchanged(
     wanted[firsts, seconds] = wanted[seconds, firsts] = own + trust * missed
     weights[firsts, seconds] = weights[seconds, firsts] = 1.0
     moved = np.stack([placed[a] for a in clipped.columns], axis=1)
-    exchange(values, moved, codes, np.array(clipped.heavy), wanted, weights, _SWEEPS, source.words(1)[0])
-    for place in clipped.heavy:
+    exchange(
+        values,
+        moved,
+        codes,
+        np.array(clipped.moved, dtype=np.int64),
+        wanted,
+        weights,
+        _SWEEPS,
+        source.words(1)[0],
+    )
+    for place in clipped.moved:
         found[clipped.columns[place]] = moved[:, place].copy()
     return found
 

@@ -226,11 +226,11 @@ def tail_terms(
     budget: Fraction,
     rows: float,
 ) -> list[Message]:
-    """Statement messages about additional measurements for heavy-tailed columns, which are known only once measured."""
-    cut = [number for number in pairs.signs if attributes[number].points > 1 << PAIR_LEVELS]
-    if not cut or not tails_possible(currency, len(pairs.signs), budget, rows):
+    """Statement messages about products of values; of which columns is known only once these are measured."""
+    wide = any(attributes[number].points > 1 << PAIR_LEVELS for number in pairs.signs)
+    if not wide or not tails_possible(currency, len(pairs.signs), budget, rows):
         return []
-    return [Message.of("heavy-tails-measured", limit=TOO_MUCH)]
+    return [Message.of("products-of-values", limit=TOO_MUCH)]
 
 
 def triple_terms(
@@ -528,7 +528,7 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
         return
     currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
-    least = budget * currency.oneway / number / 10
+    least = budget * currency.oneway_counted / number / 10
     if currency.deviation(MeasurementShape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
             "epsilon-too-small-columns-noise-would",
