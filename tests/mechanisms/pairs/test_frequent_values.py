@@ -23,7 +23,14 @@ from shoal.mechanisms.pairs.budget import (
     PureEpsilon,
     lay_out_oneway,
 )
-from shoal.mechanisms.pairs.distributions import Fine, Frequent, denoised_counts, with_points, without_points
+from shoal.mechanisms.pairs.distributions import (
+    Fine,
+    Frequent,
+    answers_of_values,
+    denoised_counts,
+    with_points,
+    without_points,
+)
 from shoal.mechanisms.pairs.measure_one import Histogram, choose_frequent
 from shoal.noise import Seeded
 from shoal.numbers import Floats, Integers
@@ -370,7 +377,7 @@ class TestHeaps:
         shares[40] += 0.5
         running = np.concatenate(([0.0], np.cumsum(shares)))
         asked = np.array([20, 40, 41, 60, 80])
-        told = measure_one._of_values("", np.array([40]), np.zeros(1), 1.0)
+        told = answers_of_values("", np.array([40]), np.zeros(1), 1.0)
         heaps = measure_one._Heaps(np.array([40]), np.array([0.5]), 1e-6, told)
         found = measure_one._of_thresholds(asked, running[asked], 100, 1e-6, heaps)
         levels = (np.arange(20_000) + 0.5) / 20_000

@@ -289,6 +289,39 @@ def towards_mean(weights: Floats, middles: Floats, mean: float, noise: float) ->
     return found
 
 
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Noisy numbers about one attribute, each that of records in one run of positions less that in the next run.
+
+    Attributes:
+        what: the measurement.
+        lows, middles, highs: the runs low .. middle - 1 and middle .. high - 1; the second counts only if `signed`.
+        noisy: the numbers.
+        deviation: standard deviation of their noise.
+    """
+
+    what: str
+    lows: Integers
+    middles: Integers
+    highs: Integers
+    noisy: Floats
+    deviation: float
+    signed: bool = True
+
+    def of(self, positions: Integers) -> Floats:
+        """The same numbers of other positions."""
+        ordered = np.sort(positions)
+        low, middle, high = (np.searchsorted(ordered, ends) for ends in (self.lows, self.middles, self.highs))
+        first, second = middle - low, high - middle
+        found: Floats = (first - second if self.signed else first).astype(np.float64)
+        return found
+
+
+def answers_of_values(what: str, values: Integers, noisy: Floats, deviation: float) -> Answers:
+    return Answers(what, values, values + 1, values + 1, noisy, deviation, signed=False)
+
+
 # A half whose count is below this many standard deviations of its noise counts as empty.
 _EMPTY = 1.0
 
@@ -495,6 +528,21 @@ def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
     variance = float((rest[off] ** 2).mean())
     trust = max(0.0, 1 - noise**2 / variance) if variance > 0 else 0.0
     return nearest_correlation((signal + trust * rest) / both, least)
+
+
+def without_noise(matrix: Floats) -> Floats:
+    """The signal of few dimensions in a matrix with independent noise of variance 1.
+
+    >>> np.abs(without_noise(np.random.default_rng(0).standard_normal((20, 30)))).max() < 0.2
+    True
+    """
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    first, second = matrix.shape
+    clear = values > first**0.5 + second**0.5
+    less = np.sqrt(np.maximum((values**2 - first - second) ** 2 - 4 * first * second, 0.0))
+    kept = np.where(clear, less / np.maximum(values, 1.0), 0.0)
+    found: Floats = (left * kept) @ right
+    return found
 
 
 def nearest_correlation(matrix: Floats, least: float, rounds: int = 100) -> Floats:

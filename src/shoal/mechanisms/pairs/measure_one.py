@@ -25,8 +25,10 @@ from shoal.mechanisms.pairs.budget import (
 )
 from shoal.mechanisms.pairs.distributions import (
     LEAST,
+    Answers,
     Fine,
     Frequent,
+    answers_of_values,
     denoised_counts,
     least_known,
     likely,
@@ -45,40 +47,6 @@ from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Measurement, RecordSum, Spend
 from shoal.taxonomy import Taxonomy
 from shoal.workers import threaded
-
-
-@internal()
-@dataclass(frozen=True, slots=True, eq=False)
-class Answers:
-    """Noisy numbers about one attribute, each that of records in one run of positions less that in the next run.
-
-    Attributes:
-        what: the measurement.
-        lows, middles, highs: the runs low .. middle - 1 and middle .. high - 1; the second counts only if `signed`.
-        noisy: the numbers.
-        deviation: standard deviation of their noise.
-    """
-
-    what: str
-    lows: Integers
-    middles: Integers
-    highs: Integers
-    noisy: Floats
-    deviation: float
-    signed: bool = True
-
-    def of(self, positions: Integers) -> Floats:
-        """The same numbers of other positions."""
-        ordered = np.sort(positions)
-        low, middle, high = (np.searchsorted(ordered, ends) for ends in (self.lows, self.middles, self.highs))
-        first, second = middle - low, high - middle
-        found: Floats = (first - second if self.signed else first).astype(np.float64)
-        return found
-
-
-def _of_values(what: str, values: Integers, noisy: Floats, deviation: float) -> Answers:
-    return Answers(what, values, values + 1, values + 1, noisy, deviation, signed=False)
-
 
 # Share of a piece of a bin whose distribution says that nobody is there.
 _LEAST_PIECE = 1e-9
@@ -462,7 +430,7 @@ def measure_oneway(
             shares = _shares(nearest_counts(noisy, rows_of[number]))
             made = merged(shares, _CLEAR * deviation / rows, most[number], trees[number])
         named = f"number of records of a value of {attributes[number].name}"
-        answers = _of_values(named, np.arange(counts.size), noisy, deviation)
+        answers = answers_of_values(named, np.arange(counts.size), noisy, deviation)
         found[number] = replace(made, answers=(answers,))
     heaps = {
         number: _measure_heaps(
@@ -519,7 +487,7 @@ def _measure_heaps(
     shares = np.where(held - 1 / facts.points > least, held, 0.0)
     shares *= min(1.0, (1 - LEAST) / max(float(shares.sum()), LEAST))
     named = f"number of records of a value of {facts.name}"
-    return _Heaps(values, shares, noise, _of_values(named, values, noisy, deviation))
+    return _Heaps(values, shares, noise, answers_of_values(named, values, noisy, deviation))
 
 
 def _two_valued(
@@ -711,7 +679,7 @@ def _cut(
             wide = np.diff(edges[place]) > 1
             named = f"frequent values of {attributes[a].name}"
             held, noise = values.shares[wide] * total, values.noise * total
-            answers[place].append(_of_values(named, values.values[wide], held, noise))
+            answers[place].append(answers_of_values(named, values.values[wide], held, noise))
         found[a] = replace(made, answers=tuple(answers[place]))
     return found
 

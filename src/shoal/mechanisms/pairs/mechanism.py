@@ -39,10 +39,9 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
-from shoal.mechanisms.pairs.distributions import MISFIT, Fine, Zeros
+from shoal.mechanisms.pairs.distributions import MISFIT, Answers, Fine, Zeros
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
-    Answers,
     Histogram,
     Marginal,
     flags_of,

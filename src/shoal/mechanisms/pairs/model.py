@@ -36,6 +36,7 @@ from shoal.mechanisms.pairs.distributions import (
     drawn_tables,
     shrunk,
     tetrachoric,
+    without_noise,
 )
 from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal, Presence, of_present, presence
 from shoal.mechanisms.pairs.measure_pairs import (
@@ -554,25 +555,10 @@ def clear_structure(
         turned = [block.level >= 0 for block in own]
         residuals = [_residuals(tables, marginals, block)[0] / block.noise for block in own]
         lines = [one.T if turn else one for one, turn in zip(residuals, turned, strict=True)]
-        low = _without_noise(np.concatenate(lines, axis=1))
+        low = without_noise(np.concatenate(lines, axis=1))
         parts = np.split(low, np.cumsum([one.shape[1] for one in lines])[:-1], axis=1)
         for block, part, turn in zip(own, parts, turned, strict=True):
             found[block.contrasts] = block.noise * (part.T if turn else part)
-    return found
-
-
-def _without_noise(matrix: Floats) -> Floats:
-    """The signal of few dimensions in a matrix with independent noise of variance 1.
-
-    >>> np.abs(_without_noise(np.random.default_rng(0).standard_normal((20, 30)))).max() < 0.2
-    True
-    """
-    left, values, right = np.linalg.svd(matrix, full_matrices=False)
-    first, second = matrix.shape
-    clear = values > first**0.5 + second**0.5
-    less = np.sqrt(np.maximum((values**2 - first - second) ** 2 - 4 * first * second, 0.0))
-    kept = np.where(clear, less / np.maximum(values, 1.0), 0.0)
-    found: Floats = (left * kept) @ right
     return found
 
 
