@@ -54,6 +54,8 @@ class PublicRelease:
             columns = tuple(bundle.statement.attributes)
             asked = {name: bundle.recipe[name] for name in ("missing", "na") if name in bundle.recipe}
             found = (bundle.statement, bundle.measurements)
+        if method.measures_units:
+            raise OptionError("no-intervals-for-units")
         kept = Schema(tuple(a for a in schema.attributes if a.name in columns))
         request = {"schema": kept, "columns": list(columns), "outside": "clip", **asked}
         table = read_as_asked(data, request, empty=True)

@@ -244,6 +244,8 @@ def fit(
     prepared = planned.prepared
     if prepared.method.strata:
         raise OptionError("model-has-no-strata", option="strata")
+    if prepared.method.measures_units:
+        raise OptionError("model-has-no-units", option="unit_columns")
     if prepared.described.rules:
         raise OptionError("model-has-no-rules")
     if prepared.rakes:
