@@ -147,7 +147,7 @@ def consecutive(data: pd.DataFrame) -> np.ndarray:
     return both[: len(columns), len(columns) :]
 
 
-def stays_linked(epsilon: str, bound: int, runs: int, method: str) -> str:
+def stays_linked(epsilon: str, bound: int, runs: int, method: str, delta: str | None) -> str:
     raw: dict[str, Any] = tomllib.loads(SCHEMA)
     raw["attribute"][0]["bound"] = {"rows": bound}
     data, schema = stays(seed=_SEED), shoal.Schema.from_dict(raw)
@@ -156,7 +156,13 @@ def stays_linked(epsilon: str, bound: int, runs: int, method: str) -> str:
     truth, spread = consecutive(kept), kept[list(NUMBERS)].std()
     found = []
     for _ in range(runs):
-        options = {"unit_columns": ["age", "region"], "unit_order": "admission", "neighbours": "add-remove"}
+        options: dict[str, Any] = {
+            "unit_columns": ["age", "region"],
+            "unit_order": "admission",
+            "neighbours": "add-remove",
+        }
+        if delta is not None:
+            options["delta"] = delta
         made = shoal.protect(data, schema, method=method, epsilon=epsilon, **options).data
         off = np.abs(consecutive(made) - truth)
         means = _rms((made[list(NUMBERS)].mean() - kept[list(NUMBERS)].mean()) / spread)
@@ -182,7 +188,7 @@ def composition(data: pd.DataFrame) -> pd.Series:
     return kids.value_counts(normalize=True)
 
 
-def survey_linked(epsilon: str, runs: int, method: str) -> list[str]:
+def survey_linked(epsilon: str, runs: int, method: str, delta: str | None) -> list[str]:
     data, schema = (
         households.persons(seed=_SEED),
         shoal.Schema.from_dict(tomllib.loads(households.SCHEMA)),
@@ -196,6 +202,8 @@ def survey_linked(epsilon: str, runs: int, method: str) -> list[str]:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 settings = {"method": method, "epsilon": epsilon, "neighbours": "add-remove", **options}
+                if delta is not None:
+                    settings["delta"] = delta
                 made = shoal.protect(data, schema, **settings).data
             errors = [np.mean([apart(shares_of(data, c), shares_of(made, c)) for c in OF_PERSON])]
             rows = [apart(shares_of(data, c), shares_of(made, c)) for c in OF_HOUSEHOLD]
@@ -214,13 +222,13 @@ def survey_linked(epsilon: str, runs: int, method: str) -> list[str]:
     return lines
 
 
-def linked_page(epsilons: Sequence[str], runs: int, methods: Sequence[str]) -> str:
+def linked_page(epsilons: Sequence[str], runs: int, methods: Sequence[str], delta: str | None) -> str:
     lines = [
         f"Stays, {runs} runs: correlations of a stay with the patient's next one, errors against stays bounded alike.",
         "",
         "| method | ε per patient | bound | same column, largest | any two, largest | any two, mean | means, in sd |",
         "| --- | --- | --- | --- | --- | --- | --- |",
-        *(stays_linked(epsilon, 3, runs, method) for method in methods for epsilon in epsilons),
+        *(stays_linked(epsilon, 3, runs, method, delta) for method in methods for epsilon in epsilons),
         "",
         f"Households, {runs} runs: total variation distances of single columns. "
         "Attributes of a household were equal in all its rows.",
@@ -231,7 +239,7 @@ def linked_page(epsilons: Sequence[str], runs: int, methods: Sequence[str]) -> s
     ]
     for method in methods:
         for epsilon in epsilons:
-            lines += survey_linked(epsilon, runs, method)
+            lines += survey_linked(epsilon, runs, method, delta)
     return "\n".join(lines)
 
 
@@ -241,10 +249,11 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a bound of 3 only")
     parser.add_argument("--linked", action="store_true", help="releases with unit_columns")
     parser.add_argument("--methods", default="pairs-dp,tree-dp", help="of --linked")
+    parser.add_argument("--delta", help="δ of --linked, for pairs-dp")
     parser.add_argument("--runs", type=int, default=5)
     given = parser.parse_args()
     if given.linked:
-        print(linked_page(given.epsilon.split(","), given.runs, given.methods.split(",")))
+        print(linked_page(given.epsilon.split(","), given.runs, given.methods.split(","), given.delta))
         return
     print(page(given.epsilon.split(","), [3] if given.quick else BOUNDS, given.runs))
 

@@ -406,6 +406,24 @@ def test_a_bundle_is_written_read_and_released_again_by_its_recipe(tmp_path: Pat
     assert caught.value.code == "no-intervals-for-units"
 
 
+@pytest.mark.slow
+def test_a_dry_run_estimates_the_time_of_pairs_and_writes_nothing(tmp_path: Path) -> None:
+    data, declared = tmp_path / "homes.csv", tmp_path / "homes.toml"
+    survey(60).to_csv(data, index=False)
+    schema().save(declared)
+    asked = ["protect", data, "--schema", declared, "--epsilon", "2", "--unit-columns", "region", "--dry-run"]
+    assert "pairs of consecutive rows" in cli(asked)
+
+
+def test_a_part_of_a_method_has_its_part_of_the_budget() -> None:
+    whole = shoal.PairsDP(epsilon=2, unit_columns=["region"]).for_units(4)
+    part = whole.for_part(Fraction(1, 8))
+    assert (part.epsilon, part.unit_columns, part.unit_rows) == (Fraction(1, 4), None, 1)
+    loose = shoal.PairsDP(epsilon=2, delta="0.000001", unit_columns=["region"]).for_units(4)
+    assert loose.rho is not None
+    assert loose.for_part(Fraction(1, 8)).rho == loose.rho / 8
+
+
 def test_a_records_account_is_charged_with_the_price_of_its_unit() -> None:
     from shoal.noise import source
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -106,13 +106,8 @@ class PairsDP(Method):
 
     def for_part(self, part: Fraction) -> PairsDP:
         """The method for one of the tables that are measured, with a part of its budget of ε or ρ."""
-        settings = {
-            **vars(self),
-            "strata": None,
-            "membership": None,
-            "unit_columns": None,
-            "unit_order": None,
-        }
+        settings: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(PairsDP)}
+        settings |= dict.fromkeys(("strata", "membership", "unit_columns", "unit_order"))
         if self.measures_units:
             settings["unit_rows"] = 1
         if self.pure:
