@@ -12,7 +12,11 @@ from shoal.columns.attribute import patterns as patterns
 from shoal.columns.attribute import target_column as target_column
 from shoal.columns.attribute import with_gaps as with_gaps
 from shoal.columns.bound import bounded_rows as bounded_rows
+from shoal.columns.bound import content_columns as content_columns
+from shoal.columns.bound import first_rows as first_rows
 from shoal.columns.bound import fresh_key as fresh_key
+from shoal.columns.bound import row_digests as row_digests
+from shoal.columns.bound import units_of as units_of
 from shoal.columns.column import check_storable as check_storable
 from shoal.columns.column import labels_of as labels_of
 from shoal.columns.column import numbers as numbers
@@ -54,8 +58,6 @@ from shoal.columns.kinds import Lattice as Lattice
 from shoal.columns.kinds import day_number as day_number
 from shoal.columns.kinds import day_text as day_text
 from shoal.columns.kinds import is_day as is_day
-from shoal.columns.provenance import MOST_DELTA as MOST_DELTA
-from shoal.columns.provenance import MOST_EPSILON as MOST_EPSILON
 from shoal.columns.provenance import TAKEN_FROM_DATA as TAKEN_FROM_DATA
 from shoal.columns.provenance import Declared as Declared
 from shoal.columns.provenance import Provenance as Provenance
