@@ -477,7 +477,7 @@ def test_products_that_are_not_paid_for_are_not_drawn(
     delta: str | None, every_tail: pytest.MonkeyPatch
 ) -> None:
     products_not_paid_for(every_tail)
-    with pytest.raises(OverspendError, match="left of 'pairs of attributes'|the plan reserves"):
+    with pytest.raises(OverspendError, match=r"left of 'pairs of attributes'|the plan reserves"):
         account("add-remove", 3, 3, 0, epsilon=5, rows=1_500, **({"delta": delta} if delta else {}))
 
 
