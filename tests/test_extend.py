@@ -25,14 +25,14 @@ from shoal.errors import ClaimError, OptionError
 from shoal.evaluation import measures
 from shoal.evaluation.measures import Measure, register_measure
 from shoal.extend import Pair, pairs, register_method, register_noise, register_partition
-from shoal.mechanisms import forms, partition_stage
+from shoal.mechanisms import parameter_fields, partition_stage
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import parameter, shared
 from shoal.mechanisms.registry import load_recipe, method_class, recipe_text
 from shoal.noise import Source, discrete_laplace, families
 from shoal.noise.families import NoiseFamily, laplace_scale
 from shoal.partition import Partition
-from shoal.privacy.claims import Case, Claim
+from shoal.privacy.verdict import Case, Claim
 from shoal.report import bundle_report
 from shoal.report.pages import Section, register_section
 from tests.mechanisms import test_conformance as conformance
@@ -188,7 +188,7 @@ def test_a_method_has_a_plan_and_a_run(own: dict[str, Any], lacking: str) -> Non
 
 @pytest.mark.parametrize("name", ["out", "domains", "seed", "json"])
 def test_a_parameter_has_a_name_of_its_own(name: str) -> None:
-    body = {name: parameter(forms.WHOLE, "something", default=1), "__annotations__": {name: int}}
+    body = {name: parameter(parameter_fields.WHOLE, "something", default=1), "__annotations__": {name: int}}
     with pytest.raises(OptionError, match=f"the option '{name}' already exists"):
         register_method(toy(**body), who=WHO)
 
@@ -280,8 +280,8 @@ class Loud(Method):
 
     name: ClassVar[str] = "loud-words"
     about: ClassVar[str] = "for tests"
-    k: str = parameter(forms.CHOICE, "how many", choices={"few": "", "many": ""}, default="few")
-    clip: int = parameter(forms.WHOLE, "where", default=3)
+    k: str = parameter(parameter_fields.CHOICE, "how many", choices={"few": "", "many": ""}, default="few")
+    clip: int = parameter(parameter_fields.WHOLE, "where", default=3)
 
     def plan(self, described: Any) -> Any:
         raise AssertionError("never planned")

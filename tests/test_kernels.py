@@ -178,20 +178,20 @@ def stamps() -> dict[str, str]:
 
 
 KERNELS = (
-    "shoal.partition._kernels_brute",
-    "shoal.partition._kernels_optimal",
-    "shoal.partition._kernels_patterns",
+    "shoal.partition._kernels",
+    "shoal.partition._kernels",
+    "shoal.partition._kernels",
     "shoal.partition._kernels_tree",
     "shoal.mechanisms.pairs._kernels",
     "shoal.mechanisms.suppression.bound",
     "shoal.mechanisms.suppression.wildcard",
-    "shoal.evaluation._linkage_kernel",
-    "shoal.evaluation.attacks._kernels",
-    "shoal.evaluation.disclosure._kernels",
+    "shoal.evaluation._kernels",
+    "shoal.evaluation._kernels",
+    "shoal.evaluation._kernels",
 )
 # what is compiled into kernels of other files
 INLINED = {
-    "shoal.partition._kernels_brute": {"shoal.partition._kernels_tree"},
+    "shoal.partition._kernels": {"shoal.partition._kernels_tree"},
     "shoal.partition._kernels_llvm": {"shoal.partition._kernels_tree"},
     "shoal.kernels": set(KERNELS),
 }
@@ -233,9 +233,9 @@ def test_code_is_stale_when_a_source_changes_that_is_compiled_into_it(
 @pytest.mark.parametrize(
     ("module", "constant", "stale"),
     [
-        ("shoal.partition._kernels_patterns", "MISSING", {"patterns"}),
+        ("shoal.partition._kernels", "MISSING", {"kernels", "tree"}),
         ("shoal.partition._kernels_tree", "LEAF", {"tree"}),
-        ("shoal.partition._kernels_brute", "NO_INDEX", {"brute", "tree"}),
+        ("shoal.partition._kernels", "NO_INDEX", {"kernels", "tree"}),
     ],
 )
 def test_code_is_stale_when_a_constant_changes_that_it_holds(

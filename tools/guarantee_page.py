@@ -21,8 +21,8 @@ from pathlib import Path
 from shoal._version import __version__
 from shoal.auditing.auditor import Attack, Audit
 from shoal.mechanisms.method import Method
-from shoal.privacy.claims import MODELS
 from shoal.privacy.statement import PrivacyStatement
+from shoal.privacy.verdict import MODELS
 from shoal.workers import machine_words
 from tools.audit_table import EXAMPLES, FALSE_ALARM, ROWS, Row, prepare_row, run_row
 from tools.results import DOCS, RESULTS

@@ -81,7 +81,7 @@ ROOMS: Mapping[str, Room] = {
     "statement": Room(
         (
             f"{PACKAGE}/privacy/statement.py",
-            f"{PACKAGE}/privacy/claims.py",
+            f"{PACKAGE}/privacy/verdict.py",
             f"{PACKAGE}/mechanisms/method.py",
         ),
         (

@@ -13,7 +13,7 @@ from papers.texts import numbering, printed_errors, rows, wording
 from papers.thesis.chapter4_claims import EXAMPLE, claims, marginal, theorem_claims
 from papers.thesis.chapter4_theorems import Floats, constructed
 from shoal.noise import Box, LatticeStaircase, Staircase
-from shoal.noise.box import laplace_region
+from shoal.noise.families import laplace_region
 
 number = numbering("thesis/chapter4")
 

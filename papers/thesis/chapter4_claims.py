@@ -23,7 +23,7 @@ from papers.thesis.chapter4_theorems import (
     mixtures,
 )
 from shoal.noise import Box, LatticeBox, LatticeStaircase, Staircase
-from shoal.noise.box import laplace_region
+from shoal.noise.families import laplace_region
 
 judge = judging("thesis/chapter4")
 

@@ -21,8 +21,7 @@ from shoal.evaluation.utility import semantic_sse
 from shoal.mechanisms.insensitive import drawn_rows
 from shoal.noise import Seeded
 from shoal.partition import Partition
-from shoal.partition.insensitive_groups import insensitive_mixed
-from shoal.partition.multivariate import mdav_mixed, nominal_ends
+from shoal.partition.multivariate import insensitive_mixed, mdav_mixed, nominal_ends
 from shoal.taxonomy import Taxonomy
 
 ADULT_2 = {"occupation": "occupation.csv", "native_country": "native-country.csv"}

@@ -20,7 +20,7 @@ from shoal.evaluation.linkage import record_linkage
 from shoal.mechanisms.insensitive import noisy_rows
 from shoal.noise import Seeded
 from shoal.partition import Partition, insensitive, mdav
-from shoal.partition.insensitive_groups import corner_sequence
+from shoal.partition.multivariate import corner_sequence
 
 CENSUS_4 = ("FEDTAX", "POTHVAL", "INTVAL", "FICA")
 FILE = "census.csv"

@@ -14,7 +14,7 @@ from papers.desk import Desk, Task
 from papers.thesis.chapter6_census import FILE, census, clusters, insensitive_from, widths
 from papers.thesis.chapter6_effort import Effort
 from shoal.partition import Partition, mdav
-from shoal.partition.insensitive_groups import corner_sequence
+from shoal.partition.multivariate import corner_sequence
 
 K = 5
 # clusters as behind the printed figures; from the corners of the domain of section 6.4.1; from those in the sequence

@@ -21,7 +21,7 @@ from papers.thesis.chapter7_worlds import (
     ratio,
     theoretical,
 )
-from shoal.evaluation.checks import check
+from shoal.evaluation.assessment import check
 from shoal.mechanisms.kanonymity.grouping_algorithms import (
     allot,
     bucket_count,

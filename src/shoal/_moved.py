@@ -28,7 +28,7 @@ MOVED = {
     "shoal.mechanisms.promises": "shoal.mechanisms",
     "shoal.method.budget": "shoal.privacy",
     "shoal.method.claims": "shoal.privacy",
-    "shoal.method.forms": "shoal.mechanisms.forms",
+    "shoal.method.forms": "shoal.mechanisms.parameter_fields",
     "shoal.method.method": "shoal.mechanisms",
     "shoal.method.parameters": "shoal.mechanisms",
     "shoal.method.registry": "shoal.mechanisms",

@@ -12,7 +12,7 @@ import shoal
 from shoal.columns.attribute import Attribute
 from shoal.errors import ShoalError
 from shoal.mechanisms.registry import DEFAULT_METHOD, method_class, names, parameters
-from shoal.privacy.claims import MODELS
+from shoal.privacy.verdict import MODELS
 
 ROOT = Path(__file__).parents[2]
 PUBLIC = {"add-remove": "number of records private", "replace-one": "number of records public"}

@@ -17,7 +17,7 @@ from pyarrow import parquet
 import shoal
 from shoal.cli import run
 from shoal.engines.local import LocalRunner
-from shoal.evaluation.checks import check
+from shoal.evaluation.assessment import check
 from shoal.evaluation.in_parts import counts, summaries
 from shoal.io.binary_files import frozen
 from shoal.release import measure as opened
@@ -164,7 +164,7 @@ def test_too_many_values_texts_and_cells_are_said(tmp_path: Path, monkeypatch: p
         "Left out of the two-way tables, because too many cells are in use: x and i; x and odd; "
         in found.remarks[0]
     )
-    monkeypatch.setattr("shoal.evaluation.in_parts.closeness.MOST_VALUES", 60)
+    monkeypatch.setattr("shoal.evaluation.in_parts.evaluate.MOST_VALUES", 60)
     words = "column 'x' has more than 60 distinct values, and the distances"
     with pytest.raises(shoal.InputError, match=words):
         checked(runners[0], ["yes"], ["x"], levels=LEVELS)

@@ -19,17 +19,16 @@ from scipy.integrate import quad
 
 import shoal
 from shoal import InputError, OptionError, OutputError, Schema
-from shoal.evaluation.disclosure._kernels import minimal_uniques
+from shoal.evaluation._kernels import minimal_uniques
 from shoal.evaluation.disclosure.record_risk import (
     diversity,
     household_risks,
     main_effects,
+    only_person,
     risk_threshold,
     with_margins,
 )
-from shoal.evaluation.disclosure.suda import only_person
-from shoal.partition.frequencies import approximate, as_wildcard, exact
-from shoal.partition.row_patterns import MISSING, patterns
+from shoal.partition.groups import MISSING, approximate, as_wildcard, exact, patterns
 from tests.support.frequencies_oracle import frequencies_one_by_one
 from tests.support.suda_oracle import minimal_uniques_one_by_one
 

@@ -11,8 +11,7 @@ import pytest
 import shoal
 from shoal.evaluation.disclosure.record_risk import main_effects, population_uniques
 from shoal.io import read
-from shoal.partition.frequencies import approximate, exact
-from shoal.partition.row_patterns import coded, patterns
+from shoal.partition.groups import approximate, coded, exact, patterns
 
 from .office_figures import KEYS, figures, people, records
 
@@ -304,7 +303,7 @@ def test_small_tables_of_special_uniques_and_where_the_reference_errs() -> None:
 
 def by_definition(columns: dict[str, list[Any]]) -> Any:
     """Contributions from minimal sample uniques found by trying every set of keys."""
-    from shoal.evaluation.disclosure.suda import scored
+    from shoal.evaluation.disclosure.record_risk import scored
     from tests.support.suda_oracle import minimal_uniques_one_by_one
 
     codes = [coded(read(pa.table({"k": values})), "k").codes for values in columns.values()]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shoal.evaluation import linkage
-from shoal.evaluation._linkage_kernel import BLOCK
+from shoal.evaluation._kernels import BLOCK
 from shoal.evaluation.linkage import record_linkage
 from shoal.evaluation.pair import MISSING, Column, Nominal, Ordered
 from shoal.taxonomy import Taxonomy

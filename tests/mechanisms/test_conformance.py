@@ -19,7 +19,7 @@ import pytest
 
 import shoal
 from shoal.mechanisms.registry import load_recipe, recipe_text
-from shoal.privacy.claims import MODELS
+from shoal.privacy.verdict import MODELS
 from shoal.text import catalogue
 from tests.support.presets import sampled
 from tests.support.samples import (

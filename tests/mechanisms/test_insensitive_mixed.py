@@ -14,8 +14,7 @@ from shoal.mechanisms.insensitive import drawn_rows
 from shoal.noise import Seeded
 from shoal.noise.choice import centroid_probabilities
 from shoal.partition import Partition
-from shoal.partition.insensitive_groups import insensitive_mixed
-from shoal.partition.multivariate import nominal_ends, numeric_ends
+from shoal.partition.multivariate import insensitive_mixed, nominal_ends, numeric_ends
 from shoal.taxonomy import Taxonomy
 
 TREE = Taxonomy.from_dict({"work": {"desk": ["clerk", "manager"], "hand": ["farmer", "fitter", "cook"]}})

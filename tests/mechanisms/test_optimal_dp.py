@@ -140,7 +140,7 @@ def test_census_4_error_is_far_below_the_best_common_size() -> None:
 def test_the_closed_form_is_the_mean_error_of_releases(method: str) -> None:
     """Without clipping, 150 releases: within 6 standard errors, which a noise 15% off would leave."""
     # loaded code is taken for small tables too, and 150 times over it pays
-    importlib.import_module("shoal.partition._kernels_optimal")
+    importlib.import_module("shoal.partition._kernels")
     attributes = known(CENSUS_4, "proportional")
     columns = {name: x for name, (x, _, _) in zip(CENSUS_4, attributes, strict=True)}
     prepared = prepare(

@@ -24,9 +24,9 @@ from shoal.noise import (
     block,
     block_deviations,
     block_noise,
+    discrete,
     discrete_laplace,
     exact,
-    laplace,
 )
 from shoal.noise.block import _radius, ball_points, ball_size, subsets, volume
 
@@ -156,7 +156,7 @@ def one_bit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     caches: tuple[Any, ...] = (
         exact.exp_coin,
         exact.logistic_coin,
-        laplace._outside,
+        discrete._outside,
         block._acceptance,
     )
     for name in ("_FIRST_BITS", "_NEXT_BITS"):

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shoal.errors import OptionError
-from shoal.noise import Box, LatticeBox, LatticeStaircase, Seeded, Staircase, box, discrete_box
+from shoal.noise import Box, LatticeBox, LatticeStaircase, Seeded, Staircase, discrete_box, families
 from shoal.noise import exact as enclosed
-from shoal.noise.box import _reach, best_share, differences, laplace_region
+from shoal.noise.families import _reach, best_share, differences, laplace_region
 
 from .decision_tree import Branching, enumerate_paths, exp_minus
 
@@ -135,7 +135,7 @@ def test_differences_rebuild_the_number_of_points_of_every_box(
 @pytest.fixture
 def one_bit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Real numbers are revealed one bit at a time, so that every path can be walked."""
-    caches: tuple[Any, ...] = (enclosed.exp_coin, enclosed.logistic_coin, box._order)
+    caches: tuple[Any, ...] = (enclosed.exp_coin, enclosed.logistic_coin, families._order)
     monkeypatch.setattr(enclosed, "_FIRST_BITS", 1)
     monkeypatch.setattr(enclosed, "_NEXT_BITS", 1)
     for cached in caches:

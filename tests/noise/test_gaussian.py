@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shoal.errors import OptionError
-from shoal.noise import Seeded, Source, discrete_gaussian, gaussian
+from shoal.noise import Seeded, Source, discrete, discrete_gaussian
 from shoal.noise import exact as enclosed
-from shoal.noise.gaussian import bernoulli_exp_near
+from shoal.noise.discrete import bernoulli_exp_near
 
 from .decision_tree import Branching, enumerate_paths, exp_minus
 
@@ -41,7 +41,7 @@ class Digits(Branching):
 @pytest.fixture
 def one_bit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Real numbers are revealed one bit at a time, so that every path can be walked."""
-    monkeypatch.setattr(gaussian, "_DIGIT", 1)
+    monkeypatch.setattr(discrete, "_DIGIT", 1)
     for name in ("_FIRST_BITS", "_NEXT_BITS"):
         monkeypatch.setattr(enclosed, name, 1)
     enclosed.exp_coin.cache_clear()
@@ -92,7 +92,7 @@ def test_the_decision_tree_of_an_attempt_brackets_the_true_probabilities(
         except RefusedError:
             return None
 
-    monkeypatch.setattr(gaussian, "discrete_laplace", proposed)
+    monkeypatch.setattr(discrete, "discrete_laplace", proposed)
     outcomes, undecided = enumerate_paths(attempt, 1e-4, kind=Digits)
     assert undecided < Fraction(1, 10)
     for x in range(-2, 3):
@@ -193,7 +193,7 @@ def test_floats_decide_as_the_exact_fractions_do(monkeypatch: pytest.MonkeyPatch
     alike = np.arange(x.size)[None]
     quick = bernoulli_exp_near(x, alike, exact, Seeded(7))
     assert asked == 0
-    monkeypatch.setattr(gaussian, "_SLACK", 0.02)
+    monkeypatch.setattr(discrete, "_SLACK", 0.02)
     assert (bernoulli_exp_near(x, alike, exact, Seeded(7)) == quick).all()
     assert asked > 500
     assert quick.mean() == pytest.approx(np.exp(-x).mean(), abs=0.02)
@@ -203,12 +203,12 @@ def test_the_floats_are_within_the_slack_of_the_exact_exponents() -> None:
     rng = np.random.default_rng(3)
     for _ in range(400):
         variance = Fraction(int(10 ** rng.uniform(0, 24)), int(10 ** rng.uniform(0, 6)))
-        scale = gaussian._proposal(variance)
+        scale = discrete._proposal(variance)
         magnitude = int(abs(rng.laplace(0, 3)) * scale)
         distance = np.int64(magnitude) - float(variance / scale)
         near = float(distance * distance * float(1 / (2 * variance)))
         exact = (magnitude - variance / scale) ** 2 / (2 * variance)
-        assert abs(Fraction(near) - exact) <= Fraction(gaussian._SLACK) / 8 * (1 + exact)
+        assert abs(Fraction(near) - exact) <= Fraction(discrete._SLACK) / 8 * (1 + exact)
 
 
 def test_a_variance_that_hardly_ever_draws_anything_else_than_zero() -> None:

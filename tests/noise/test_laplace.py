@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from shoal.errors import OptionError
-from shoal.noise import Seeded, Source, SystemEntropy, discrete_laplace, laplace, round_up_scale
+from shoal.noise import Seeded, Source, SystemEntropy, discrete, discrete_laplace, round_up_scale
 
 from .decision_tree import enumerate_paths, exp_minus
 
@@ -29,7 +29,9 @@ def probability(x: int, scale: Fraction) -> Fraction:
 
 def attempt(scale: Fraction, source: Source) -> int | None:
     """The value of one attempt at one draw, None when it is refused."""
-    accepted, values = laplace._attempt(np.asarray(scale.numerator), np.asarray(scale.denominator), 1, source)
+    accepted, values = discrete._attempt(
+        np.asarray(scale.numerator), np.asarray(scale.denominator), 1, source
+    )
     return int(values[0]) if accepted.size else None
 
 
@@ -164,8 +166,8 @@ def test_a_draw_equals_the_unbounded_integer_modulo_the_word(
             return np.full(n, negative, dtype=np.uint8)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(laplace, "geometric_exp", lambda n, source: np.array([turns]))
-        accepted, values = laplace._attempt(np.asarray(t), np.asarray(s), 1, Fixed(0))
+        patch.setattr(discrete, "geometric_exp", lambda n, source: np.array([turns]))
+        accepted, values = discrete._attempt(np.asarray(t), np.asarray(s), 1, Fixed(0))
     unbounded = (offset + t * turns) // s
     if negative and unbounded == 0:
         assert accepted.size == 0

@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from shoal.noise import discrete_laplace
+from shoal.noise.discrete import single_laplace
 from shoal.noise.entropy import Seeded, SystemEntropy
-from shoal.noise.laplace import single_laplace
 
 RUNS = 40_000
 

@@ -19,12 +19,12 @@ from shoal.noise import (
     Seeded,
     Staircase,
     SystemEntropy,
+    discrete,
     discrete_laplace,
     discrete_staircase,
-    laplace,
 )
 from shoal.noise import exact as enclosed
-from shoal.noise.laplace import best_centre, best_fraction
+from shoal.noise.discrete import best_centre, best_fraction
 from shoal.partition import ranking
 
 from .decision_tree import Branching, enumerate_paths, exp_minus
@@ -168,10 +168,10 @@ def test_two_blocks_that_move_a_little_cost_twice_epsilon_under_a_staircase_and_
 def one_bit(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(enclosed, "_FIRST_BITS", 1)
     monkeypatch.setattr(enclosed, "_NEXT_BITS", 1)
-    for cached in (enclosed.exp_coin, enclosed.logistic_coin, laplace._outside):
+    for cached in (enclosed.exp_coin, enclosed.logistic_coin, discrete._outside):
         cached.cache_clear()
     yield
-    for cached in (enclosed.exp_coin, enclosed.logistic_coin, laplace._outside):
+    for cached in (enclosed.exp_coin, enclosed.logistic_coin, discrete._outside):
         cached.cache_clear()
 
 
@@ -336,9 +336,9 @@ def test_a_draw_equals_the_unbounded_integer_modulo_the_word(
             return np.full(n, 2**bits - 1, dtype=np.uint64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(laplace, "geometric", lambda rate, n, source: np.full(n, level))
+        patch.setattr(discrete, "geometric", lambda rate, n, source: np.full(n, level))
         # a tiny ε puts nearly everything outside the centre
-        drawn = laplace._draw(steps, Fraction(1, 2**120), centre, 1, Fixed(0))
+        drawn = discrete._draw(steps, Fraction(1, 2**120), centre, 1, Fixed(0))
     unbounded = centre + 1 + level * steps + offset
     assert int(drawn[0]) % 2**64 == (-unbounded if negative else unbounded) % 2**64
 

@@ -24,7 +24,7 @@ from papers.thesis.chapter7_worlds import (
     supports_of_neighbours,
     theoretical,
 )
-from shoal.evaluation.checks import check
+from shoal.evaluation.assessment import check
 from tests.conftest import data_file
 
 

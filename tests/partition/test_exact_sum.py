@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shoal.partition.reference import cutters, pieces_sum, rounded
+from shoal.partition.base import cutters, pieces_sum, rounded
 from tests.conftest import examples
 
 

@@ -12,8 +12,13 @@ from hypothesis import strategies as st
 
 from shoal.errors import InputError, OptionError
 from shoal.partition import insensitive, ranking
-from shoal.partition.insensitive_groups import corner_sequence, insensitive_mixed
-from shoal.partition.multivariate import CornerAxis, nominal_ends, numeric_ends
+from shoal.partition.multivariate import (
+    CornerAxis,
+    corner_sequence,
+    insensitive_mixed,
+    nominal_ends,
+    numeric_ends,
+)
 from tests.conftest import examples
 
 from .insensitive_oracle import (
@@ -25,7 +30,7 @@ from .insensitive_oracle import (
 )
 
 # the package has a function of the same name
-module = sys.modules["shoal.partition.insensitive_groups"]
+module = sys.modules["shoal.partition.multivariate"]
 TEXTBOOK_CORNERS = {"alternate": textbook_alternate, "hamming": textbook_hamming}
 
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from shoal.partition import Partition, insensitive, mdav
-from shoal.partition.insensitive_groups import insensitive_mixed
-from shoal.partition.multivariate import CornerAxis, nominal_ends, numeric_ends
+from shoal.partition.multivariate import CornerAxis, insensitive_mixed, nominal_ends, numeric_ends
 from tests.conftest import examples
 
 WAYS = [{"order": "corners"}, {"order": "corners", "corners": "hamming"}, {"order": "single"}]

@@ -244,7 +244,7 @@ def test_arithmetic_on_pairs_is_accurate_to_100_bits(
 def test_the_compiled_constants_are_those_of_the_quadratic_algorithm() -> None:
     import sys
 
-    from shoal.partition import _kernels_optimal as kernels
+    from shoal.partition import _kernels as kernels
 
     module = sys.modules["shoal.partition.univariate"]
     for name in ("ROUGH", "PATH_TIE", "SUMS_TIE"):

@@ -16,7 +16,7 @@ from shoal.mechanisms.kanonymity.methods import Anatomy
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.partition_stage import PARTITIONS
 from shoal.mechanisms.registry import method_class, names
-from shoal.privacy.claims import MODELS, Case, Claim, Model
+from shoal.privacy.verdict import MODELS, Case, Claim, Model
 
 ROOT = Path(__file__).parents[2]
 CLASSES = {name: method_class(name) for name in names()}

@@ -77,7 +77,7 @@ def test_a_module_that_draws_knows_what_was_paid(path: Path) -> None:
     ("line", "names"),
     [
         ("from shoal.noise import discrete_laplace", {"discrete_laplace"}),
-        ("from shoal.noise.laplace import discrete_laplace as noise", {"discrete_laplace"}),
+        ("from shoal.noise.discrete import discrete_laplace as noise", {"discrete_laplace"}),
         ("from shoal.noise import round_up_scale", set()),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 
 import shoal
 from shoal.privacy import MODELS, Adjacency, step_key
-from shoal.privacy.claims import stored_sentences
+from shoal.privacy.verdict import stored_sentences
 from shoal.report import bundle_report
 from shoal.text import EDITION, Message, catalogue, sentences
 

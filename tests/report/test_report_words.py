@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.columns.provenance import MOST_EPSILON
 from shoal.evaluation.assessment import MATTERS, MOST_LINKED, RiskLine, verdict
 from shoal.evaluation.learning import wilson
-from shoal.privacy.claims import MODELS
+from shoal.noise import MOST_EPSILON
 from shoal.privacy.verdict import (
     DECISIONS,
     LEVELS,
+    MODELS,
     STRONG_EPSILON,
     Level,
     belief_words,

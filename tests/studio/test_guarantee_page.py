@@ -20,7 +20,7 @@ from shoal.io import read
 from shoal.journal import Journal
 from shoal.mechanisms.parameter_fields import shared
 from shoal.mechanisms.registry import load_recipe, names
-from shoal.privacy.claims import MODELS
+from shoal.privacy.verdict import MODELS
 from shoal.studio.facts import exposed, pairs, person
 from shoal.studio.guarantee import BY_NAME, CARDS, offers
 from shoal.studio.runs import StudioRun, buy, compare

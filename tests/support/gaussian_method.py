@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shoal.columns.description import Described
-from shoal.mechanisms import forms, registry
+from shoal.mechanisms import parameter_fields, registry
 from shoal.mechanisms.method import Method, Rebuilt
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.noise import discrete_gaussian, discrete_laplace, round_up_scale
 from shoal.privacy import Accountant
 from shoal.privacy.accountant import Plan
-from shoal.privacy.claims import Case, Claim
+from shoal.privacy.verdict import Case, Claim
 from shoal.progress import Progress
 
 NAME = "values"
@@ -44,7 +44,7 @@ class Values(Method):
     partition = "boxes"
 
     epsilon: Exact = shared("epsilon")
-    delta: Exact = parameter(forms.DELTA, "the chance of more", default=forms.NOTHING)
+    delta: Exact = parameter(parameter_fields.DELTA, "the chance of more", default=parameter_fields.NOTHING)
     split: Any = shared("split")
     neighbours: str = shared("neighbours")
 

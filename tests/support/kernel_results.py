@@ -32,7 +32,7 @@ def digest(*found: Any) -> str:
 
 
 def of_partition(random: np.random.Generator) -> Iterator[tuple[str, str]]:
-    from shoal.partition import _kernels_optimal as optimal
+    from shoal.partition import _kernels as optimal
     from shoal.partition import as_wildcard, patterns
     from shoal.partition.multivariate import mdav
     from shoal.partition.univariate import costs_of
@@ -71,7 +71,9 @@ def of_pairs(random: np.random.Generator) -> Iterator[tuple[str, str]]:
     goals = (goals + goals.T) / 2
     goals[3, :] = goals[:, 3] = -1.0
     triples = np.array([[0, 1, 2]])
-    changes = kernels.polish(codes, starts, goals, 7, 3, triples, np.array([12.5]))
+    changes = kernels.polish(
+        codes, starts, (np.diff(starts) + 1) // 2, goals, 7, 3, triples, np.array([12.5])
+    )
     yield "polished", digest(codes, changes)
     table = random.dirichlet(np.ones(32)).reshape(8, 4)
     blocks = np.array([[-1, 0, 0], [0, 1, 8], [2, -1, 16], [-1, -1, 32]])
@@ -101,9 +103,9 @@ def of_pairs(random: np.random.Generator) -> Iterator[tuple[str, str]]:
 
 
 def of_measures(random: np.random.Generator) -> Iterator[tuple[str, str]]:
-    from shoal.evaluation import _linkage_kernel as linkage
-    from shoal.evaluation.attacks import _kernels as attacks
-    from shoal.evaluation.disclosure import _kernels as disclosure
+    from shoal.evaluation import _kernels as attacks
+    from shoal.evaluation import _kernels as disclosure
+    from shoal.evaluation import _kernels as linkage
 
     records, rows = 300, 120
     found = linkage.scan(

@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from shoal.evaluation.disclosure.suda import only_person
+from shoal.evaluation.disclosure.record_risk import only_person
 from shoal.numbers import Integers
 from shoal.partition import MISSING, Patterns
 

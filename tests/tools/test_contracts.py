@@ -36,6 +36,7 @@ def test_a_deep_import_is_found() -> None:
 def test_names_are_those_imported_under_any_other(tmp_path: Path) -> None:
     place = tmp_path / "one.py"
     place.write_text(
-        "from shoal.noise import discrete_laplace as noise\ndef f():\n    from shoal.noise.box import discrete_box\n"
+        "from shoal.noise import discrete_laplace as noise\n"
+        "def f():\n    from shoal.noise.families import discrete_box\n"
     )
     assert imported_names(place, "shoal.noise") == {"discrete_laplace", "discrete_box"}

@@ -58,8 +58,6 @@ from shoal.columns.kinds import Lattice as Lattice
 from shoal.columns.kinds import day_number as day_number
 from shoal.columns.kinds import day_text as day_text
 from shoal.columns.kinds import is_day as is_day
-from shoal.columns.provenance import MOST_DELTA as MOST_DELTA
-from shoal.columns.provenance import MOST_EPSILON as MOST_EPSILON
 from shoal.columns.provenance import TAKEN_FROM_DATA as TAKEN_FROM_DATA
 from shoal.columns.provenance import Declared as Declared
 from shoal.columns.provenance import Provenance as Provenance

@@ -19,7 +19,7 @@ from shoal.arguments import as_names
 from shoal.columns.attribute import FACTS, POLICIES, RECORDS, Attribute, range_of, spells_numbers
 from shoal.columns.column import labels_of, numbers, parsed_label, public_facts, texts
 from shoal.columns.kinds import OUTSIDE, Lattice
-from shoal.columns.provenance import MOST_EPSILON, TAKEN_FROM_DATA, Declared
+from shoal.columns.provenance import TAKEN_FROM_DATA, Declared
 from shoal.columns.schema import Schema
 from shoal.columns.steps import Step, above, as_number
 from shoal.display import internal
@@ -39,12 +39,12 @@ from shoal.io import (
     with_types,
     without_codes,
 )
+from shoal.noise import MOST_EPSILON
 from shoal.numbers import exact
 from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
-if TYPE_CHECKING:
     from shoal.mechanisms import Tuned
 
 

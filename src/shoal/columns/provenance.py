@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from shoal.display import internal
+from shoal.noise import MOST_EPSILON
 from shoal.text import Message
 
 if TYPE_CHECKING:
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
 
 # printed instead of a fact about the records
 TAKEN_FROM_DATA = "taken from the data"
-# ε per person above which there is no protection in practice
-MOST_EPSILON = Fraction(10)
-# δ above which a release is never published: one person in a thousand may be disclosed outright
-MOST_DELTA = Fraction(1, 1000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,45 @@
-"""The verdict on a release: the statement decides, measured risks advise.
+"""Assess a table: measure the k-anonymity, l-diversity and t-closeness that it reaches, and judge a release.
 
-The public part decides (`shoal.privacy.verdict`). The private part is what was measured on the original records. For
-a claim with an ε it is advice only: withholding or repairing a release because of it would be a data-dependent
-choice. The k-anonymity family makes no claim that such a choice could void; there the measured part decides too.
+The public part of a verdict decides (`shoal.privacy.verdict`). The private part is what was measured on the original
+records. For a claim with an ε it is advice only: withholding or repairing a release because of it would be a
+data-dependent choice. The k-anonymity family makes no claim that such a choice could void; there the measured part
+decides too.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
 
 from shoal import display
+from shoal.arguments import as_names, renamed_arguments, renamed_attributes
+from shoal.columns import Schema, read_declared, rows_breaking
 from shoal.display import displayed, internal
+from shoal.errors import InputError, OptionError
+from shoal.evaluation.disclosure import risk
+from shoal.evaluation.disclosure.record_risk import diversity
+from shoal.evaluation.disclosure.result import RiskFigures, units_of
 from shoal.evaluation.learning import Interval
+from shoal.evaluation.pair import plain
 from shoal.evaluation.result import Finding, usefulness
-from shoal.io import Table
-from shoal.partition import actual_k
+from shoal.io import Table, read
+from shoal.partition import (
+    EMD,
+    actual_k,
+    coded,
+    column_codes,
+    count_groups,
+    ratio_distances,
+    row_groups,
+    units_of_groups,
+    within,
+)
 from shoal.privacy import (
     DECISION_CODES,
     DECISIONS,
@@ -28,7 +50,478 @@ from shoal.privacy import (
     PublicVerdict,
     public_verdict,
 )
+from shoal.progress import Progress, silent
 from shoal.text import Message
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table as TextTable
+
+
+@internal()
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """Diversity and closeness of one sensitive attribute over the equivalence classes.
+
+    Attributes:
+        values: number of distinct values in the whole table.
+        distinct_l: fewest distinct values in a group, a missing one counted as the commonest.
+        entropy_l: exponential of the least entropy of a group, computed likewise.
+        emd: largest earth mover's distance of a group to the table.
+        ground: the ground distance of two values: `ordered` or `equal`.
+        ratio: largest ratio, either way, between a value's share in a group and in the table; infinite where
+            a group lacks a value.
+    """
+
+    values: int
+    distinct_l: int
+    entropy_l: float
+    emd: float
+    ground: str
+    ratio: float
+
+
+@internal(".to_dict()")
+@dataclass(frozen=True, slots=True)
+class Persons:
+    """The persons behind a table's rows, where persons are counted instead of rows.
+
+    Attributes:
+        unit: the column that identifies the person.
+        number: number of persons.
+        alone: number of persons who have a row in a group with nobody else.
+        rows: number of their rows.
+    """
+
+    unit: str
+    number: int
+    alone: int
+    rows: int
+
+    @classmethod
+    def of(cls, unit: str, units: NDArray[np.int64], labels: NDArray[np.int64]) -> Persons:
+        """From the person and the group of each row."""
+        alone = units_of_groups(labels, units)[labels] == 1
+        return cls(unit, int(np.unique(units).size), int(np.unique(units[alone]).size), int(units.size))
+
+
+@internal(".words")
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """A requested level, the level found, and whether it is reached."""
+
+    name: str
+    wanted: float
+    found: float
+    met: bool
+
+    @property
+    def words(self) -> str:
+        verdict = "met" if self.met else "not met"
+        return f"{self.name} {self.wanted:g}: {verdict}, found {_shown(self.found)}"
+
+
+@renamed_attributes(quasi="quasi_identifiers", confidential="sensitive")
+@internal(".to_dict()")
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The levels of protection that a table reaches, measured from the table alone.
+
+    Attributes:
+        rows: number of rows.
+        quasi_identifiers: the columns that define the groups.
+        groups: number of equivalence classes.
+        k: size of the smallest group.
+        unique: number of rows with no equal row.
+        reidentification: probability 1/|group| of picking the right row of a group, over all rows: the largest, the
+            mean, the median, and the share of rows above 1/2, 1/5, 1/10 and 1/20.
+        sensitive: diversity and closeness of each sensitive attribute.
+        disclosure: individual and global risk, special uniques and so on, with missing as a separate value; None
+            where it was not measured.
+        requirements: the requested levels.
+        told: what was not measured because the table was read in parts; `remarks` has it as text.
+        persons: where persons are counted: sizes of groups, risks and shares of values are then those of persons, who
+            count once in each of their groups, and `unique` is the number of persons alone in one of them.
+        rules: number of rows that break each rule of the schema; None where the table does not show that.
+    """
+
+    rows: int
+    quasi_identifiers: tuple[str, ...]
+    groups: int
+    k: int
+    unique: int
+    reidentification: Mapping[str, Any]
+    sensitive: Mapping[str, Closeness]
+    disclosure: RiskFigures | None
+    requirements: tuple[Requirement, ...]
+    told: tuple[Message, ...] = ()
+    persons: Persons | None = None
+    rules: Mapping[str, int | None] = field(default_factory=dict)
+
+    @property
+    def rule_lines(self) -> tuple[str, ...]:
+        """One sentence for each rule of the schema."""
+        return tuple(
+            str(
+                Message.of("rule-not-tested", rule=rule)
+                if count is None
+                else Message.of("rule-broken", rule=rule, count=count)
+            )
+            for rule, count in self.rules.items()
+        )
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        return tuple(map(str, self.told))
+
+    @property
+    def met(self) -> bool:
+        """Every requested level is reached."""
+        return all(requirement.met for requirement in self.requirements)
+
+    @property
+    def distinct_l(self) -> int | None:
+        """The smallest distinct l of all sensitive attributes; None without one."""
+        return min((entry.distinct_l for entry in self.sensitive.values()), default=None)
+
+    @property
+    def entropy_l(self) -> float | None:
+        return min((entry.entropy_l for entry in self.sensitive.values()), default=None)
+
+    @property
+    def emd(self) -> float | None:
+        """The largest earth mover's distance of all sensitive attributes."""
+        return max((entry.emd for entry in self.sensitive.values()), default=None)
+
+    @property
+    def ratio(self) -> float | None:
+        return max((entry.ratio for entry in self.sensitive.values()), default=None)
+
+    @property
+    def unique_share(self) -> float:
+        """Share of rows with no equal row, or of persons who are alone in a group."""
+        return self.unique / (self.rows if self.persons is None else self.persons.number)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON; an infinite ratio is None."""
+        return {
+            "rows": self.rows,
+            **({} if self.persons is None else {"unit": self.persons.unit, "persons": self.persons.number}),
+            "quasi": list(self.quasi_identifiers),
+            "groups": self.groups,
+            "k": self.k,
+            "unique": self.unique,
+            "unique_share": self.unique_share,
+            "reidentification": plain(self.reidentification),
+            "distinct_l": self.distinct_l,
+            "entropy_l": self.entropy_l,
+            "t_emd": self.emd,
+            "t_ratio": plain(self.ratio),
+            "confidential": {
+                name: {
+                    "values": entry.values,
+                    "distinct_l": entry.distinct_l,
+                    "entropy_l": entry.entropy_l,
+                    "t_emd": entry.emd,
+                    "ground": entry.ground,
+                    "t_ratio": plain(entry.ratio),
+                }
+                for name, entry in self.sensitive.items()
+            },
+            "risk": None if self.disclosure is None else self.disclosure.to_dict(),
+            "requirements": [
+                {"name": r.name, "wanted": r.wanted, "found": plain(r.found), "met": r.met}
+                for r in self.requirements
+            ],
+            **({"rules": dict(self.rules)} if self.rules else {}),
+            "met": self.met,
+            "remarks": list(self.remarks),
+        }
+
+    def __rich__(self) -> Group:
+        from rich.console import Group
+        from rich.markup import escape
+
+        risk = self.reidentification
+        who, one, of = ("rows", "row", "") if self.persons is None else ("persons", "person", self._whose)
+        whole = _titled(f"{of}{self.rows} rows, grouped by {escape(', '.join(self.quasi_identifiers))}")
+        whole.add_column("measure", no_wrap=True)
+        whole.add_column("value", justify="right", no_wrap=True)
+        whole.add_column("meaning")
+        for name, value, meaning in (
+            ("k", str(self.k), f"{who} of the smallest group"),
+            ("groups", str(self.groups), "different combinations of the columns"),
+            (f"unique {who}", f"{self.unique_share:.2%}", f"{who} that no other {one} equals"),
+            ("largest risk", _shown(risk["largest"]), f"chance of picking the right {one} of a group"),
+            ("mean risk", _shown(risk["mean"]), f"the same, over all {who}"),
+            ("risk above 1/5", f"{risk['above_one_in_5']:.2%}", f"share of the {who}"),
+        ):
+            whole.add_row(name, value, meaning)
+        parts = [whole]
+        if self.sensitive:
+            parts.append(self._of_confidential())
+        if self.disclosure is not None:
+            disclosed = _titled("Disclosure risk")
+            disclosed.add_column("measure", overflow="fold")
+            disclosed.add_column("value", justify="right", no_wrap=True)
+            disclosed.add_column("meaning")
+            for line in self.disclosure.lines():
+                disclosed.add_row(*map(escape, line))
+            disclosed.caption = escape(self.disclosure.conditions)
+            parts.append(disclosed)
+        return Group(*parts)
+
+    @property
+    def _whose(self) -> str:
+        from rich.markup import escape
+
+        return (
+            ""
+            if self.persons is None
+            else f"{self.persons.number} persons ({escape(self.persons.unit)}) with "
+        )
+
+    def _of_confidential(self) -> TextTable:
+        from rich.markup import escape
+
+        own = _titled("What groups reveal about sensitive attributes (worst group)")
+        own.add_column("column", overflow="fold")
+        for title in ("values", "distinct l", "entropy l", "t (EMD)", "ground", "t (ratio)"):
+            own.add_column(title, justify="right", no_wrap=True)
+        for name, entry in self.sensitive.items():
+            cells = (str(entry.values), str(entry.distinct_l), *map(_shown, (entry.entropy_l, entry.emd)))
+            own.add_row(escape(name), *cells, entry.ground, _shown(entry.ratio))
+        return own
+
+
+def _titled(title: str) -> TextTable:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as TextTable
+
+    return TextTable(
+        title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
+
+
+def _shown(value: float) -> str:
+    return "infinite" if math.isinf(value) else f"{value:.4g}"
+
+
+# reported risk thresholds, as one row in this many
+_ONE_IN = (2, 5, 10, 20)
+
+
+@renamed_arguments(quasi="quasi_identifiers", confidential="sensitive")
+def check(
+    table: Any,
+    quasi_identifiers: str | Sequence[str] | None = None,
+    sensitive: str | Sequence[str] | None = None,
+    *,
+    schema: Schema | None = None,
+    k: int | None = None,
+    l: int | None = None,  # noqa: E741
+    t_emd: float | None = None,
+    t_ratio: float | None = None,
+    weight: str | None = None,
+    household: str | None = None,
+    unit: str | None = None,
+    progress: Progress | None = None,
+) -> Check:
+    """`shoal.check` of a table in memory, or one that is read a column at a time; its arguments are documented there.
+
+    >>> import pyarrow as pa
+    >>> people = pa.table({"age": [30, 30, 40, 40], "ill": ["a", "b", "b", "b"]})
+    >>> found = check(people, ["age"], ["ill"], k=2, l=2)
+    >>> found.k, found.distinct_l, found.emd, found.met
+    (2, 1, 0.25, False)
+    """
+    data = read(table) if schema is None else read_declared(table, schema)
+    schema = None if schema is None else schema.stepped
+    if data.n == 0:
+        raise InputError("checks-table-no-rows")
+    known, secret = asked_columns(data, quasi_identifiers, sensitive, schema)
+    levels = {"k": k, "l": l, "t_emd": t_emd, "t_ratio": t_ratio}
+    check_levels(levels, secret)
+    tell = progress or silent
+    tell("grouping rows", 0, 1)
+    groups = row_groups(_codes(data, name) for name in known)
+    unit = unit if unit is not None else unit_of_schema(data, schema)
+    units = None if unit is None else units_of(data, unit)
+    found: dict[str, Closeness] = {}
+    for number, name in enumerate(secret):
+        tell("looking at confidential columns", number, len(secret))
+        found[name] = _closeness(data, name, groups.labels, schema, units)
+    measured = risk(
+        data,
+        known,
+        weight,
+        household,
+        unit=unit,
+        schema=schema,
+        sensitive=secret,
+        missing="category",
+        progress=tell,
+    )
+    sizes = groups.sizes if units is None else units_of_groups(groups.labels, units)
+    persons = None if units is None else Persons.of(unit or "", units, groups.labels)
+    counted = np.unique(sizes, return_counts=True)
+    result = checked(known, *counted, found, measured.figures, levels, persons=persons)
+    return (
+        replace(result, rules=rows_breaking(data, schema)) if schema is not None and schema.rules else result
+    )
+
+
+def check_levels(levels: Mapping[str, float | None], secret: Sequence[str]) -> None:
+    """Refuse levels that are not valid requirements."""
+    for name, value in levels.items():
+        if value is not None and (isinstance(value, bool) or not value >= (0 if name == "t_emd" else 1)):
+            raise OptionError("level-too-low", option=name, least=0 if name == "t_emd" else 1, found=value)
+        if value is not None and name != "k" and not secret:
+            raise OptionError("about-confidential-column", option="sensitive", level=name)
+
+
+def checked(
+    known: Sequence[str],
+    sizes: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    found: Mapping[str, Closeness],
+    disclosure: RiskFigures | None,
+    levels: Mapping[str, float | None],
+    told: tuple[Message, ...] = (),
+    persons: Persons | None = None,
+) -> Check:
+    """Levels of protection from how many equivalence classes have each size, ascending, and their other measures.
+
+    Sizes are numbers of rows, or of persons where units are declared: a person then counts in each of their groups.
+    """
+    smallest = int(sizes[0])
+    wanted = (
+        ("k", levels["k"], smallest, True),
+        ("l", levels["l"], min((entry.distinct_l for entry in found.values()), default=0), True),
+        ("t-emd", levels["t_emd"], max((entry.emd for entry in found.values()), default=0.0), False),
+        ("t-ratio", levels["t_ratio"], max((entry.ratio for entry in found.values()), default=0.0), False),
+    )
+    return Check(
+        rows=int((sizes * groups).sum()) if persons is None else persons.rows,
+        quasi_identifiers=tuple(known),
+        groups=int(groups.sum()),
+        k=smallest,
+        unique=int(groups[sizes == 1].sum()) if persons is None else persons.alone,
+        reidentification=_reidentification(sizes, groups),
+        sensitive=dict(found),
+        disclosure=disclosure,
+        requirements=tuple(
+            Requirement(name, level, value, value >= level if at_least else bool(within(value, level)))
+            for name, level, value, at_least in wanted
+            if level is not None
+        ),
+        told=told,
+        persons=persons,
+    )
+
+
+def unit_of_schema(table: Table, schema: Schema | None) -> str | None:
+    """The unit column that the schema declares, if the table has it."""
+    unit = None if schema is None else schema.unit
+    return unit.name if unit is not None and unit.name in table.names else None
+
+
+def asked_columns(
+    table: Table,
+    quasi_identifiers: str | Sequence[str] | None,
+    sensitive: str | Sequence[str] | None,
+    schema: Schema | None,
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The quasi-identifiers and the sensitive columns, as named or by their roles."""
+    by_role: Mapping[str, list[str]] = {
+        role: []
+        if schema is None
+        else [a.name for a in schema.attributes if a.role == role and a.name in table.names]
+        for role in ("quasi-identifier", "confidential")
+    }
+    quasi = by_role["quasi-identifier"] if quasi_identifiers is None else as_names(quasi_identifiers)
+    hidden = by_role["confidential"] if sensitive is None else as_names(sensitive)
+    known, secret = tuple(dict.fromkeys(quasi)), tuple(dict.fromkeys(hidden))
+    if not known:
+        raise OptionError("there-no-quasi-identifiers", option="quasi_identifiers")
+    for name in (*known, *secret):
+        table.known(name)
+    both = [name for name in secret if name in known]
+    if both:
+        raise OptionError("column-both-quasi-identifier-confidential", column=both[0])
+    return known, secret
+
+
+def _closeness(
+    table: Table,
+    name: str,
+    labels: NDArray[np.int64],
+    schema: Schema | None,
+    units: NDArray[np.int64] | None,
+) -> Closeness:
+    values, ground = ordered_codes(table, name, schema)
+    counts = count_groups(labels, values, units)
+    certain = diversity(labels, coded(table, name).codes, units=units)
+    return Closeness(
+        values=int(counts.totals.size),
+        distinct_l=int(certain.distinct.min()),
+        entropy_l=float(certain.entropy.min()),
+        emd=float(EMD[ground](counts).max()),
+        ground=ground,
+        ratio=float(ratio_distances(counts).max()),
+    )
+
+
+def ordered_codes(table: Table, name: str, schema: Schema | None) -> tuple[NDArray[np.int64], str]:
+    """A column as codes, 0 for the lowest value, and whether their order is meaningful."""
+    attribute = schema[name] if schema is not None and name in schema else None
+    if attribute is not None and attribute.kind_facts.listed and attribute.ordered:
+        from shoal.columns import numbers
+
+        return _places(numbers(table, attribute)), "ordered"
+    dtype = table.dtype(name)
+    nominal = attribute is not None and not attribute.kind_facts.ordered
+    if dtype.is_numeric() and not nominal and "128" not in str(dtype):
+        series = table.series(name)
+        plain = dtype.is_integer() and series.null_count() == 0
+        return _places(series.to_numpy() if plain else table.numeric(name)), "ordered"
+    if dtype.is_temporal() and not nominal:
+        return _places(table.series(name).to_numpy()), "ordered"
+    if isinstance(dtype, nw.Enum) and not nominal:
+        place = {category: number for number, category in enumerate(dtype.categories)}
+        values = table.series(name).cast(nw.String()).to_list()
+        return _places(np.array([place.get(value, -1) for value in values])), "ordered"
+    return _places(_codes(table, name)), "equal"
+
+
+def _codes(table: Table, name: str) -> NDArray[np.int64]:
+    """A code per row, equal exactly where the values are, for columns of any type."""
+    import pyarrow as pa
+
+    try:
+        return column_codes(table, name)
+    except pa.ArrowException:
+        # lists and other nested values cannot be dictionary-encoded
+        return _places(np.array([str(value) for value in table.series(name).to_list()]))
+
+
+def _places(values: NDArray[Any]) -> NDArray[np.int64]:
+    return np.unique(values, return_inverse=True)[1].astype(np.int64)
+
+
+def _reidentification(sizes: NDArray[np.int64], groups: NDArray[np.int64]) -> dict[str, float]:
+    """Summary over rows of the chance 1/|group| of picking the right one among equal rows; sizes are ascending."""
+    records = sizes * groups
+    rows = int(records.sum())
+    # the median risk over rows, starting from the largest groups
+    middle = sizes[::-1][np.searchsorted(np.cumsum(records[::-1]), rows / 2)]
+    return {
+        "largest": 1 / int(sizes[0]),
+        "mean": int(groups.sum()) / rows,
+        "median": 1 / int(middle),
+        **{f"above_one_in_{many}": int(records[sizes < many].sum()) / rows for many in _ONE_IN},
+    }
+
 
 ATTEMPTS = 300
 # a few lucky attempts of a sampled attack do not justify a warning

@@ -311,7 +311,7 @@ def _credits(
     picked: Integers,
     records: _Records,
 ) -> NDArray[np.float64]:
-    from shoal.evaluation._linkage_kernel import scan
+    from shoal.evaluation._kernels import scan
 
     chosen = rows[picked]
     slack = np.full(chosen.size, TIE_ULPS * np.finfo(np.float64).eps * len(nominal))

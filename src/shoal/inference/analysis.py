@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,12 +13,14 @@ import numpy as np
 
 from shoal.arguments import as_names
 from shoal.errors import OptionError
-from shoal.inference.calibration import KAPPA_MORE, KAPPA_ONE, Uncertainty, WeightCalibration
+from shoal.inference.calibration import KAPPA_ONE, Uncertainty, WeightCalibration
 from shoal.inference.expressions import Statistic, parsed, weighted_ratio
 from shoal.inference.measured import coarsened, most_functions
 from shoal.inference.rerun import ReRun, check_offered
 from shoal.inference.result import Asked, Interval, Intervals
 from shoal.inference.rows import (
+    MOST_ROWS,
+    Cells,
     Frame,
     PublicRelease,
     WeightedRows,
@@ -28,6 +31,7 @@ from shoal.inference.rows import (
 )
 from shoal.mechanisms import ABSENT
 from shoal.numbers import Floats
+from shoal.release import Bundle, Release
 
 # Below this part carried, or above this part of the squared width, a number rests on what nothing measured.
 _CARRIED, _MOST_UNMEASURED = 0.9, 0.5
@@ -35,6 +39,10 @@ _CARRIED, _MOST_UNMEASURED = 0.9, 0.5
 _BOUNDS, _NOISE = 0.5, 0.75
 # Replicates of noise, and of random weights, for a function whose influence is not known.
 _NOISE_DRAWS, _WEIGHT_DRAWS = 60, 40
+# Columns whose main numbers a page shows.
+_MAIN = 12
+# Thresholds for quantiles of a column that was not measured itself.
+_THRESHOLDS = 64
 Function = Callable[..., Any]
 
 
@@ -77,6 +85,33 @@ def intervals(
     named = list(published.described.columns) if columns is None else as_names(columns)
     named = [published.column(name) for name in named]
     return Analysis(published, asked, named, repetitions, seed).all(wanted)
+
+
+def main_numbers(release: Any) -> tuple[Interval, ...]:
+    """Intervals of means and of the largest shares of the first columns, for a page about a release.
+
+    Empty for a release without published measurements, whose intervals would take re-runs.
+    """
+    source = release if isinstance(release, Release) else Bundle.load(release)
+    if source.measurements is None or source.method.intervals != "all":
+        return ()
+    published = PublicRelease.of(source, most=MOST_ROWS)
+    frame = Frame(released_rows(published, published.described.columns))
+    wanted = []
+    for column in published.described.columns[:_MAIN]:
+        labels = frame.texts(column)
+        if labels is not None:
+            counts = np.bincount(frame.rows.positions[column] + 1, minlength=len(labels) + 1)[1:]
+            label = labels[int(counts.argmax())].replace('"', "")
+            wanted.append(f'share(`{column}` = "{label}")')
+        elif published.described.attribute(column).kind_facts.measured:
+            wanted.append(f"mean(`{column}`)")
+    found: list[Interval] = []
+    for text in wanted:
+        # the release is paid for: a page without a number is better than no release
+        with contextlib.suppress(Exception):
+            found += Analysis(published, Asked(), [], 0, None).all([text])
+    return tuple(one for one in found if math.isfinite(one.estimate))
 
 
 class Analysis:
@@ -131,11 +166,12 @@ class Analysis:
         key = (tuple(sorted(columns)), empty, whole)
         if key not in self._calibrations:
             assert self.measurements is not None
-            numbers = coarsened(self.measurements, key[0])
-            known = {column: cells_of(numbers, self.published, column) for column in key[0]}
+            measured = self.published.measured_for(key[0])
+            numbers = coarsened(self.measurements, measured)
+            known = {column: cells_of(numbers, self.published, column) for column in measured}
             cells = {column: found for column, found in known.items() if found is not None}
-            few = released_rows(self.published, key[0], most_functions(numbers, key[0]))
-            rows = supported(few, cells, empty=empty)
+            few = released_rows(self.published, key[0], most_functions(numbers, measured))
+            rows = supported(self.published, few, cells, empty=empty)
             self._calibrations[key] = WeightCalibration(rows if whole else compressed(rows), numbers, cells)
         return self._calibrations[key]
 
@@ -178,7 +214,7 @@ class Analysis:
         found = made.uncertainty(influence, weights, records=self.asked.records, deff=self.asked.deff)
         if strained:
             apart = np.nan_to_num(statistic.evaluate(frame, made.weights)[0] - estimate)
-            found = replace(found, unmeasured=np.hypot(found.unmeasured, apart))
+            found = replace(found, apart=apart)
         return estimate, found, strained
 
     def _interval(
@@ -239,6 +275,8 @@ class Analysis:
         exact: rows have no part in it. None where values can be missing, or no sums inside cells were measured.
         """
         assert self.measurements is not None
+        if not self.published.as_measured(column):
+            return None
         numbers, place = self.measurements, self.measurements.number(column)
         found = cells_of(self.measurements, self.published, column)
         if found is None or not found.tree or column in self.published.described.flagged:
@@ -278,8 +316,8 @@ class Analysis:
 
     def _below(
         self, made: WeightCalibration, column: str, edges: Sequence[int]
-    ) -> tuple[Floats, Floats, Floats]:
-        """The share of values below each edge, with the deviations of noise and of sampling."""
+    ) -> tuple[Floats, Uncertainty]:
+        """The share of values below each edge, and its uncertainty."""
         frame, weights = Frame(made.rows), made.weights
         if made.strained(weights):
             weights = made.rows.weights
@@ -292,13 +330,17 @@ class Analysis:
         if weights is made.rows.weights:
             shares = shares + made.correction(influence)
         doubt = made.uncertainty(influence, weights, records=self.asked.records, deff=self.asked.deff)
-        return shares, doubt.noise, doubt.sampling
+        return shares, doubt
+
+    def _cells(self, made: WeightCalibration, column: str) -> Cells | None:
+        """The measured cells of a released column; None if it was not measured itself."""
+        return made.cells.get(column) if self.published.as_measured(column) else None
 
     def _bounds(self, made: WeightCalibration, statistic: Statistic, own: float) -> Interval | None:
         """The share at a threshold inside a measured cell: bounds by the shares at the ends of the cell."""
         assert statistic.threshold is not None
         column, value, sign = statistic.threshold
-        cells = made.cells.get(column)
+        cells = self._cells(made, column)
         if cells is None or cells.counted:
             return None
         lattice = self.published.described.lattices[column]
@@ -310,7 +352,8 @@ class Analysis:
         inside = edge not in cells.edges
         place = int(np.searchsorted(cells.edges, edge, side="right")) - 1
         ends = [int(cells.edges[place]), int(cells.edges[place + 1])] if inside else [edge, edge]
-        shares, noise, sampling = self._below(made, column, ends)
+        shares, doubt = self._below(made, column, ends)
+        noise, sampling = doubt.noise, doubt.sampling
         outer = [end in (0, points) for end in ends]
         moved = self.asked.z * np.hypot(noise, sampling) * ~np.array(outer)
         shares = np.where(outer, np.array(ends, dtype=np.float64) / points, shares)
@@ -346,13 +389,16 @@ class Analysis:
         """A quantile: all values at which the band around the distribution function crosses the level."""
         assert statistic.quantile is not None
         column, level = statistic.quantile
-        cells = made.cells.get(column)
-        if cells is None:
-            raise OptionError("not-measured-alone", column=column)
         lattice = self.published.described.lattices[column]
+        cells = self._cells(made, column)
+        alone = cells is not None
+        cells = cells or self._places(made, column)
         inner = cells.edges[1:-1]
-        shares, noise, sampling = self._below(made, column, inner.tolist())
-        moved = self.asked.z * np.hypot(noise, sampling)
+        shares, doubt = self._below(made, column, inner.tolist())
+        noise, sampling = doubt.noise, doubt.sampling
+        # within a measured cell nothing is assumed
+        unmeasured = np.zeros(inner.size) if alone else doubt.unmeasured
+        moved = self.asked.z * np.sqrt(noise**2 + sampling**2 + unmeasured**2)
         below, reached = np.flatnonzero(shares + moved < level), np.flatnonzero(shares - moved >= level)
         low = int(inner[below[-1]]) if below.size else 0
         high = int(inner[reached[0]]) - 1 if reached.size else int(cells.edges[-1]) - 1
@@ -360,7 +406,7 @@ class Analysis:
         ends = np.minimum(lattice.values(np.array([low, high], dtype=np.float64)), float(lattice.hi))
         frame = Frame(made.rows)
         estimate = float(statistic.evaluate(frame, np.maximum(made.weights, 0))[0][0])
-        total = max(float((noise**2 + sampling**2).sum()), 1e-300)
+        total = max(float((noise**2 + sampling**2 + unmeasured**2).sum()), 1e-300)
         wide = bool(
             inner.size and (np.diff(cells.edges)[np.searchsorted(cells.edges, low, side="right") - 1]) > 1
         )
@@ -372,11 +418,20 @@ class Analysis:
             own,
             float((sampling**2).sum()) / total,
             float((noise**2).sum()) / total,
-            0.0,
-            1.0,
+            float((unmeasured**2).sum()) / total,
+            1.0 if alone else float(doubt.carried.mean()),
             ("bounds",) if wide and not cells.counted and not _crossed(inner, low, high) else (),
             self.asked.level,
             self.asked.about,
+        )
+
+    def _places(self, made: WeightCalibration, column: str) -> Cells:
+        """Thresholds of a column that was not measured itself: quantiles of the released rows."""
+        own = made.rows.positions[column]
+        lattice = self.published.described.lattices[column]
+        found = np.quantile(own[own != ABSENT], np.linspace(0, 1, _THRESHOLDS), method="lower")
+        return Cells(
+            np.unique([0, *found.astype(np.int64), *(found.astype(np.int64) + 1), lattice.steps + 1])
         )
 
     # --- functions of a frame and weights
@@ -407,7 +462,10 @@ class Analysis:
         found = Uncertainty(
             noise,
             np.zeros(whole.size) if self.asked.records else whole / math.sqrt(n) * math.sqrt(self.asked.deff),
-            np.sqrt((made.kappa * inside) ** 2 + (KAPPA_MORE * beyond) ** 2),
+            inside,
+            beyond,
+            made.kappa,
+            np.zeros(whole.size),
             1 - left**2 / np.maximum(whole**2, 1e-300),
         )
         return [
@@ -518,7 +576,7 @@ def through_matrices(published: PublicRelease, asked: Asked, statistic: Statisti
     }
     n, parts = published.described.n, math.prod(inner)
     weights = np.repeat(made.counts.reshape(-1), parts) / parts
-    rows = WeightedRows(published.described, positions, weights, weights.size, n)
+    rows = WeightedRows(published.described, positions, positions, weights, weights.size, n)
     released = released_rows(published, statistic.columns)
     own = statistic.evaluate(Frame(released), released.weights)[0]
     estimate, influence = statistic.evaluate(Frame(rows), rows.weights)

@@ -58,8 +58,8 @@ class OnRows:
         self.measurements, self.rows = measurements, rows
         self.positions: dict[int, Integers] = {}
         for place, one in enumerate(measurements.attributes):
-            if one["column"] in rows.positions:
-                own = rows.positions[one["column"]]
+            if one["column"] in rows.measured:
+                own = rows.measured[one["column"]]
                 self.positions[place] = (own == ABSENT).astype(np.int64) if one.get("missing") else own
         self.edges = {
             one.columns[0]: np.array(one.where["edges"], dtype=np.int64)
@@ -244,7 +244,7 @@ def details(rows: WeightedRows, cells: Mapping[str, Cells], least: int = 20) -> 
     """Functions of single columns inside their cells, where nothing was measured: value, square and half, per cell."""
     found = [np.zeros((rows.size, 0))]
     weights = rows.weights
-    for column, own in rows.positions.items():
+    for column, own in rows.measured.items():
         known = cells.get(column)
         if known is None or known.counted:
             continue

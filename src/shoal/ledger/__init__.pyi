@@ -17,9 +17,13 @@ from shoal.ledger.account import canonical as canonical
 from shoal.ledger.account import decimals as decimals
 from shoal.ledger.account import fraction_text as fraction_text
 from shoal.ledger.account import rounded_up as rounded_up
+from shoal.ledger.ledger import ChainFinding as ChainFinding
+from shoal.ledger.ledger import Examination as Examination
 from shoal.ledger.ledger import GroupCommit as GroupCommit
 from shoal.ledger.ledger import Ledger as Ledger
+from shoal.ledger.ledger import examine as examine
 from shoal.ledger.ledger import open_ledger as open_ledger
+from shoal.ledger.ledger import verify as verify
 from shoal.ledger.releases import RecordedRelease as RecordedRelease
 from shoal.ledger.releases import charge_choice as charge_choice
 from shoal.ledger.releases import choice_words as choice_words
@@ -31,10 +35,6 @@ from shoal.ledger.releases import opened_budget as opened_budget
 from shoal.ledger.releases import record_release as record_release
 from shoal.ledger.releases import releases_in as releases_in
 from shoal.ledger.store import digest_of as digest_of
-from shoal.ledger.verification import ChainFinding as ChainFinding
-from shoal.ledger.verification import Examination as Examination
-from shoal.ledger.verification import examine as examine
-from shoal.ledger.verification import verify as verify
 
 __all__ = [
     "Charge",

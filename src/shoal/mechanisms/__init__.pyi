@@ -1,4 +1,4 @@
-from shoal.mechanisms import forms as forms
+from shoal.mechanisms import parameter_fields as forms
 from shoal.mechanisms.cluster_methods import ClusterMethod as ClusterMethod
 from shoal.mechanisms.cluster_methods import IdpCBLS as IdpCBLS
 from shoal.mechanisms.cluster_methods import IdpLS as IdpLS
@@ -14,7 +14,6 @@ from shoal.mechanisms.clusters import concepts_of as concepts_of
 from shoal.mechanisms.clusters import floors as floors
 from shoal.mechanisms.clusters import sum_noise as sum_noise
 from shoal.mechanisms.clusters import sums_of as sums_of
-from shoal.mechanisms.forms import names_in as names_in
 from shoal.mechanisms.kanonymity.columns import KINDS as KINDS
 from shoal.mechanisms.kanonymity.columns import confidential_columns as confidential_columns
 from shoal.mechanisms.kanonymity.columns import place_in_tree as place_in_tree
@@ -65,6 +64,7 @@ from shoal.mechanisms.pairs.model import with_triples as with_triples
 from shoal.mechanisms.parameter_fields import DECLARATIONS as DECLARATIONS
 from shoal.mechanisms.parameter_fields import SHARED as SHARED
 from shoal.mechanisms.parameter_fields import Parameter as Parameter
+from shoal.mechanisms.parameter_fields import names_in as names_in
 from shoal.mechanisms.parameter_fields import parameter as parameter
 from shoal.mechanisms.parameter_fields import shared as shared
 from shoal.mechanisms.partition_stage import PARTITIONS as PARTITIONS

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from shoal.columns import KINDS, ORDERED_KINDS
 from shoal.errors import OptionError, closest
-from shoal.mechanisms import forms
+from shoal.mechanisms import parameter_fields
 from shoal.mechanisms.method import Expected, Method, Output
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.mechanisms.partition_stage import check_stage
@@ -394,7 +394,7 @@ class InsensitiveDP(ClusterMethod):
     k: int | None = shared("k")
     split: Any = shared("split")
     composition: str = parameter(
-        forms.CHOICE,
+        parameter_fields.CHOICE,
         "which clusters ε has to cover",
         group="guarantee",
         choices={
@@ -405,13 +405,13 @@ class InsensitiveDP(ClusterMethod):
         after="clip",
     )
     order: str = parameter(
-        forms.CHOICE,
+        parameter_fields.CHOICE,
         "where clusters start",
         choices={ORDERS[0]: "the corners of the domain in turn", ORDERS[1]: "both ends of one order"},
         default="corners",
     )
     corners: str = parameter(
-        forms.CHOICE,
+        parameter_fields.CHOICE,
         "with order=corners: the sequence of corners",
         choices=dict(
             zip(CORNER_RULES, ("a corner and its opposite, counting up", "the thesis' rule"), strict=True)

@@ -24,7 +24,7 @@ from shoal.display import displayed, internal
 from shoal.errors import OptionError
 from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, parameters_of, shared
 from shoal.mechanisms.partition_stage import PARTITIONS, PartitionStage, Stability
-from shoal.mechanisms.rules import broken_rules, ruled_plan
+from shoal.mechanisms.rules import broken_rules, ruled_plan, rules_withheld, under_rules
 from shoal.noise import parse_delta, rho_from
 from shoal.numbers import decimal_text
 from shoal.origin import Outside
@@ -126,10 +126,10 @@ def noisy_numbers(
     flagged: Sequence[str],
     bins: Sequence[Mapping[str, Any]],
 ) -> Measurements | None:
-    """What a run paid for, as it may be published; None where a domain comes from the records, or columns have rules.
+    """What a run paid for, as it may be published; None where a domain or a rule comes from the records.
 
-    Positions on a lattice taken from the records would show its width, which is no output of the account. With rules,
-    other columns were measured than are released.
+    Positions on a lattice taken from the records would show its width, which is no output of the account. A rule read
+    off the records is not published, and without it nobody knows which columns were measured.
 
     Args:
         rows: number of rows to release.
@@ -141,11 +141,13 @@ def noisy_numbers(
     attributes: list[dict[str, Any]] = []
     for column in described.columns:
         lattice, tree = described.lattices[column], described.tree(column)
+        under = under_rules(described, column)
         if tree is not None:
-            attributes.append({"column": column, "values": [tree.labels[code] for code in tree.domain]})
+            values = [tree.labels[code] for code in tree.domain]
+            attributes.append({"column": column, "values": values, **under})
             continue
         lo, step = decimal_text(lattice.lo), decimal_text(lattice.step)
-        attributes.append({"column": column, "lo": lo, "step": step, "points": lattice.steps + 1})
+        attributes.append({"column": column, "lo": lo, "step": step, "points": lattice.steps + 1, **under})
     attributes += [{"column": column, "missing": True} for column in flagged]
     counted = [one.sd for one in account.measured if one.kind == "rows"]
     return Measurements(
@@ -166,11 +168,7 @@ def numbers_terms(described: Described) -> list[Message]:
 
 
 def _withheld(described: Described) -> bool:
-    from shoal.columns import CodedByRules
-
-    return bool(
-        described.provenance.private_domains or described.rules or isinstance(described, CodedByRules)
-    )
+    return bool(described.provenance.private_domains) or rules_withheld(described)
 
 
 def gap_terms(described: Described) -> list[Message]:

@@ -1,20 +1,289 @@
-"""Parameters of methods: declarations, checks, and the parameters shared by several methods."""
+"""Parameters of methods: the forms of their values, declarations, and the parameters shared by several methods.
+
+Typed text is parsed first (`parse`), for forms that need more than the text itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
-from shoal.columns import KINDS, MOST_EPSILON, ORDERED_KINDS, OUTSIDE, POLICIES
+from shoal.columns import KINDS, ORDERED_KINDS, OUTSIDE, POLICIES
 from shoal.errors import OptionError, closest
-from shoal.mechanisms import forms
-from shoal.mechanisms.forms import Form
-from shoal.noise import LARGEST, NOISES, OPTIMISE, SMALLEST
-from shoal.numbers import decimal_text
+from shoal.noise import LARGEST, MOST_EPSILON, NOISES, OPTIMISE, SMALLEST, parse_delta, parse_epsilon
+from shoal.numbers import What, decimal_text, exact, named
 from shoal.privacy import SPLITS
+from shoal.text import Message
+
+ByColumn = tuple[tuple[str, Fraction], ...]
+NOTHING = Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The notation of a setting's values.
+
+    Attributes:
+        words: description of a value: "an integer".
+        placeholder: the placeholder for a value in a help text.
+        read: checks a value, for a setting with its range and choices.
+        parse: converts text to a value, for the setting of a given name.
+        typed: the type to which a command line converts the text: str, int or bool.
+        besides: accepted values besides the choices.
+        keyed: the choices are keys, each of which gets a value.
+        by_name: a value can be a mapping, which a method stores as pairs.
+        plain: turns stored pairs into the mapping that a recipe stores, where that has more than one level.
+    """
+
+    words: str
+    placeholder: str
+    read: Callable[[Parameter, Any], Any]
+    parse: Callable[[str, str], Any] = lambda name, text: text
+    typed: type = str
+    besides: tuple[str, ...] = ()
+    keyed: bool = False
+    by_name: bool = False
+    plain: Callable[[Any], Any] = dict
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _budget(setting: Parameter, value: Any) -> Fraction:
+    return parse_epsilon(value)
+
+
+def _delta(setting: Parameter, value: Any) -> Fraction:
+    return parse_delta(value)
+
+
+def _choice(setting: Parameter, value: Any) -> str:
+    return setting.choose(value)
+
+
+def _name(setting: Parameter, value: Any) -> str:
+    return str(value)
+
+
+def _switch(setting: Parameter, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise OptionError("option-true-false", option=setting.name, found=value)
+    return value
+
+
+def _whole(setting: Parameter, value: Any) -> int:
+    return whole(setting.name, value, int(setting.least or 0))
+
+
+def whole(what: What, value: Any, least: int) -> int:
+    """An integer that is large enough."""
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError("option-whole-number", **named(what), found=value) from None
+    if isinstance(value, bool) or number != value or number < least:
+        raise OptionError("option-whole-number-least", **named(what), least=least, found=value)
+    return number
+
+
+def _number(setting: Parameter, value: Any) -> Fraction:
+    return _in_range(setting, setting.name, value)
+
+
+def _in_range(setting: Parameter, what: What, value: Any) -> Fraction:
+    number = exact(value, what)
+    low, high = setting.least, setting.most
+    if (low is not None and number < low) or (high is not None and number > high):
+        code = "option-below" if high is None else "option-outside"
+        raise OptionError(code, **named(what), least=low, most=high, found=value)
+    return number
+
+
+def _split(setting: Parameter, value: Any) -> str | ByColumn:
+    if isinstance(value, str):
+        return setting.choose(value)
+    if not isinstance(value, Mapping):
+        raise OptionError(
+            "option-weights-column", option=setting.name, allowed=tuple(setting.choices), found=value
+        )
+    return tuple(
+        (str(column), exact(weight, Message.of("weight-of-column", setting=setting.name, column=column)))
+        for column, weight in value.items()
+    )
+
+
+def _shares(setting: Parameter, value: Any) -> ByColumn:
+    parts, name = tuple(setting.choices), setting.name
+    if not isinstance(value, Mapping) or set(value) != set(parts):
+        raise OptionError("option-give-weight-each", option=name, parts=tuple(parts), found=value)
+    weights = tuple((part, exact(value[part], Message.of("share-of-part", part=part))) for part in parts)
+    if min(weight for _, weight in weights) <= 0:
+        raise OptionError("every-weight-above-0", name=name, found=value)
+    return weights
+
+
+def _groups(setting: Parameter, value: Any) -> tuple[tuple[str, ...], ...]:
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(group, list | tuple) and group for group in value
+    ):
+        raise OptionError("option-list-non-empty-lists-column", option=setting.name)
+    return tuple(tuple(str(column) for column in group) for group in value)
+
+
+def _weights(setting: Parameter, value: Any) -> tuple[Fraction, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise OptionError("option-list-numbers-such-0-5", option=setting.name, found=value)
+    weights = tuple(exact(weight, Message("a-weight")) for weight in value)
+    if not weights or min(weights) <= 0:
+        raise OptionError("weights-not-above-0", found=[float(weight) for weight in weights])
+    return weights
+
+
+def _sizes(setting: Parameter, value: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, Mapping) or not value:
+        raise OptionError("option-give-group-size-column-such", option=setting.name, found=value)
+    return tuple(
+        (str(column), whole(Message.of("size-of-column", column=column), size, int(setting.least or 0)))
+        for column, size in value.items()
+    )
+
+
+def _floor(setting: Parameter, value: Any) -> Fraction | ByColumn:
+    if not isinstance(value, Mapping):
+        return _number(setting, value)
+    return tuple(
+        (
+            str(column),
+            _in_range(setting, Message.of("setting-of-column", setting=setting.name, column=column), least),
+        )
+        for column, least in value.items()
+    )
+
+
+def _columns(setting: Parameter, value: Any) -> tuple[str, ...]:
+    names = tuple(str(name) for name in value) if isinstance(value, list | tuple) else (str(value),)
+    if not names:
+        raise OptionError("option-name-column", option=setting.name, found=value)
+    for name in names:
+        if names.count(name) > 1:
+            raise OptionError("option-names-column-twice", option=setting.name, column=name)
+    return names
+
+
+def _combinations(setting: Parameter, value: Any) -> tuple[tuple[str, int], ...]:
+    if not isinstance(value, Mapping) or not value:
+        raise OptionError("option-give-k-columns-such-age", option=setting.name, found=value)
+    return tuple(
+        (str(names), whole(Message.of("k-of-combination", names=names), size, int(setting.least or 0)))
+        for names, size in value.items()
+    )
+
+
+def _importance(setting: Parameter, value: Any) -> ByColumn:
+    if not isinstance(value, Mapping) or not value:
+        raise OptionError("option-give-weight-column-such-sex", option=setting.name, found=value)
+    found = tuple(
+        (str(column), exact(weight, Message.of("importance-of-column", column=column)))
+        for column, weight in value.items()
+    )
+    for column, weight in found:
+        if weight <= 0:
+            raise OptionError("importance-column-above-0", column=column, found=value[column])
+    return found
+
+
+def columns_of_combination(text: str) -> tuple[str, ...]:
+    """The columns of a combination: comma-separated words, or a JSON list.
+
+    >>> columns_of_combination("age, sex"), columns_of_combination('["a,b", "c"]')
+    (('age', 'sex'), ('a,b', 'c'))
+    """
+    if text.lstrip().startswith("["):
+        return tuple(str(name) for name in from_json("combinations", text))
+    return tuple(names_in(text))
+
+
+def names_in(text: str) -> list[str]:
+    """Comma-separated words.
+
+    >>> names_in("a, b,,c")
+    ['a', 'b', 'c']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _listed(name: str, text: str) -> list[str]:
+    return names_in(text)
+
+
+def _by_column(name: str, text: str) -> Any:
+    if text.lstrip().startswith("{"):
+        return from_json(name, text)
+    if "=" not in text:
+        return text
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    return {column.strip(): weight for column, _, weight in pairs}
+
+
+def _sizes_by_column(name: str, text: str) -> Any:
+    found = _by_column(name, text)
+    if not isinstance(found, dict):
+        return found
+    return {column: int(size) if str(size).strip().isdigit() else size for column, size in found.items()}
+
+
+def _combined(name: str, text: str) -> Any:
+    if text.lstrip().startswith("{"):
+        return from_json(name, text)
+    pairs = [part.rpartition("=") for part in text.split(";")]
+    return {names.strip(): int(k) if k.strip().isdigit() else k for names, _, k in pairs}
+
+
+def _grouped(name: str, text: str) -> Any:
+    if text.lstrip().startswith("["):
+        return from_json(name, text)
+    return [names_in(part) for part in text.split(";")]
+
+
+def from_json(name: str, text: str) -> Any:
+    """A value typed as JSON, which can hold names that contain separators."""
+    try:
+        return json.loads(text, parse_float=Decimal)
+    except json.JSONDecodeError as error:
+        raise OptionError("forms-starts-like-json-but-not", name=name, reason=error) from None
+
+
+BUDGET = Form("a number", "E", _budget)
+DELTA = Form("0, or a number below 1", "D", _delta)
+WHOLE = Form("an integer", "N", _whole, typed=int)
+NUMBER = Form("a number", "X", _number)
+CHOICE = Form("a word", "WORD", _choice)
+SWITCH = Form("True or False", "", _switch, typed=bool)
+NAME = Form("a name", "NAME", _name)
+NAMES = Form("names", "NAMES", _name, _listed)
+SPLIT = Form(
+    "a word, or weights per column",
+    "WORD|a=2,b=1",
+    _split,
+    _by_column,
+    besides=("or weights per column",),
+    by_name=True,
+)
+SHARES = Form("a weight for each part", "a=2,b=1", _shares, _by_column, keyed=True, by_name=True)
+FLOOR = Form("a number, or one per column", "X|a=2,b=1", _floor, _by_column, by_name=True)
+SIZES = Form("an integer per column", "a=50,b=20", _sizes, _sizes_by_column, by_name=True)
+COLUMNS = Form("names of columns", "a,b", _columns, _listed)
+COMBINATIONS = Form("an integer per set of columns", "'a,b=10;c=5'", _combinations, _combined, by_name=True)
+IMPORTANCE = Form("a number per column", "a=5,b=2", _importance, _by_column, by_name=True)
+GROUPS = Form("lists of columns", "'a,b;c'", _groups, _grouped)
+WEIGHTS = Form("a list of numbers", "X,X,...", _weights, _listed)
+
 
 # an exact number: any accepted notation (a decimal text, an integer, a fraction), stored as a Fraction
 Exact = Any
@@ -135,7 +404,7 @@ def words(*names: str, **meanings: str) -> Mapping[str, str]:
 _SHARED = (
     Parameter(
         "epsilon",
-        forms.BUDGET,
+        BUDGET,
         "privacy budget ε; a smaller ε gives a stronger guarantee",
         "guarantee",
         least=SMALLEST,
@@ -145,7 +414,7 @@ _SHARED = (
     ),
     Parameter(
         "k",
-        forms.WHOLE,
+        WHOLE,
         "minimum number of records that share one released value",
         "guarantee",
         least=1,
@@ -153,7 +422,7 @@ _SHARED = (
     ),
     Parameter(
         "split",
-        forms.SPLIT,
+        SPLIT,
         "how ε is split among the attributes",
         choices=words(*SPLITS),
         default="equal",
@@ -161,18 +430,18 @@ _SHARED = (
     ),
     Parameter(
         "groups",
-        forms.GROUPS,
+        GROUPS,
         "attribute groups to partition separately, for example [['a', 'b'], ['c']]",
     ),
     Parameter(
         "partition",
-        forms.NAME,
+        NAME,
         "partition method: mdav, vmdav (clusters of varying size), given (by labels=); for xm-* also "
         "ranking, optimal, insensitive, and tree (which is tree-dp, without k)",
     ),
     Parameter(
         "gamma",
-        forms.NUMBER,
+        NUMBER,
         "with partition=vmdav: gain factor γ, how readily a cluster takes one more record",
         least=0,
         default=Fraction(1, 5),
@@ -180,7 +449,7 @@ _SHARED = (
     ),
     Parameter(
         "remainder",
-        forms.CHOICE,
+        CHOICE,
         "which rank group takes the remaining records",
         choices=words("middle", "last", "first"),
         default="middle",
@@ -188,7 +457,7 @@ _SHARED = (
     ),
     Parameter(
         "normalise",
-        forms.CHOICE,
+        CHOICE,
         "scaling of columns before distances are computed",
         choices={"none": "", "domain": "public", "zscore": "data-dependent"},
         default="domain",
@@ -196,14 +465,14 @@ _SHARED = (
     ),
     Parameter(
         "link",
-        forms.SWITCH,
+        SWITCH,
         "{off} shuffles every released column separately: marginals only, a stronger guarantee",
         "guarantee",
         default=True,
     ),
     Parameter(
         "noise",
-        forms.CHOICE,
+        CHOICE,
         "noise distribution",
         choices=NOISES,
         default="laplace",
@@ -212,35 +481,35 @@ _SHARED = (
     ),
     Parameter(
         "floor",
-        forms.FLOOR,
+        FLOOR,
         "smallest scale of the noise on a cluster mean, in the column's units; a number, or one per column",
         least=0,
         kinds=ORDERED_KINDS,
     ),
     Parameter(
         "optimise",
-        forms.CHOICE,
+        CHOICE,
         "with noise=staircase or box: what its shape minimises",
         choices={OPTIMISE[0]: "the default", OPTIMISE[1]: "the length of the 95% interval"},
         kinds=ORDERED_KINDS,
     ),
     Parameter(
         "generalise",
-        forms.SWITCH,
+        SWITCH,
         "{on} lets groups of values (inner concepts of a taxonomy) represent a cluster of a nominal column",
         default=False,
         kinds=("nominal",),
     ),
     Parameter(
         "clip",
-        forms.SWITCH,
+        SWITCH,
         "{off} keeps noisy values beyond the public domain (experiments only)",
         default=True,
         kinds=ORDERED_KINDS,
     ),
     Parameter(
         "neighbours",
-        forms.CHOICE,
+        CHOICE,
         "adjacency: what neighbouring data sets differ in",
         "guarantee",
         choices={
@@ -251,27 +520,27 @@ _SHARED = (
     ),
     Parameter(
         "rows",
-        forms.WHOLE,
+        WHOLE,
         "with neighbours=add-remove: declared number of rows to release; default: a noisy number",
         least=1,
     ),
     Parameter(
         "sizes",
-        forms.SIZES,
+        SIZES,
         "minimum group size per column, where it differs from k, for example {{'income': 50}}",
         "guarantee",
         least=1,
     ),
     Parameter(
         "l",
-        forms.WHOLE,
+        WHOLE,
         "minimum number of distinct sensitive values in every group; groups are merged until they reach it",
         "guarantee",
         least=1,
     ),
     Parameter(
         "t_emd",
-        forms.NUMBER,
+        NUMBER,
         "largest earth mover's distance of a group to the table; groups are merged until they are within it",
         "guarantee",
         least=0,
@@ -279,25 +548,25 @@ _SHARED = (
     ),
     Parameter(
         "t",
-        forms.WHOLE,
+        WHOLE,
         "largest ratio, an integer, between a bucket's share in a group and in the table",
         "guarantee",
         least=1,
     ),
     Parameter(
         "strata",
-        forms.COLUMNS,
+        COLUMNS,
         "columns whose values divide the table into strata, each of which is protected separately",
     ),
     Parameter(
         "unit_columns",
-        forms.COLUMNS,
+        COLUMNS,
         "attributes of a unit of several rows, such as a household: equal in all its rows before and after; "
         "the unit stays in one group",
     ),
     Parameter(
         "membership",
-        forms.CHOICE,
+        CHOICE,
         "with strata and neighbours=replace-one: whether the stratum of a record is private, which it is by default",
         "guarantee",
         choices={
@@ -313,13 +582,11 @@ SHARED: Mapping[str, Parameter] = {parameter.name: parameter for parameter in _S
 DECLARATIONS: Mapping[str, Parameter] = {
     setting.name: setting
     for setting in (
-        Parameter(
-            "columns", forms.NAMES, "columns to release, a,b,c; others are left out", "input", common=True
-        ),
-        Parameter("domains", forms.NAME, "public range of a column, or its values", "input", common=True),
+        Parameter("columns", NAMES, "columns to release, a,b,c; others are left out", "input", common=True),
+        Parameter("domains", NAME, "public range of a column, or its values", "input", common=True),
         Parameter(
             "outside",
-            forms.CHOICE,
+            CHOICE,
             "values outside their domain",
             "odd values",
             choices=words(*OUTSIDE),
@@ -328,34 +595,32 @@ DECLARATIONS: Mapping[str, Parameter] = {
         ),
         Parameter(
             "missing",
-            forms.CHOICE,
+            CHOICE,
             "missing values",
             "odd values",
             choices=words(*POLICIES),
             default="error",
             common=True,
         ),
-        Parameter(
-            "na", forms.NAMES, "text that marks a missing value, such as '?'", "odd values", common=True
-        ),
+        Parameter("na", NAMES, "text that marks a missing value, such as '?'", "odd values", common=True),
         Parameter(
             "domain_from_data",
-            forms.NUMBER,
+            NUMBER,
             "experiments only: domains from 0 to this multiple of the maximum; the statement says so",
             "odd values",
             least=1,
         ),
         Parameter(
             "tuned",
-            forms.NAMES,
+            NAMES,
             "data-dependent choices made from these records: k,split,..., columns, domains or domain:NAME",
             "guarantee",
         ),
-        Parameter("tuned_epsilon", forms.BUDGET, "privacy budget used by a private choice", "guarantee"),
-        Parameter("tuned_choice", forms.NAMES, "settings chosen by a private choice", "guarantee"),
+        Parameter("tuned_epsilon", BUDGET, "privacy budget used by a private choice", "guarantee"),
+        Parameter("tuned_choice", NAMES, "settings chosen by a private choice", "guarantee"),
         Parameter(
             "most_epsilon",
-            forms.NUMBER,
+            NUMBER,
             "ε per person above which the verdict is 'do not publish'",
             "guarantee",
             least=0,
@@ -363,13 +628,13 @@ DECLARATIONS: Mapping[str, Parameter] = {
         ),
         Parameter(
             "bound",
-            forms.NAME,
+            NAME,
             "largest number of rows of each unit that take part: rows=3",
             "guarantee",
         ),
         Parameter(
             "override",
-            forms.NAME,
+            NAME,
             "reason for publishing a release with a larger ε all the same; it is published in the bundle",
             "guarantee",
         ),
@@ -394,7 +659,7 @@ def parameter(
     """Declare a parameter of a method class.
 
     Args:
-        form: how a value is written and read, one of `shoal.mechanisms.forms`.
+        form: how a value is written and read, one of `shoal.mechanisms.parameter_fields`.
         about: one plain sentence, without its full stop.
         default: the value if none is given; None if it follows from other parameters.
         group: its section in a help text.

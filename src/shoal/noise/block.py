@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.errors import OptionError
+from shoal.noise.discrete import Epsilon, check_staircase, discrete_staircase
 from shoal.noise.entropy import Source
 from shoal.noise.entropy import source as source_for
 from shoal.noise.exact import (
@@ -35,7 +36,6 @@ from shoal.noise.exact import (
     exponentials,
     joined,
 )
-from shoal.noise.laplace import Epsilon, check_staircase, discrete_staircase
 
 _ONE = Fraction(1)
 _WORD = 64

@@ -14,7 +14,7 @@ import numpy as np
 from shoal.display import internal
 from shoal.kernels import compiled, plain
 from shoal.numbers import Floats, Integers
-from shoal.partition._kernels_brute import NO_INDEX, offer
+from shoal.partition._kernels import NO_INDEX, offer
 from shoal.partition._kernels_vector import FAN, LEAF, SLACK
 
 if plain():

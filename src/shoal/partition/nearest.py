@@ -9,8 +9,8 @@ from contextlib import nullcontext
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.partition import _kernels_brute as kernels
-from shoal.partition._kernels_brute import NO_INDEX
+from shoal.partition import _kernels as kernels
+from shoal.partition._kernels import NO_INDEX
 from shoal.partition._kernels_tree import (
     Scratch,
     SearchTree,
@@ -22,7 +22,7 @@ from shoal.partition._kernels_tree import (
     rounds,
 )
 from shoal.partition._kernels_vector import FAN, LEAF
-from shoal.partition.reference import Progress, cutters, pieces_sum, rounded
+from shoal.partition.base import Progress, cutters, pieces_sum, rounded
 
 # The tree is rebuilt when this part of its records remains.
 REBUILD_AT = 3

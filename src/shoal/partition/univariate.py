@@ -122,7 +122,7 @@ class Costs:
 
 def compiled(n: int) -> bool:
     """Whether n values are worth compiled code; fewer are, once it is loaded."""
-    loaded = "shoal.partition._kernels_optimal" in sys.modules
+    loaded = "shoal.partition._kernels" in sys.modules
     return rows_stood_for(n) >= (COMPILED_FROM_ONCE_LOADED if loaded else COMPILED_FROM)
 
 
@@ -187,7 +187,7 @@ def _running_sums(high: Floats, low: Floats) -> Floats:
     n = high.size
     sums = np.zeros((n + 1, 5))
     if compiled(n):
-        from shoal.partition import _kernels_optimal as kernels
+        from shoal.partition import _kernels as kernels
 
         kernels.running_sums(high, low, sums)
         return sums
@@ -285,7 +285,7 @@ def optimal(x: ArrayLike, width: Number, epsilon: Number, k: int = 3) -> Partiti
 
 def shortest_path(costs: Costs, k: int) -> NDArray[np.int64]:
     """The start of the last cluster in the best partition of the first j values, for every j ≥ k: O(n log n)."""
-    from shoal.partition import _kernels_optimal as kernels
+    from shoal.partition import _kernels as kernels
 
     return kernels.shortest_path(costs.sums, k, *costs.noise)
 

@@ -11,16 +11,6 @@ from shoal.privacy.accountant import moved as moved
 from shoal.privacy.accountant import row_budget as row_budget
 from shoal.privacy.accountant import split_budget as split_budget
 from shoal.privacy.accountant import unit_price as unit_price
-from shoal.privacy.claims import BY_STABILITY as BY_STABILITY
-from shoal.privacy.claims import MODELS as MODELS
-from shoal.privacy.claims import AppliedClaim as AppliedClaim
-from shoal.privacy.claims import Case as Case
-from shoal.privacy.claims import Claim as Claim
-from shoal.privacy.claims import MethodTerms as MethodTerms
-from shoal.privacy.claims import Model as Model
-from shoal.privacy.claims import ModelFacts as ModelFacts
-from shoal.privacy.claims import StatementTerms as StatementTerms
-from shoal.privacy.claims import step_key as step_key
 from shoal.privacy.measurements import Measurement as Measurement
 from shoal.privacy.measurements import Measurements as Measurements
 from shoal.privacy.measurements import RecordSum as RecordSum
@@ -33,21 +23,31 @@ from shoal.privacy.statement import domain_words as domain_words
 from shoal.privacy.statement import recorded_words as recorded_words
 from shoal.privacy.statement import state as state
 from shoal.privacy.statement import three_parts as three_parts
+from shoal.privacy.verdict import BY_STABILITY as BY_STABILITY
 from shoal.privacy.verdict import DATA_DEPENDENT as DATA_DEPENDENT
 from shoal.privacy.verdict import DECISION_CODES as DECISION_CODES
 from shoal.privacy.verdict import DECISIONS as DECISIONS
 from shoal.privacy.verdict import LEVELS as LEVELS
+from shoal.privacy.verdict import MODELS as MODELS
 from shoal.privacy.verdict import MOST_RANGE_ERROR as MOST_RANGE_ERROR
 from shoal.privacy.verdict import MOST_SHARE_ERROR as MOST_SHARE_ERROR
 from shoal.privacy.verdict import NO_NOISE as NO_NOISE
+from shoal.privacy.verdict import AppliedClaim as AppliedClaim
+from shoal.privacy.verdict import Case as Case
+from shoal.privacy.verdict import Claim as Claim
 from shoal.privacy.verdict import Decision as Decision
 from shoal.privacy.verdict import Level as Level
+from shoal.privacy.verdict import MethodTerms as MethodTerms
+from shoal.privacy.verdict import Model as Model
+from shoal.privacy.verdict import ModelFacts as ModelFacts
 from shoal.privacy.verdict import PublicVerdict as PublicVerdict
 from shoal.privacy.verdict import Reason as Reason
+from shoal.privacy.verdict import StatementTerms as StatementTerms
 from shoal.privacy.verdict import belief_words as belief_words
 from shoal.privacy.verdict import budget_words as budget_words
 from shoal.privacy.verdict import factor_words as factor_words
 from shoal.privacy.verdict import public_verdict as public_verdict
+from shoal.privacy.verdict import step_key as step_key
 
 __all__ = [
     "Adjacency",

@@ -14,28 +14,24 @@ import numpy as np
 from shoal import display
 from shoal._version import __version__
 from shoal.arguments import renamed_attribute
-from shoal.columns import (
-    MOST_EPSILON,
-    TAKEN_FROM_DATA,
-    Declared,
-    Lattice,
-    Provenance,
-    Recorded,
-    unit_words,
-)
+from shoal.columns import TAKEN_FROM_DATA, Declared, Lattice, Provenance, Recorded, unit_words
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
-from shoal.noise import epsilon_from
+from shoal.noise import MOST_EPSILON, epsilon_from
 from shoal.numbers import decimal_text, exact_text
-from shoal.privacy import Adjacency
-from shoal.privacy.accountant import Currency, Plan, row_budget, unit_price
-from shoal.privacy.claims import MODELS, AppliedClaim, MethodTerms, Model, ModelFacts, StatementTerms
+from shoal.privacy.accountant import Adjacency, Currency, Plan, row_budget, unit_price
 from shoal.privacy.verdict import (
     DATA_DEPENDENT,
+    MODELS,
     NO_NOISE,
     RULES,
+    AppliedClaim,
+    MethodTerms,
+    Model,
+    ModelFacts,
     PublicVerdict,
     Reason,
+    StatementTerms,
     budget_words,
     likely_to_fail,
     other_phrase,

@@ -208,7 +208,9 @@ def drawn(
         columns[attribute.name] = _values(attribute, lattices[attribute.name], mixed)
     unit = None if schema is None else schema.unit
     if unit is not None and unit.name not in columns and unit.role in DROPPED_ROLES:
-        columns[unit.name] = np.array([f"P{number:07d}" for number in range(people)])
+        numbers = np.arange(1, people + 1)
+        named = unit.type not in ("integer", "decimal")
+        columns[unit.name] = np.array([f"P{number:07d}" for number in numbers]) if named else numbers
     return pa.table(columns)
 
 

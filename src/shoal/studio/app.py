@@ -493,6 +493,22 @@ def column(session: At, number: int, body: Payload) -> Response:
         return HTMLResponse(column_views.column_changed(session, number, whole=what != "range"))
 
 
+@router.post("/session/{session}/rules")
+def rules(session: At, body: Payload) -> Response:
+    """Change the rules between columns."""
+    with session.lock:
+        what, form = str(body.get("what", "")), {name: str(value) for name, value in body.items()}
+        if what == "add":
+            weighing.set_rule(session, form)
+        elif what == "change":
+            weighing.change_rule(session, form.get("place", ""))
+        elif what == "remove":
+            weighing.remove_rule(session, form.get("place", ""))
+        else:
+            weighing.choose_kind(session, form.get("value", ""))
+        return HTMLResponse(column_views.ruled(session))
+
+
 @router.post("/session/{session}/look")
 def look(session: At) -> Response:
     with session.lock:

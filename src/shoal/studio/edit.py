@@ -1,7 +1,9 @@
-"""Edit columns, and choose a guarantee, a method and its parameters."""
+"""Edit columns and rules, and choose a guarantee, a method and its parameters."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -14,8 +16,14 @@ from shoal.columns import (
     RECORDS,
     SOURCES,
     Attribute,
+    Combinations,
+    Derived,
+    Implication,
     Kind,
+    MissingIf,
+    Order,
     Role,
+    Rule,
     Step,
     common_range,
     day_text,
@@ -43,6 +51,76 @@ KINDS: Mapping[str, str] = {
     "nominal": "Category",
 }
 TYPES: tuple[str, ...] = get_args(ColumnType)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleKind:
+    """A kind of rule as a form offers it.
+
+    Attributes:
+        needs: the fields that must be filled in.
+    """
+
+    title: str
+    about: str
+    example: str
+    needs: tuple[str, ...]
+
+
+RULE_KINDS: Mapping[str, RuleKind] = {
+    "order": RuleKind(
+        "Order of two columns",
+        "The later value is never below the earlier one. Differences are counted in days for dates.",
+        "admission <= discharge <= admission + 365",
+        ("low", "high"),
+    ),
+    "implication": RuleKind(
+        "If, then",
+        "In rows where the condition holds, the conclusion holds too.",
+        'age < 16 -> marital = "never"',
+        ("if", "then"),
+    ),
+    "derived": RuleKind(
+        "Derived column",
+        "The column is computed from other columns. It is not measured, so the others get its share of ε.",
+        "age = years(born, 2027-01-01)",
+        ("column", "expression"),
+    ),
+    "missing-if": RuleKind(
+        "Missing if",
+        "In rows where the condition holds, the column has no value.",
+        'spouse_age missing if marital = "never"',
+        ("column", "if"),
+    ),
+    "combinations": RuleKind(
+        "Allowed combinations",
+        "The values of the columns are together one line of a small table.",
+        "region, district take one of 3 allowed combinations",
+        ("table",),
+    ),
+}
+# how the two columns of an order are compared; without a sign, only their largest difference is bounded
+RULE_SIGNS: Mapping[str, str] = {
+    "<=": "is at most",
+    "<": "is below",
+    "": "is anywhere, up to a difference of",
+}
+RULE_FIELDS = (
+    "place",
+    "source",
+    "low",
+    "sign",
+    "high",
+    "least",
+    "most",
+    "if",
+    "then",
+    "column",
+    "expression",
+    "table",
+)
+_PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
+_WORDS_OF_RULES = ("and", "if", "in", "is", "missing", "months", "not", "years")
 # settings that belong to a claim and change with it
 _OF_THE_CLAIM = ("link", "delta", "t")
 
@@ -261,6 +339,107 @@ def _bound(text: str) -> Any:
         return Decimal(word)
     except InvalidOperation:
         return word
+
+
+def in_rule(name: str) -> str:
+    """The name of a column as a rule spells it.
+
+    >>> in_rule("age"), in_rule("hours per week")
+    ('age', '`hours per week`')
+    """
+    plain = _PLAIN_NAME.fullmatch(name) is not None and name not in _WORDS_OF_RULES
+    return name if plain else f"`{name}`"
+
+
+def rule_of(form: Mapping[str, str]) -> Rule:
+    """A rule as typed: its `kind`, the fields of this kind, and its `source`.
+
+    >>> rule_of({"kind": "order", "low": "first", "sign": "<=", "high": "last", "source": "law"}).words
+    'first <= last'
+
+    Raises:
+        OptionError: it is not valid; says where.
+    """
+    told = {name: str(value).strip() for name, value in form.items()}
+    kind = RULE_KINDS.get(told.get("kind", ""))
+    if kind is None:
+        raise OptionError("rule-kind-unknown", found=told.get("kind", ""), allowed=tuple(RULE_KINDS))
+    if not all(told.get(name) for name in kind.needs):
+        raise OptionError("rule-field-empty", example=kind.example)
+    given: dict[str, Any] = {"source": told.get("source", "")}
+    if told["kind"] == "combinations":
+        names, *rows = _cells(told["table"])
+        given |= {"columns": names, "allowed": rows}
+    else:
+        given["keep"] = _SENTENCES[told["kind"]](told)
+    made = Rule.from_dict(given)
+    if made.kind != told["kind"]:
+        raise OptionError("rule-kind-other", rule=made.words, found=made.kind, wanted=told["kind"])
+    return made
+
+
+def _order_text(told: Mapping[str, str]) -> str:
+    low, high = in_rule(told["low"]), in_rule(told["high"])
+    least, most, sign = (told.get(name, "") for name in ("least", "most", "sign"))
+    if not sign:
+        if not most or least:
+            raise OptionError("rule-order-without-sign")
+        return f"{high} - {low} <= {most}"
+    first = f"{low} + {least}" if least else low
+    return f"{first} {sign} {high}" + (f" <= {low} + {most}" if most else "")
+
+
+_SENTENCES: Mapping[str, Callable[[Mapping[str, str]], str]] = {
+    "order": _order_text,
+    "implication": lambda told: f"{told['if']} -> {told['then']}",
+    "derived": lambda told: f"{in_rule(told['column'])} = {told['expression']}",
+    "missing-if": lambda told: f"{in_rule(told['column'])} missing if {told['if']}",
+}
+
+
+def _cells(text: str) -> list[list[str]]:
+    """The lines of a pasted table, without empty ones."""
+    lines = [line for line in text.replace("\r", "").split("\n") if line.strip()]
+    mark = next((mark for mark in ("\t", ";", ",") if mark in lines[0]), ",")
+    try:
+        rows = list(csv.reader(lines, delimiter=mark, skipinitialspace=True))
+    except csv.Error:
+        raise OptionError("rule-combinations") from None
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def rule_fields(rule: Rule) -> dict[str, str]:
+    """A rule as the fields of its form: the reverse of `rule_of`.
+
+    >>> rule_fields(Rule("first + 1 <= last", "law"))["least"]
+    '1'
+    """
+    found = {"kind": rule.kind, "source": rule.source}
+    meaning = rule.meaning
+    if isinstance(meaning, Order):
+        least = meaning.least
+        sign = "" if least is None else "<" if meaning.strict else "<="
+        return found | {
+            "low": meaning.low,
+            "high": meaning.high,
+            "sign": sign,
+            "least": decimal_text(least) if least else "",
+            "most": "" if meaning.most is None else decimal_text(meaning.most),
+        }
+    if isinstance(meaning, Implication):
+        given, _, then = rule.keep.partition("->")
+        return found | {"if": given.strip(), "then": then.strip()}
+    if isinstance(meaning, MissingIf):
+        return found | {"column": meaning.column, "if": rule.keep.partition(" missing if ")[2].strip()}
+    if isinstance(meaning, Derived):
+        return found | {"column": meaning.column, "expression": rule.keep.partition("=")[2].strip()}
+    assert isinstance(meaning, Combinations)
+    lines = (meaning.columns, *meaning.allowed)
+    return found | {"table": "\n".join(", ".join(map(_quoted, line)) for line in lines)}
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if any(sign in cell for sign in ',;\t"') else cell
 
 
 def short_problem(what: str, value: Any, error: ShoalError) -> str:

@@ -43,6 +43,7 @@ from shoal.release import (
     noise_of,
     prepare,
     public_schema,
+    rule_effects,
 )
 from shoal.report import Explanation, explanation
 from shoal.studio import runs
@@ -186,6 +187,7 @@ class Preview:
         statement: as plain values; None where there are problems.
         noise_note: the meaning of the widths, or why there are none.
         compared: the expected error without and with a δ, for methods that take one.
+        rules: what the rules between columns change.
         fix_k: a k that brings noise to a tenth of the ranges; None where there is none.
         recipe: the text of `method.toml`.
     """
@@ -201,6 +203,7 @@ class Preview:
     recipe: str = ""
     prepared: Preparation | None = None
     compared: DeltaComparison | None = None
+    rules: tuple[Message, ...] = ()
 
     @property
     def ready(self) -> bool:
@@ -240,6 +243,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
         recipe_text(prepared),
         prepared,
         compared_with_delta(prepared.method, prepared.described),
+        rule_effects(prepared.method, prepared.described, prepared.plan),
     )
 
 
@@ -335,7 +339,9 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> PreviewProblem:
         if error.code in _ABOUT_GAPS and not facts.ordered:
             fixes.append(("Treat missing as a separate value", {"what": "missing", "value": "category"}))
         fixes.append(("Leave the column out", {"what": "leave", "value": error.column}))
-    return PreviewProblem(error.message, error.column or "", tuple(fixes))
+    # rules are on the page of columns
+    about_rules = error.code.startswith("rule")
+    return PreviewProblem(error.message, error.column or ("*" if about_rules else ""), tuple(fixes))
 
 
 class Expecting:

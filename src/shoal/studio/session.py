@@ -46,6 +46,7 @@ _PREFIX = "shoal-studio-"
 _LOCK = ".lock"
 _NAME = re.compile(r"[A-Za-z0-9_-]{8,64}")
 LIMIT = 2 * 10**9
+NEW_RULE = Draft({"kind": "order"})
 
 
 def named(error: ShoalError, path: Path | None, name: str) -> ShoalError:
@@ -224,6 +225,7 @@ class StudioSession:
         self.told = ""
         self.reading = False
         self.drafts: dict[str, Draft] = {}
+        self.rule = NEW_RULE
         self.open_column = ""
         self.runs: list[StudioRun] = []
         self.shown = ""
@@ -276,6 +278,7 @@ class StudioSession:
                 self.dataset = drafted.publication.name or Path(name).stem
             self.source = SessionFile(path, name, path.stat().st_size)
             self.table, self.mark, self.drafts, self.open_column = table, mark, {}, ""
+            self.rule = NEW_RULE
             self.content = content_digest(table)
             self._memory = Memory()
             self._history, self._place = [Recipe(drafted)], 0
@@ -300,7 +303,9 @@ class StudioSession:
             self.open(self.source.path, self.source.name, file)
             return
         kept = self.recipe
-        self.open(self.source.path, self.source.name, kept.schema.file, replace(kept.schema, steps=()))
+        # rules are about columns as they are after the steps
+        bare = replace(kept.schema, rules=(), steps=())
+        self.open(self.source.path, self.source.name, kept.schema.file, bare)
         if not self.problem:
             self.settle(kept)
 
@@ -358,7 +363,7 @@ class StudioSession:
         self.merged = merge
 
     def undo(self) -> None:
-        self._place, self.merged = max(self._place - 1, 0), ""
+        self._place, self.merged, self.rule = max(self._place - 1, 0), "", NEW_RULE
 
     # the journal of use
 

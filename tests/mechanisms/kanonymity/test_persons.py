@@ -21,22 +21,23 @@ from pyarrow import parquet
 import shoal
 from shoal import Attribute, OptionError, Schema
 from shoal.cli import run
-from shoal.evaluation.disclosure._kernels import minimal_uniques
-from shoal.evaluation.disclosure.suda import only_person
+from shoal.evaluation._kernels import minimal_uniques
+from shoal.evaluation.disclosure.record_risk import only_person
 from shoal.mechanisms.suppression.mechanism import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
-from shoal.partition.frequencies import as_category, as_wildcard
 from shoal.partition.groups import (
+    as_category,
+    as_wildcard,
     count_groups,
     distinct_for_units,
     equal_distances,
     most_rows_of_a_unit,
     ordered_distances,
+    patterns,
     places,
     ratio_distances,
     units_of_groups,
 )
-from shoal.partition.row_patterns import patterns
 from tests.support.suda_oracle import minimal_uniques_one_by_one
 
 from .mixed import mixed, mixed_schema

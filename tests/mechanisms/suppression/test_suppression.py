@@ -18,8 +18,7 @@ from pyarrow import parquet
 import shoal
 from shoal import Attribute, Schema
 from shoal.cli import run
-from shoal.mechanisms.suppression.bound import priced_bound, program_of, share_bound, solved
-from shoal.mechanisms.suppression.keys import Keys
+from shoal.mechanisms.suppression.bound import Keys, priced_bound, program_of, share_bound, solved
 from shoal.mechanisms.suppression.search import Assignment, fewest, finished, refined
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
 from shoal.report import internal_report

@@ -17,6 +17,7 @@ from shoal.mechanisms.tree.intervals import (
     Level,
     consistent_counts,
     draw_edges,
+    halved,
     measure_intervals,
     nearest_counts,
     rake,
@@ -24,7 +25,7 @@ from shoal.mechanisms.tree.intervals import (
     whole_counts,
 )
 from shoal.mechanisms.tree.layout import Layout, Purposes, Purse, lay_out
-from shoal.mechanisms.tree.mechanism import halved, measure_values
+from shoal.mechanisms.tree.mechanism import measure_values
 from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.sample import draw_positions, grow, sort_into
 from shoal.noise import Seeded

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 
 import shoal.query.refinement
 import shoal.release.protection
-from shoal.noise import Seeded, Source, block, box, choice, entropy, gaussian, laplace
-from shoal.noise.box import best_centres
+from shoal.noise import Seeded, Source, block, choice, discrete, entropy, families
+from shoal.noise.discrete import best_centre
 from shoal.noise.entropy import shape_with
 from shoal.noise.exact import split_scale
-from shoal.noise.laplace import best_centre
+from shoal.noise.families import best_centres
 
 from .laws import Blocks, Box, Elliptope, Gaussian, Laplace, Odds, Scores, Selection, Staircase, Transition
 from .noise import DivergenceError, Noise, NoiseNumber
@@ -344,7 +344,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         optimise: str = "variance",
         centre: Any = None,
     ) -> Noise:
-        exact = laplace.check_staircase(steps, epsilon)
+        exact = discrete.check_staircase(steps, epsilon)
         half = best_centre(int(steps), exact, optimise) if centre is None else int(centre)
         return run.noise(Staircase(int(steps), exact, half), shape_with((), size))
 
@@ -357,7 +357,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         optimise: str = "variance",
         centre: Any = None,
     ) -> Noise:
-        exact = max(laplace.check_staircase(step, epsilon) for step in steps)
+        exact = max(discrete.check_staircase(step, epsilon) for step in steps)
         moving = [j for j, step in enumerate(steps) if step > 0]
         halves = [0] * len(steps)
         best = (
@@ -376,7 +376,7 @@ def _replacements(run: Run) -> dict[Any, Any]:
         return run.noise(law, (sum(sizes),) if draws is None else (draws, sum(sizes)))
 
     def elliptope_noise(signs: int, epsilon: Any, source: Any = None) -> Noise:
-        return run.noise(Elliptope(signs, laplace.check_staircase(0, epsilon)), (signs, signs))
+        return run.noise(Elliptope(signs, discrete.check_staircase(0, epsilon)), (signs, signs))
 
     def discrete_gaussian(variance: Any, size: Any = None, source: Any = None) -> Noise:
         exact = np.array(variance, dtype=object)
@@ -393,13 +393,13 @@ def _replacements(run: Run) -> dict[Any, Any]:
         return _fraction_of(bound, source) if place is None else place
 
     return {
-        laplace.discrete_laplace: discrete_laplace,
-        laplace.discrete_staircase: discrete_staircase,
-        box.discrete_box: discrete_box,
+        discrete.discrete_laplace: discrete_laplace,
+        discrete.discrete_staircase: discrete_staircase,
+        families.discrete_box: discrete_box,
         block.block_noise: block_noise,
         block.elliptope_noise: elliptope_noise,
-        gaussian.discrete_gaussian: discrete_gaussian,
-        laplace.single_laplace: single_laplace,
+        discrete.discrete_gaussian: discrete_gaussian,
+        discrete.single_laplace: single_laplace,
         choice.exponential_choice: lambda lengths, penalties, rate, source, largest=None: run.choose_run(
             lengths, penalties, rate
         ),

@@ -27,8 +27,8 @@ from shoal.evaluation.attacks.singling import (
 )
 from shoal.evaluation.learning import CONFIDENCE, Interval
 from shoal.evaluation.linkage import THREADS_FROM, TIE_ULPS, TREE_SLACK, record_linkage, tie_width
-from shoal.evaluation.pair import TablePair, make_pair
-from shoal.evaluation.result import _empty_table, plain
+from shoal.evaluation.pair import TablePair, make_pair, plain
+from shoal.evaluation.result import _empty_table
 from shoal.io import read
 from shoal.partition import row_groups
 from shoal.progress import Progress, silent
@@ -115,7 +115,7 @@ def _by_tree(
 def _by_kernel(
     rows: NDArray[np.float64], points: NDArray[np.float64], space: Space, slack: NDArray[np.float64]
 ) -> list[NDArray[np.int64]]:
-    from shoal.evaluation.attacks._kernels import nearest_candidates as scan
+    from shoal.evaluation._kernels import nearest_candidates as scan
 
     # nominal columns first: most rows are out of reach after a few of them
     order = np.argsort(~space.nominal, kind="stable")

@@ -225,7 +225,7 @@ def count_matches(
     >>> count_matches(rows, Predicates(np.array([[0, 1], [0, 1]]), low, high)).tolist()
     [2, 1]
     """
-    from shoal.evaluation.attacks._kernels import matching_rows as count
+    from shoal.evaluation._kernels import matching_rows as count
 
     counts = np.zeros(len(predicates), dtype=np.int64)
     count(

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, cast
 
 from shoal.columns import KINDS
 from shoal.errors import OptionError
-from shoal.mechanisms import forms
+from shoal.mechanisms import parameter_fields
 from shoal.mechanisms.method import Method, Output
 from shoal.mechanisms.parameter_fields import SHARED, Exact, parameter, shared
 from shoal.mechanisms.partition_stage import check_stage
@@ -103,7 +103,7 @@ class SwapMdav(SwapMethod):
     sizes: Any = shared("sizes")
     l: int | None = shared("l")  # noqa: E741
     intruder: str = parameter(
-        forms.CHOICE,
+        parameter_fields.CHOICE,
         "what the intruder knows",
         group="guarantee",
         choices={"informed": "all columns but one", "uninformed": "the columns that are not sensitive"},
@@ -191,7 +191,7 @@ class Anatomy(GroupMethod):
     l: int | None = shared("l")  # noqa: E741
     t_emd: Exact = shared("t_emd")
     group_by: str = parameter(
-        forms.CHOICE,
+        parameter_fields.CHOICE,
         "columns in which the records of a group are similar",
         choices={"quasi": "the quasi-identifiers", "confidential": "the sensitive attributes"},
         default="quasi",

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, cast
 
 from shoal.errors import OptionError
-from shoal.mechanisms import forms
+from shoal.mechanisms import parameter_fields
 from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import parameter, shared, words
@@ -168,7 +168,7 @@ class _Line:
             found |= {"noise": shared("noise"), "optimise": shared("optimise")}
         if self.strategy:
             found["weights"] = parameter(
-                forms.WEIGHTS,
+                parameter_fields.WEIGHTS,
                 "shares of ε for means, covariances and coskewnesses, for example [0.5, 0.3, 0.2]",
                 default=self._weights(),
                 kinds=("numeric",),
@@ -176,7 +176,7 @@ class _Line:
             )
         if self.moments:
             found["match"] = parameter(
-                forms.CHOICE,
+                parameter_fields.CHOICE,
                 "how synthetic records are matched to original records when errors are measured",
                 choices=words("none", "rank", "assignment"),
                 default="none",
@@ -185,7 +185,7 @@ class _Line:
             )
         if self.moments == 2:
             found["coskewness"] = parameter(
-                forms.CHOICE,
+                parameter_fields.CHOICE,
                 "coskewnesses in the published statistics",
                 choices={"marginal": "those that records are drawn from", "full": ""},
                 default="marginal",

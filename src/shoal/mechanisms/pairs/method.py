@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from shoal.columns import KINDS
 from shoal.errors import OptionError
-from shoal.mechanisms import forms
+from shoal.mechanisms import parameter_fields
 from shoal.mechanisms.divided import check_membership, membership_terms
 from shoal.mechanisms.method import Expected, Method
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
@@ -47,19 +47,19 @@ class PairsDP(Method):
 
     epsilon: Exact = shared("epsilon")
     delta: Exact = parameter(
-        forms.DELTA,
+        parameter_fields.DELTA,
         "probability δ with which the guarantee may fail; 0 for pure differential privacy",
         group="guarantee",
-        default=forms.NOTHING,
+        default=parameter_fields.NOTHING,
         after="epsilon",
     )
     neighbours: str = shared("neighbours", default="add-remove")
     rows: int | None = shared("rows")
     strata: Any = shared("strata")
     membership: str | None = shared("membership")
-    target: str | None = parameter(forms.NAME, "column to predict from the others", after="rows")
+    target: str | None = parameter(parameter_fields.NAME, "column to predict from the others", after="rows")
     triples: bool = parameter(
-        forms.SWITCH,
+        parameter_fields.SWITCH,
         "{on} also looks for structure among three columns, such as an exclusive or, with part of the share of pairs",
         default=False,
     )

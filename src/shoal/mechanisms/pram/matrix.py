@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.forms import Form, from_json
-from shoal.mechanisms.parameter_fields import Parameter
+from shoal.mechanisms.parameter_fields import Form, Parameter, from_json
 from shoal.noise import enclose_exp
 from shoal.numbers import Integers, decimal_text, exact
 from shoal.text import Message

@@ -477,8 +477,8 @@ def _solved(passages: Sequence[Passage], by_stratum: bool, values: Floats, *, tr
 
     def along(axis: int, matrix: Floats, own: Floats) -> Floats:
         moved = np.moveaxis(own, axis, 0)
-        found: Floats = np.linalg.solve(matrix.T if transposed else matrix, moved.reshape(moved.shape[0], -1))
-        back: Floats = np.moveaxis(found.reshape(moved.shape), 0, axis)
+        found = np.linalg.solve(matrix.T if transposed else matrix, moved.reshape(moved.shape[0], -1))
+        back: Floats = np.moveaxis(found.astype(np.float64).reshape(moved.shape), 0, axis)
         return back
 
     def others(own: Floats) -> Floats:

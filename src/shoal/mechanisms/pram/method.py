@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from shoal.columns import KINDS, ORDERED_KINDS
 from shoal.errors import OptionError
-from shoal.mechanisms import forms
+from shoal.mechanisms import parameter_fields
 from shoal.mechanisms.method import Expected, Method
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.mechanisms.pram.matrix import MATRIX, declared
@@ -49,7 +49,7 @@ class Pram(Method):
 
     epsilon: Exact = shared("epsilon", required=False)
     keep: Any = parameter(
-        forms.FLOOR,
+        parameter_fields.FLOOR,
         "smallest probability with which a value stays as it is; ε follows from it, and a given ε is an upper limit; "
         "a number, or one per column",
         group="guarantee",
@@ -65,12 +65,12 @@ class Pram(Method):
         after="keep",
     )
     stratum: str | None = parameter(
-        forms.NAME,
+        parameter_fields.NAME,
         "column whose value selects among the matrices of a column, where matrix has one for each of its values",
         after="matrix",
     )
     invariant: bool = parameter(
-        forms.SWITCH,
+        parameter_fields.SWITCH,
         "{on} preserves the frequencies of the table in expectation, with keep; they are read from the records, "
         "so there is no guarantee",
         default=False,
@@ -79,7 +79,7 @@ class Pram(Method):
     )
     split: Any = shared("split")
     bands: int = parameter(
-        forms.WHOLE,
+        parameter_fields.WHOLE,
         "most values of a numeric or date column that pass the matrix one by one; a longer range is divided into "
         "this many bands, each released as its middle",
         default=20,

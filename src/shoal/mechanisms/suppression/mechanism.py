@@ -15,7 +15,6 @@ from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import ClaimError, OptionError, closest
 from shoal.io import Table
-from shoal.mechanisms.forms import columns_of_combination
 from shoal.mechanisms.kanonymity.columns import (
     columns_of,
     or_none,
@@ -25,6 +24,7 @@ from shoal.mechanisms.kanonymity.columns import (
     refuse_masked_weight,
 )
 from shoal.mechanisms.method import Rebuilt
+from shoal.mechanisms.parameter_fields import columns_of_combination
 from shoal.mechanisms.strata import (
     Stratum,
     check_persons,
@@ -33,7 +33,7 @@ from shoal.mechanisms.strata import (
     strata_of,
     strata_terms,
 )
-from shoal.mechanisms.suppression.keys import Keys
+from shoal.mechanisms.suppression.bound import Keys
 from shoal.mechanisms.suppression.method import Suppress
 from shoal.mechanisms.suppression.search import fewest, lower_bound
 from shoal.mechanisms.suppression.wildcard import Wish, emptied

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from shoal.columns import KINDS
-from shoal.mechanisms import forms
+from shoal.mechanisms import parameter_fields
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.privacy import Case, Claim
@@ -40,26 +40,26 @@ class Suppress(Method):
 
     k: int = shared("k", default=3)
     risk: Exact = parameter(
-        forms.NUMBER,
+        parameter_fields.NUMBER,
         "largest risk of a record: 1/k where an empty cell is a separate value, by weights where it matches any",
         group="guarantee",
         least=Fraction(1, 1000),
         most=1,
     )
     combinations: Any = parameter(
-        forms.COMBINATIONS,
+        parameter_fields.COMBINATIONS,
         "sets of quasi-identifiers with their own k, in addition to the k of all of them, for example "
         "{{'age,sex': 10}}",
         group="guarantee",
         least=1,
     )
     importance: Any = parameter(
-        forms.IMPORTANCE,
+        parameter_fields.IMPORTANCE,
         "weight of an emptied cell by column, 1 by default, for example {{'sex': 5}}",
         least=0,
     )
     missing_as: str = parameter(
-        forms.CHOICE,
+        parameter_fields.CHOICE,
         "how an empty cell counts",
         group="guarantee",
         choices={
@@ -69,7 +69,7 @@ class Suppress(Method):
         default="category",
     )
     alpha: Exact = parameter(
-        forms.NUMBER,
+        parameter_fields.NUMBER,
         "with missing_as=wildcard: weight of a row with an empty cell in the counts of other rows, 0 to 1",
         least=0,
         most=1,

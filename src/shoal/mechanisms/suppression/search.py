@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.suppression import bound as programs
-from shoal.mechanisms.suppression.bound import Program, best_masks, pairs_of, priced_bound
-from shoal.mechanisms.suppression.keys import Keys
+from shoal.mechanisms.suppression.bound import Keys, Program, best_masks, pairs_of, priced_bound
 from shoal.numbers import Integers
 
 _ROUNDS = 8

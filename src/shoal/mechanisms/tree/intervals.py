@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.mechanisms.tree.layout import Layout, Purse, noisy
 from shoal.noise import Source, exponential_choice
-from shoal.numbers import Floats, Integers
+from shoal.numbers import Bools, Floats, Integers
 from shoal.privacy import Measurement, Spend
 
 
@@ -26,12 +26,14 @@ class Level:
         variance: variance of the noise on each of them.
         expected: expected share of each parent's left child, given only the levels above.
         doubt: standard deviation of that share.
+        possible: which of them can have records; None if all can.
     """
 
     noisy: Floats
     variance: float
     expected: Floats
     doubt: float
+    possible: Bools | None = None
 
 
 def consistent_counts(total: float, levels: Sequence[Level]) -> list[Floats]:
@@ -66,6 +68,9 @@ def consistent_counts(total: float, levels: Sequence[Level]) -> list[Floats]:
         prior = (level.doubt * parent) ** 2
         trust = prior / (prior + variance / 2)
         left = np.clip(trust * measured + (1 - trust) * level.expected * parent, 0, parent)
+        if level.possible is not None:
+            # known without noise: all of the parent's count belongs to the other child
+            left = np.where(level.possible[::2], np.where(level.possible[1::2], left, parent), 0.0)
         counts.append(np.column_stack((left, parent - left)).ravel())
     return counts
 
@@ -432,3 +437,24 @@ def _deviations(
     squares = (sums / weights + bound) / _SQUARE_PARTS * half**2
     deviations: Floats = np.sqrt(np.clip(squares - (means - centres) ** 2, 0, half**2))
     return deviations
+
+
+def halved(counts: Floats, cuts: int, first: Sequence[int]) -> Integers:
+    """Edges of intervals of the values; every level cuts every interval where its counts are closest to halves.
+
+    An interval of one value stays whole: its second half is empty. `first` are the edges before the first level.
+
+    >>> halved(np.array([8.0, 1.0, 1.0]), 2, [0, 3]).tolist()
+    [0, 1, 1, 2, 3]
+    """
+    running = np.concatenate(([0.0], np.cumsum(counts)))
+    edges = np.array(first, dtype=np.int64)
+    for _ in range(cuts):
+        refined = np.empty(2 * edges.size - 1, dtype=np.int64)
+        refined[::2] = edges
+        for place, (low, high) in enumerate(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)):
+            inner = running[low + 1 : high]
+            middle = (running[low] + running[high]) / 2
+            refined[2 * place + 1] = low + 1 + int(np.argmin(np.abs(inner - middle))) if inner.size else high
+        edges = refined
+    return edges

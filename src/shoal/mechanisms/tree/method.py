@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from shoal.columns import KINDS
 from shoal.errors import OptionError
-from shoal.mechanisms import forms
+from shoal.mechanisms import parameter_fields
 from shoal.mechanisms.divided import check_membership, membership_terms
 from shoal.mechanisms.method import Expected, Method, Output
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared, words
@@ -43,21 +43,21 @@ class TreeDP(Method):
     epsilon: Exact = shared("epsilon")
     generalise: bool = shared("generalise")
     cuts: int | None = parameter(
-        forms.WHOLE,
+        parameter_fields.WHOLE,
         "levels of cut points of each attribute, 2^cuts intervals; default: as many as pay off",
         least=0,
         after="corners",
     )
     depth: int | None = parameter(
-        forms.WHOLE, "levels of the tree over all attributes; default: as many as pay off", least=0
+        parameter_fields.WHOLE, "levels of the tree over all attributes; default: as many as pay off", least=0
     )
     shares: Any = parameter(
-        forms.SHARES,
+        parameter_fields.SHARES,
         "weights of the parts of the privacy budget, by default from the depth",
         choices=words("cuts", "intervals", "leaves", "means"),
     )
     rebuild: str = parameter(
-        forms.CHOICE,
+        parameter_fields.CHOICE,
         "distribution of the synthetic records in a box",
         choices=words("uniform", "centroid", "normal"),
         default="uniform",
