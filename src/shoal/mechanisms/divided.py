@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # every stratum is measured, empty or not
 MOST_STRATA = 1000
 OF_STRATA = "measurements within strata"
+_NO_ROWS: Integers = np.zeros(0, dtype=np.int64)
 
 
 @internal()
@@ -93,6 +94,11 @@ def rest_of(method: Dividing, described: Described, rows: Integers) -> Described
     )
 
 
+def within_strata(method: Dividing, described: Described) -> tuple[Dividing, Described]:
+    """The method as it works inside a stratum, and the columns that it measures there, without a row."""
+    return of_stratum(method), rest_of(method, described, _NO_ROWS)
+
+
 def _declared(described: Described, column: str) -> Floats:
     """The numbers that a column of the strata can have in a release, "missing" last."""
     tree, lattice = described.tree(column), described.lattices[column]
@@ -149,9 +155,6 @@ def declared_strata(method: Dividing, described: Described) -> Iterator[Declared
         which = np.unravel_index(place, sizes)
         values_here = tuple(float(one[int(own)]) for one, own in zip(every, which, strict=True))
         yield DeclaredStratum(values_here, np.flatnonzero(number == place))
-
-
-_NO_ROWS: Integers = np.zeros(0, dtype=np.int64)
 
 
 def plan_in_strata(method: Dividing, described: Described) -> Plan:
