@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # every stratum is measured, empty or not
 MOST_STRATA = 1000
 OF_STRATA = "measurements within strata"
+_NO_ROWS: Integers = np.zeros(0, dtype=np.int64)
 
 
 @internal()
@@ -100,6 +101,11 @@ def rest_of(method: Dividing, described: Described, stratum: DeclaredStratum) ->
         kept=stratum.rows if described.kept is None else described.kept[stratum.rows],
         rules=stratum.rules,
     )
+
+
+def within_strata(method: Dividing, described: Described) -> tuple[Dividing, Described]:
+    """The method as it works inside a stratum, and the columns that it measures there, without a row."""
+    return of_stratum(method), rest_of(method, described, _NO_ROWS)
 
 
 def _declared(described: Described, column: str) -> Floats:
@@ -181,9 +187,6 @@ def _combinations(
         # where all columns of the rules are fixed, nothing is left to apply
         rules = here if here is not None and here.steps else None
         yield DeclaredStratum(values, _NO_ROWS, rules, possible=here is not None)
-
-
-_NO_ROWS: Integers = np.zeros(0, dtype=np.int64)
 
 
 def plan_in_strata(method: Dividing, described: Described) -> Plan:

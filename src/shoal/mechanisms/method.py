@@ -432,9 +432,10 @@ class Method:
     @property
     def rho(self) -> Fraction | None:
         """The budget per row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
-        return (
-            None if self.pure else rho_from(self.unit_epsilon or self.budget, self.delta, self.charged_rows)
-        )
+        if self.pure:
+            return None
+        of_unit = rho_from(self.unit_epsilon or self.budget, self.delta)
+        return row_budget(of_unit, self.charged_rows, Currency.RHO)
 
     @property
     def additive(self) -> bool:
