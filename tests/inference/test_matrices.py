@@ -177,3 +177,8 @@ def test_matrices_without_an_inverse_and_invariant_ones_are_refused() -> None:
     assert len(shoal.intervals(made, "mean(size)")) == 1
     with pytest.raises(OptionError, match="need no correction"):
         shoal.intervals(release(table(60, 1), keep="0.5", invariant=True), "mean(size)")
+
+
+def test_weights_cannot_be_raked() -> None:
+    with pytest.raises(OptionError, match="no weights to rake"):
+        shoal.intervals(release(table(50, 1), keep="0.7"), "mean(income)", rake={"sex": {"f": 1, "m": 1}})

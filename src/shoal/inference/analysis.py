@@ -14,7 +14,7 @@ import numpy as np
 from shoal.arguments import as_names
 from shoal.errors import OptionError
 from shoal.inference.calibration import KAPPA_ONE, Uncertainty, WeightCalibration
-from shoal.inference.expressions import Statistic, parsed, weighted_ratio
+from shoal.inference.expressions import Raking, Statistic, parsed, weighted_ratio
 from shoal.inference.measured import coarsened, most_functions
 from shoal.inference.rerun import ReRun, check_offered
 from shoal.inference.result import Asked, Interval, Intervals
@@ -56,6 +56,7 @@ def intervals(
     columns: str | Sequence[str] | None = None,
     repetitions: int = 25,
     seed: int | None = None,
+    rake: bool | Mapping[str, Mapping[Any, float]] = False,
 ) -> Intervals:
     """Confidence intervals from a published release alone; this uses no privacy budget.
 
@@ -71,6 +72,8 @@ def intervals(
         columns: the columns that functions use; by default all.
         repetitions: number of re-runs of the recipe, where measurements cannot be used.
         seed: makes the draws of re-runs and functions reproducible.
+        rake: rake the weights to known totals: those of the margins in the schema of the release (`True`), or
+            `{column: {value: total}}`.
 
     Raises:
         OptionError: the text is no statistic of released columns, or the method of the release gives no valid
@@ -84,7 +87,7 @@ def intervals(
     published = PublicRelease.of(release)
     named = list(published.described.columns) if columns is None else as_names(columns)
     named = [published.column(name) for name in named]
-    return Analysis(published, asked, named, repetitions, seed).all(wanted)
+    return Analysis(published, asked, named, repetitions, seed, rake).all(wanted)
 
 
 def main_numbers(release: Any) -> tuple[Interval, ...]:
@@ -124,7 +127,12 @@ class Analysis:
         columns: Sequence[str],
         repetitions: int,
         seed: int | None,
+        rake: bool | Mapping[str, Mapping[Any, float]] = False,
     ) -> None:
+        self.raking: Raking | None = None
+        if rake is not False:
+            totals = published.margins if rake is True else rake
+            self.raking = Raking.of(totals, Frame(released_rows(published, published.described.columns)))
         self.published, self.asked, self.columns, self.seed = published, asked, columns, seed
         self.repetitions = repetitions
         self.measurements = published.measurements if published.method.intervals == "all" else None
@@ -139,8 +147,12 @@ class Analysis:
         for one in wanted:
             if isinstance(one, str):
                 statistic = parsed(one, frame)
+                if self.raking is not None:
+                    statistic = self.raking.raked(statistic)
                 check_offered(self.published.method, statistic)
                 if self.published.method.intervals == "matrix":
+                    if self.raking is not None:
+                        raise OptionError("rake-not-with-matrices", option="rake")
                     each += through_matrices(self.published, self.asked, statistic)
                     engines.add("matrices")
                     continue
@@ -150,6 +162,8 @@ class Analysis:
                 by_weights = self.measurements is not None and takes_weights(one)
                 if not by_weights:
                     check_offered(self.published.method, None)
+                    if self.raking is not None:
+                        raise OptionError("rake-needs-weights", option="rake")
                 each += self.of_function(one) if by_weights else self.rerun(one, frame)
             engines.add("calibration" if by_weights else "re-runs")
         return Intervals(tuple(each), " and ".join(sorted(engines)), self.asked.level, self.seed)
@@ -436,26 +450,35 @@ class Analysis:
 
     # --- functions of a frame and weights
 
+    def raked(self, frame: Frame, weights: Floats) -> Floats:
+        """Weights raked to known totals, if that was asked for."""
+        return weights if self.raking is None else weights * self.raking.factors(frame, weights)
+
     def of_function(self, function: Function) -> list[Interval]:
         """The numbers of a function, by drawing noise and weights anew."""
-        made = self.calibration(self.columns, empty=False, whole=True)
+        raking = self.raking
+        columns = [*self.columns, *(() if raking is None else raking.totals)]
+        made = self.calibration(tuple(dict.fromkeys(columns)), empty=False, whole=True)
         random = np.random.default_rng(self.seed)
         rows, weights = made.rows, made.weights
-        frame = Frame(rows).native
-        names, estimate = _numbers(function(frame, weights), function)
+        held, frame = Frame(rows), Frame(rows).native
+        names, estimate = _numbers(function(frame, self.raked(held, weights)), function)
         plain = rows.without_support()
-        own = _numbers(function(Frame(plain).native, plain.weights), function)[1]
+        without = Frame(plain)
+        own = _numbers(function(without.native, self.raked(without, plain.weights)), function)[1]
 
         def spread(every: Iterator[Floats]) -> Floats:
-            found = np.array([_numbers(function(frame, each), function)[1] for each in every])
+            found = np.array(
+                [_numbers(function(frame, self.raked(held, each)), function)[1] for each in every]
+            )
             return np.asarray(found.std(axis=0, ddof=1))
 
         noise = spread(made.weights_for(gap) for gap in made.drawn_gaps(_NOISE_DRAWS, random))
         moves = random.exponential(1.0, (_WEIGHT_DRAWS, rows.size)) - 1
         scale = math.sqrt(rows.size)
         whole = scale * spread(weights + rows.weights * move for move in moves)
-        held, inner = made.without_measured(moves.T)
-        left = np.minimum(scale * spread(weights + rows.weights * move for move in held.T), whole)
+        free, inner = made.without_measured(moves.T)
+        left = np.minimum(scale * spread(weights + rows.weights * move for move in free.T), whole)
         beyond = np.minimum(scale * spread(weights + rows.weights * move for move in inner.T), left)
         inside = np.sqrt(np.maximum(left**2 - beyond**2, 0))
         n = made.measurements.rows

@@ -535,10 +535,8 @@ class Method:
         Raises:
             OptionError: the parameters do not fit the columns.
         """
-        if self.strata and described.rules and self.keeps_rules:
-            raise OptionError("strata-not-with-rules", option="strata")
         found = cast("Plan", self._do("plan", self.ruled(described)))
-        return ruled_plan(described, found) if self.keeps_rules else found
+        return ruled_plan(described, found, self.strata or ()) if self.keeps_rules else found
 
     def refuse(self, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
         """Raise now anything a run would raise for these records and labels.
@@ -580,7 +578,8 @@ class Method:
         """Spend the budget on the records."""
         here = self.ruled(described)
         made = cast("Rebuilt", self._do("run", here, plan, account, progress, labels))
-        return replace(made, internal={**made.internal, **broken_rules(here)})
+        broken = broken_rules(described) if self.keeps_rules else {}
+        return replace(made, internal={**made.internal, **broken})
 
     def learn(self, described: Described, plan: Plan, account: Accountant, progress: Progress) -> Learned:
         """Spend the budget of a synthesiser on the records, without drawing rows."""
@@ -638,8 +637,11 @@ class Method:
     # --- rules between columns
 
     def ruled(self, described: Described) -> Described:
-        """The table as the method measures it: in the coordinates of its rules, if the method keeps rules."""
-        if not described.rules or not self.keeps_rules:
+        """The table as the method measures it: in the coordinates of its rules, if the method keeps rules.
+
+        Strata have coordinates of their own.
+        """
+        if not described.rules or not self.keeps_rules or self.strata:
             return described
         from shoal.columns import coded
 
