@@ -51,6 +51,15 @@ def test_it_depends_on_public_quantities_only() -> None:
     assert forecast(2000, 1, unit, rows=2500) == forecast(2700, 9, unit, rows=2500)
 
 
+def test_every_line_is_the_noise_of_a_release_with_that_bound() -> None:
+    found = forecast(3000, 4, {"bound": {"rows": 4}, "max_rows": 20}, rows=3000)
+    for one in found:
+        schema = schema_of(bound={"rows": one.rows})
+        made = prepare(read(table_of(3000, 4)), schema, "pairs-dp", 5, rows=3000)
+        noise = noise_of(made.method, made.described, made.plan)
+        assert one.share_of_rows == max(column.share_of_rows or 0 for column in noise)
+
+
 def test_there_is_none_where_rows_cannot_be_bounded() -> None:
     assert forecast(300, 2, {"max_rows": 2}, neighbours="replace-one") == ()
     plain = prepare(read(table_of(300, 1)), shoal.Schema((schema_of()["x"],)), "pairs-dp", 1)

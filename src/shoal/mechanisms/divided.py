@@ -104,8 +104,9 @@ def rest_of(method: Dividing, described: Described, stratum: DeclaredStratum) ->
 
 
 def within_strata(method: Dividing, described: Described) -> tuple[Dividing, Described]:
-    """The method as it works inside a stratum, and the columns that it measures there, without a row."""
-    return of_stratum(method), rest_of(method, described, _NO_ROWS)
+    """The method as it works inside a stratum, and what it measures in the first one that rules allow: no row."""
+    every = _combinations(method, described, _checked(method, described))
+    return of_stratum(method), rest_of(method, described, next(one for one in every if one.possible))
 
 
 def _declared(described: Described, column: str) -> Floats:
