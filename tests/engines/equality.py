@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
@@ -38,7 +39,8 @@ class Subject:
     confidential: shoal.Schema
 
     def for_method(self, method: str) -> dict[str, Any]:
-        asked = {"method": method, "epsilon": 2, "seed": 11, **self.asked, **METHODS[method]}
+        own = BOUNDED[method] if self.data.name == "stays.parquet" else METHODS[method]
+        asked = {"method": method, "epsilon": 2, "seed": 11, **self.asked, **own}
         if method == "swap-ranking":
             asked = {**asked, "schema": self.confidential}
         if method.startswith("xm-") and "schema" in asked:
@@ -80,6 +82,38 @@ def several_groups(folder: Path) -> Subject:
     return Subject(
         folder / "groups.parquet", {"domains": DOMAINS}, shoal.Schema.from_dict({"attribute": attributes})
     )
+
+
+# the methods whose claim takes a bound on the rows of each unit
+BOUNDED: dict[str, dict[str, Any]] = {"tree-dp": {"neighbours": "add-remove"}, "pairs-dp": {}}
+
+
+def stays(folder: Path, n: int = 6_000, row_group_size: int = 500) -> Subject:
+    """Stays of patients, up to 30 each, spread over all parts; some rows of a patient are alike, some are dropped."""
+    random = np.random.default_rng(3)
+    who = random.permutation(np.repeat(np.arange(n // 3), np.minimum(random.geometric(0.3, n // 3), 30))[:n])
+    days = random.integers(0, 4, who.size).astype(float)
+    days[random.random(who.size) < 0.05] = np.nan
+    table = pa.table(
+        {
+            "who": pa.array([f"p{one}" for one in who]),
+            "days": pa.array(days, from_pandas=True),
+            "cost": pa.array(np.round(random.random(who.size) * 9, 2)),
+            "ward": pa.array(random.choice(["north", "south"], who.size)),
+            "told": pa.array(random.integers(0, 3, who.size)),
+        }
+    )
+    parquet.write_table(table, folder / "stays.parquet", row_group_size=row_group_size)
+    columns = [
+        {"name": "who", "kind": "nominal", "role": "unit", "type": "text", "bound": {"rows": 3}},
+        {"name": "days", "lo": 0, "hi": 5, "missing": "drop"},
+        {"name": "cost", "lo": 0, "hi": 10, "decimals": 2},
+        {"name": "ward", "kind": "nominal", "values": ["north", "south"], "type": "text"},
+        # not released, and part of what orders the rows
+        {"name": "told", "kind": "nominal", "role": "identifier", "type": "integer"},
+    ]
+    schema = shoal.Schema.from_dict({"attribute": columns})
+    return Subject(folder / "stays.parquet", {"schema": schema, "outside": "clip"}, schema)
 
 
 def in_order(table: pa.Table) -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,21 @@ import pytest
 import shoal
 from shoal import Attribute, OptionError, Rule, Schema
 from shoal.cli import run
+from shoal.columns.description import CodedByRules, coded
 from shoal.columns.kinds import day_number
-from shoal.columns.rulebook import Rulebook
+from shoal.columns.rulebook import Rulebook, _Step
 from shoal.io import read
+from shoal.mechanisms.pairs import mechanism
+from shoal.mechanisms.pairs.budget import ContrastGroup, MeasurementShape
+from shoal.mechanisms.pairs.distributions import Zeros, drawn_tables, points
+from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal
+from shoal.mechanisms.pairs.measure_pairs import PairCounts, group_sums
+from shoal.mechanisms.pairs.mechanism import pair_positions, zeros_of
+from shoal.mechanisms.pairs.model import ContrastBlock, pair_tables
+from shoal.mechanisms.rules import Bins, changes_of_rules, possible_cells
+from shoal.mechanisms.tree.intervals import CutIntervals, Level, consistent_counts
+from shoal.mechanisms.tree.mechanism import possible_leaves
+from shoal.mechanisms.tree.sample import grow
 from shoal.release.forecast import rule_effects
 from shoal.release.protection import Preparation, prepare
 from tests.privacy.accounting import accounting
@@ -355,6 +368,195 @@ def test_exchanges_keep_the_distribution_of_a_column() -> None:
         data = released("pairs-dp", kinds, 2000)
         shares[kinds] = data["marital"].astype(str).value_counts(normalize=True)
     assert (shares[("implication",)] - shares[()]).abs().max() < 0.005
+
+
+# --- zeros
+
+
+def few(kinds: Sequence[str], n: int = 300) -> CodedByRules:
+    """Patients by the coordinates of their rules."""
+    found = coded(prepared("pairs-dp", kinds, hospital(n)).described)
+    assert isinstance(found, CodedByRules)
+    return found
+
+
+def cut(table: CodedByRules, name: str, number: int, together: int = 2) -> Bins:
+    """Bins of about equally many positions, so many names together."""
+    flag = len(table.columns) if name in table.flagged else None
+    tree, steps = table.tree(name), table.lattices[name].steps
+    if tree is not None:
+        return Bins(None, np.arange(len(tree.domain)) // together, flag)
+    return Bins(np.unique(np.linspace(0, steps + 1, number + 1).astype(np.int64)), None, flag)
+
+
+@pytest.mark.parametrize("number", [2, 7])
+def test_forbidden_cells_are_those_that_no_values_reach(number: int) -> None:
+    """Every position of each bin is tried here."""
+    table = few(("implication", "missing-if"))
+    bins = [cut(table, name, number) for name in table.columns]
+    found = possible_cells(table, bins)
+    flags = {name: len(table.columns) for name in table.flagged}
+    for pair in (("age", "marital"), ("marital", "spouse")):
+        own = [np.arange(-1 if name in flags else 0, table.lattices[name].steps + 1) for name in pair]
+        both = [one.ravel() for one in np.meshgrid(*own, indexing="ij")]
+        fits = table.possible(pair, both)
+        where = []
+        for name, one in zip(pair, both, strict=True):
+            mine = bins[table.columns.index(name)]
+            if name in flags:
+                where.append(np.where(one < 0, 1, 0))
+            elif mine.edges is None:
+                where.append(np.asarray(mine.groups)[one])
+            else:
+                where.append(np.searchsorted(mine.edges[1:-1], one, side="right"))
+        slow = np.zeros([int(one.max()) + 1 for one in where], dtype=np.bool_)
+        np.logical_or.at(slow, tuple(where), fits)
+        key = tuple(flags.get(name, table.columns.index(name)) for name in pair)
+        # a row of cells that holds nobody says nothing
+        slow[~slow.any(axis=1)] = True
+        assert (found.get(key, np.ones_like(slow)) == slow).all()
+
+
+def test_bins_are_split_where_a_rule_begins_to_hold() -> None:
+    table = few(("implication", "derived"))
+    bins = [cut(table, name, 4) for name in table.columns]
+    changes = changes_of_rules(table, bins)
+    born = table.columns.index("born")
+    # the last day on which somebody is born who is 16 on the reference date
+    (place,) = changes[born].tolist()
+    assert place == day_number("2008-01-02", "a day") - BORN
+    assert set(changes) == {born}
+
+
+def test_a_record_changes_every_contrast_by_as_much_as_without_rules() -> None:
+    """By brute force: each record alone, whatever it breaks; forbidden cells count nobody."""
+    data = hospital(200)
+    broken = data.assign(age=data["age"].to_numpy()[::-1], marital=data["marital"].to_numpy()[::-1])
+    table = coded(prepared("pairs-dp", ("implication", "missing-if"), broken).described)
+    assert isinstance(table, CodedByRules)
+    bins = [cut(table, name, 8, 1) for name in table.columns]
+    bins += [Bins(np.array([0, 1, 2])) for _ in table.flagged]
+    cells = possible_cells(table, bins)
+    assert cells
+    positions, _ = pair_positions(table)
+    codes = [
+        np.asarray(own.groups)[np.maximum(found, 0)]
+        if own.edges is None
+        else np.searchsorted(own.edges[1:-1], found, side="right")
+        for own, found in zip(bins, positions, strict=True)
+    ]
+    for name in table.flagged:
+        number = table.columns.index(name)
+        codes[number][positions[number] == ABSENT] = bins[number].number
+    sizes = [own.number for own in bins]
+    levels = [0 if own.edges is None else (own.number - 1).bit_length() for own in bins]
+    a, b = next(iter(cells))
+    group = ContrastGroup(a, levels[a] - 1, (b,), levels[b] - 1, MeasurementShape(1, 1, 1))
+    for row in range(len(broken)):
+        alone = PairCounts([own[row : row + 1].astype(np.uint8) for own in codes], sizes)
+        assert np.abs(group_sums(alone, group, levels, sizes)).sum() <= 1
+        for pair, possible in cells.items():
+            assert not alone.table(*pair)[~possible].any()
+
+
+def marginal(shares: Sequence[float], edges: Sequence[int] | None = None) -> Marginal:
+    own = np.array(shares)
+    fine = points(np.repeat(own / np.diff(edges), np.diff(edges))) if edges is not None else points(own)
+    return Marginal(
+        fine,
+        own,
+        0 if edges is None else (len(own) - 1).bit_length(),
+        None if edges is None else np.array(edges, dtype=np.int64),
+        np.arange(len(own), dtype=np.uint8) if edges is None else None,
+    )
+
+
+def test_noise_in_forbidden_cells_is_left_out() -> None:
+    age, marital = marginal([0.5, 0.5], [0, 40, 100]), marginal([0.5, 0.3, 0.2])
+    noisy = np.array([[0.3, -0.2, -0.1]]).T
+    block = ContrastBlock(0, 1, 0, -1, noisy.T, 0.05)
+    possible = np.array([[True, False, True], [True, True, True]])
+    (table,) = pair_tables([age, marital], {}, [block], {(0, 1): possible}).values()
+    assert table[0, 1] == 0
+    assert table.sum(axis=1) == pytest.approx(age.shares)
+    assert table.sum(axis=0) == pytest.approx(marital.shares)
+    (free,) = pair_tables([age, marital], {}, [block]).values()
+    assert free[0, 1] > 0.05
+
+
+def test_rows_are_drawn_in_split_bins_whose_sums_were_measured() -> None:
+    age, marital = marginal([0.5, 0.5], [0, 40, 100]), marginal([0.5, 0.3, 0.2])
+    table = np.array([[0.3, 0.12, 0.08], [0.2, 0.18, 0.12]])
+    split = age.split(np.array([16]))
+    assert split.edges is not None
+    assert split.edges.tolist() == [0, 16, 40, 100]
+    assert split.shares == pytest.approx([0.2, 0.3, 0.5])
+    assert (split.middle, marital.middle) == (2, 1)
+    possible = np.array([[True, False, False], [True, True, True], [True, True, True]])
+    zeros = Zeros((split, marital), {}, {(0, 1): possible})
+    found = drawn_tables({(0, 1): table}, {}, zeros)[0, 1]
+    assert not found[~possible].any()
+    assert found[:2].sum(axis=0) == pytest.approx(table[0], abs=1e-6)
+    assert found[2] == pytest.approx(table[1], abs=1e-6)
+    assert found.sum(axis=1) == pytest.approx(split.shares)
+
+
+@pytest.mark.slow
+def test_hardly_any_value_is_exchanged_where_the_tables_have_the_zeros(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exchanged = []
+    honest = _Step.exchanged
+
+    def counted(self: _Step, now: Any, wrong: Any, *more: Any) -> Any:
+        exchanged[-1] += wrong.size
+        return honest(self, now, wrong, *more)
+
+    monkeypatch.setattr(_Step, "exchanged", counted)
+    for zeros in (zeros_of, lambda *_: None):
+        monkeypatch.setattr(mechanism, "zeros_of", zeros)
+        exchanged.append(0)
+        released("pairs-dp", ("derived", "implication", "missing-if"), 3000)
+    assert exchanged[0] < exchanged[1] / 10
+
+
+def test_boxes_of_a_tree_that_rules_forbid_have_no_rows() -> None:
+    table = few(("implication",))
+    edges = [
+        np.arange(len(tree.domain) + 1) if (tree := table.tree(name)) else cut(table, name, 8).edges
+        for name in table.columns
+    ]
+    age, marital = (table.columns.index(name) for name in ("age", "marital"))
+    edges[marital] = np.array([0, 1, 2, 3, 3])
+    measured = []
+    for one in edges:
+        assert one is not None
+        depth = (one.size - 1).bit_length() - 1
+        one = one[: (1 << depth) + 1]
+        counts = [np.full(1 << level, 100.0 / (1 << level)) for level in range(depth + 1)]
+        measured.append(CutIntervals(one, counts, None, None))
+    chosen = [measured[age], measured[marital]]
+    tree = grow([one.edges for one in chosen], [one.counts for one in chosen], 5)
+    wide = np.zeros((tree.leaves, len(measured)), dtype=np.int64)
+    halved, place = wide.copy(), wide.copy()
+    halved[:, [age, marital]], place[:, [age, marital]] = tree.halved, tree.place
+    found = possible_leaves(replace(tree, halved=halved, place=place), measured, table)
+    assert found is not None
+    kinds = table.tree("marital")
+    assert kinds is not None
+    names = [kinds.labels[code] for code in kinds.domain]
+    for leaf in range(tree.leaves):
+        own = []
+        for number, one in zip((0, 1), chosen, strict=True):
+            span = 1 << (len(one.counts) - 1 - int(tree.halved[leaf, number]))
+            first = int(tree.place[leaf, number]) * span
+            own.append(range(int(one.edges[first]), int(one.edges[first + span])))
+        ages, kind = own
+        some = any(old >= 16 or names[code] == "never" for old in ages for code in kind)
+        if kind:
+            assert found[leaf] == some
+    level = Level(np.array([40.0, 60.0]), 1.0, np.array([0.5]), 0.1, np.array([False, True]))
+    assert consistent_counts(100.0, [level])[1].tolist() == [0.0, 100.0]
 
 
 # --- engines

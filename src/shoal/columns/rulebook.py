@@ -141,6 +141,55 @@ class Rulebook:
             wrong[test.number] = bad | wrong[test.number] if test.number in wrong else bad
         return {**found, **{number: int(bad.sum()) for number, bad in wrong.items()}}
 
+    # pairs of coordinates
+
+    def sources(self, name: str) -> frozenset[str]:
+        """The coordinates that decide a column."""
+        for joint, one in self.joint.items():
+            if name in one.columns:
+                return frozenset((joint,))
+        for _, derived, _ in self.steps:
+            for found in derived:
+                if found.column == name:
+                    return frozenset[str]().union(*map(self.sources, found.parts))
+        orders = self.coordinates[name][0] if name in self.coordinates else ()
+        return frozenset((name,)).union(*(self.sources(order.low) for order in orders))
+
+    @property
+    def bound_pairs(self) -> dict[tuple[str, str], tuple[Test, ...]]:
+        """The pairs of coordinates that rules bind, each with the tests that follow from the two alone."""
+        found: dict[tuple[str, str], tuple[Test, ...]] = {}
+        for test in self.tests:
+            own = frozenset[str]().union(*map(self.sources, test.columns))
+            if len(own) == 2:
+                first, second = (name for name in self.measured if name in own)
+                found[first, second] = (*found.get((first, second), ()), test)
+        return found
+
+    def possible(self, given: Values, tests: Sequence[Test]) -> Bools:
+        """Whether coordinates can be in one row, as far as tests of their columns say."""
+        coordinates = dict(given)
+        now: dict[str, Floats] = {}
+        for name in given:
+            if name in self.joint:
+                coordinates |= self.joint[name].decoded(given[name])
+        fits = np.ones(next(iter(given.values())).shape, dtype=np.bool_)
+        for name, derived, _ in self.steps:
+            if name not in coordinates:
+                continue
+            own, value = self.fields[name], coordinates[name]
+            if name in self.coordinates:
+                value = self.base(name, {**now, name: value}) + value
+                fits &= ~(value > own.ends[1] + own.slack)
+                value = own.rounded(value)
+            now[name] = value
+            for one in derived:
+                if set(one.parts) <= set(now):
+                    now[one.column] = self.fields[one.column].rounded(derived_values(one.expression, now))
+        for test in tests:
+            fits &= test.holds(now)
+        return fits
+
     # coordinates
 
     def base(self, name: str, values: Values) -> Floats:

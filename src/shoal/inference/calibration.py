@@ -29,6 +29,8 @@ _PRIOR = {ONE: 3.0, PRODUCT: 1.0, FINE: 0.15}
 # these are heavy-tailed, and among several columns.
 KAPPA_ONE, KAPPA_HEAVY, KAPPA_MORE = 0.3, 1.0, 0.1
 _RIDGE = 1e-7
+# A function of which less than this part of the variance is left by the others is one of them.
+_DEPENDENT = 1e-5
 # A distribution is heavy-tailed if its quantiles have a smaller correlation with normal ones than this.
 _NORMAL = 0.9
 
@@ -92,12 +94,15 @@ class WeightCalibration:
 
     @cached_property
     def gram(self) -> Floats:
-        found: Floats = (self.functions * self.base[:, None]).T @ self.functions
+        # a product with itself takes half the time
+        own = self.functions * np.sqrt(self.base)[:, None]
+        found: Floats = own.T @ own
         return found
 
     @cached_property
     def _factor(self) -> tuple[Floats, bool]:
-        spread = (self.gram * self.prior) @ self.gram + np.outer(self.common, self.common)
+        own = self.gram * np.sqrt(self.prior)
+        spread = own @ own.T + np.outer(self.common, self.common)
         spread[np.diag_indices_from(spread)] += self.noise**2 + 1e-14
         found: tuple[Floats, bool] = cho_factor(spread, lower=True)
         return found
@@ -156,18 +161,28 @@ class WeightCalibration:
         if self.number:
             explained = cho_solve(self._projection, both)
             left = np.maximum(whole - (both * explained).sum(axis=0), 0)
+            # as many rows as functions are explained by chance alone
+            left = np.minimum(left * self._by_chance, whole)
             remainder = own - self.functions @ explained
         if not self._details.shape[1]:
             return np.zeros(left.size), np.sqrt(left)
         more, factor = self._detail_projection
         inside = more.T @ (self.base[:, None] * remainder)
-        variance = np.clip((inside * cho_solve(factor, inside)).sum(axis=0), 0, left)
+        variance = np.clip((inside * cho_solve(factor, inside)).sum(axis=0) * self._by_chance, 0, left)
         return np.sqrt(variance), np.sqrt(left - variance)
 
     @cached_property
     def _projection(self) -> tuple[Floats, bool]:
         found: tuple[Floats, bool] = cho_factor(self.gram + _RIDGE * np.eye(self.number), lower=True)
         return found
+
+    @cached_property
+    def _by_chance(self) -> float:
+        """The factor by which a variance that is left over is too small, as in an adjusted R²."""
+        factor, _ = self._projection
+        rank = int((np.diag(factor) ** 2 > _DEPENDENT).sum())
+        rows = self.rows.entries or self.rows.size
+        return rows / max(rows - rank, 1)
 
     @cached_property
     def _details(self) -> Floats:
@@ -188,7 +203,7 @@ class WeightCalibration:
         held = moves - self.base @ moves
         if self.number:
             both = self.functions.T @ (self.base[:, None] * held)
-            held = held - self.functions @ cho_solve(self._projection, both)
+            held = (held - self.functions @ cho_solve(self._projection, both)) * math.sqrt(self._by_chance)
         if not self._details.shape[1]:
             return held, held
         more, factor = self._detail_projection

@@ -23,8 +23,9 @@ from shoal.release import Bundle, Preparation, Release, prepare
 _MASS, _PART, _LEAST = 0.02, 0.1, 1000
 # A cell of fewer rows than these can have been emptied by noise; chance that a support row is put into one of them.
 _FEW, _INTO_EMPTY = 5, 0.25
-# Above this number of rows, or of values of all measured functions, a random part of the rows is calibrated.
-MOST_ROWS, _MOST_VALUES, _FEWEST = 50_000, 60_000_000, 5000
+# Above this number of rows, or of values of all measured functions, a random part of the rows is calibrated: at least
+# these, and these for each function.
+MOST_ROWS, _MOST_VALUES, _FEWEST, _PER_FUNCTION = 50_000, 12_000_000, 5000, 1.5
 _SEED = 7
 
 
@@ -121,6 +122,7 @@ class WeightedRows:
         measured: the same of the columns that were measured, which rules can make other ones.
         released: how many of them, the first ones, were released; the others are support.
         count: the number of rows of the release that they stand for.
+        entries: how many rows there were before equal ones were counted as one.
     """
 
     described: Described
@@ -129,6 +131,7 @@ class WeightedRows:
     weights: Floats
     released: int
     count: int
+    entries: int = 0
 
     @property
     def size(self) -> int:
@@ -149,7 +152,9 @@ def released_rows(
     wanted = published.measured_for(columns)
     ruled = None if all(map(published.as_measured, columns)) else coded
     n = described.n
-    most = n if functions is None else min(MOST_ROWS, max(_MOST_VALUES // max(functions, 1), _FEWEST))
+    few = max(functions or 1, 1)
+    wanted_rows = max(_MOST_VALUES // few, _FEWEST, int(_PER_FUNCTION * few))
+    most = n if functions is None else min(MOST_ROWS, wanted_rows)
     chosen = np.sort(np.random.default_rng(_SEED).permutation(n)[:most]) if n > most else None
     positions: dict[str, Integers] = {}
     for column in dict.fromkeys((*columns, *(ruled.ruled_columns if ruled else ()))):
@@ -278,6 +283,7 @@ def compressed(rows: WeightedRows) -> WeightedRows:
         weights * (weights.size / weights.sum()),
         weights.size,
         rows.count,
+        rows.size,
     )
 
 

@@ -80,6 +80,8 @@ def tables(codes: Any) -> NDArray[np.float64]:
     return flags.T @ flags
 
 
+# the first bin of the second half of each attribute
+MIDDLES = (np.diff(STARTS) + 1) // 2
 NO_TRIPLES = np.zeros((0, 3), dtype=np.int64), np.zeros(0)
 
 
@@ -137,7 +139,7 @@ def test_polish_moves_as_the_reference_moves(seed: int) -> None:
     triples = (np.array([[0, 1, 2]]), np.array([25.0])) if seed > 1 else NO_TRIPLES
     expected = slow_polish(codes, goals, 7, 2, triples)
     before = misfit(codes, goals, triples)
-    kernels.polish(codes, STARTS, goals, 7, 2, *triples)
+    kernels.polish(codes, STARTS, MIDDLES, goals, 7, 2, *triples)
     assert (codes == expected).all()
     assert misfit(codes, goals, triples) < before
 

@@ -212,7 +212,9 @@ class TestChoices:
             range(3), enumerate((1, 1, -1, -1)), enumerate((1, -1)), enumerate((1, -1))
         ):
             slow += weights[k] * bins[k, i] * bins[k, 4 + j] * bins[k, 6 + m] * a * b * c
-        assert predicted(Mixture(weights, bins, starts), layout(3, 1)) == pytest.approx([slow])
+        assert predicted(Mixture(weights, bins, starts), layout(3, 1), np.array([2, 1, 1])) == pytest.approx(
+            [slow]
+        )
 
 
 def exclusive(rows: int = 3_000, seed: int = 4) -> tuple[pd.DataFrame, shoal.Schema]:

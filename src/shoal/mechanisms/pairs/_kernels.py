@@ -71,6 +71,7 @@ def draw_rows(sizes: Integers, bins: Floats, starts: Integers, seed: Any) -> Cod
 def polish(
     codes: Codes,
     starts: Integers,
+    middles: Integers,
     goals: Floats,
     stride: int,
     sweeps: int,
@@ -86,6 +87,7 @@ def polish(
 
     Args:
         codes: bins of the rows; changed.
+        middles: the first bin of the second half of each attribute.
         goals: (all bins, all bins), of single attributes on the diagonal.
         triples: three attributes each, with two bins.
         products: target sums of the products of their signs.
@@ -114,7 +116,7 @@ def polish(
     above, own = -products, np.zeros(products.size)
     for r in range(rows if products.size else 0):
         for t in range(products.size):
-            above[t] += _product(codes, r, starts, triples[t])
+            above[t] += _product(codes, r, middles, triples[t])
     cost = np.zeros(total)
     changes = 0
     r = 0
@@ -141,10 +143,10 @@ def polish(
                         line, base = np.uint64(j), np.uint64(low)
                         for i in range(bins):
                             cost[i] += more[line, base + np.uint64(i)]
-                half = low + (bins + 1) // 2
+                half = low + middles[a]
                 for t in range(products.size):
                     if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
-                        own[t] = _product(codes, r, starts, triples[t])
+                        own[t] = _product(codes, r, middles, triples[t])
                         flipped = 4 * (1 - own[t] * above[t]) / rows
                         for i in range(bins):
                             if (low + i < half) != (old < half):
@@ -178,11 +180,11 @@ def polish(
 
 
 @compiled
-def _product(codes: Codes, row: int, starts: Integers, triple: Integers) -> float:
+def _product(codes: Codes, row: int, middles: Integers, triple: Integers) -> float:
     """The product of the signs of three attributes in a row."""
     found = 1.0
     for a in triple:
-        if 2 * int(codes[row, a]) >= starts[a + 1] - starts[a]:
+        if int(codes[row, a]) >= middles[a]:
             found = -found
     return found
 
@@ -242,11 +244,15 @@ def fit_table(
                         ):
                             alike[node, other] = unlike[node, other] = 1.0
                             continue
+                        if plus <= 1e-9 or minus <= 1e-9:
+                            # cells of one sign only: the other cannot grow
+                            alike[node, other] = unlike[node, other] = 1.0
+                            continue
                         both = plus + minus
                         wanted = (both + contrasts[begin + node * below + other]) / 2
                         wanted = min(max(wanted, 0.005 * both), 0.995 * both)
-                        alike[node, other] = wanted / plus if plus > 1e-9 else 1.0
-                        unlike[node, other] = (both - wanted) / minus if minus > 1e-9 else 1.0
+                        alike[node, other] = wanted / plus
+                        unlike[node, other] = (both - wanted) / minus
                 for i in range(first):
                     node, side = _node(i, levels[0], level)
                     for j in range(second):

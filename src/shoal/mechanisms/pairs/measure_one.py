@@ -78,6 +78,10 @@ def _of_values(what: str, values: Integers, noisy: Floats, deviation: float) -> 
     return Answers(what, values, values + 1, values + 1, noisy, deviation, signed=False)
 
 
+# Share of a piece of a bin whose distribution says that nobody is there.
+_LEAST_PIECE = 1e-9
+
+
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Marginal:
@@ -92,6 +96,7 @@ class Marginal:
         finer: edges of equally many parts of all bins, two or four each, if there are any finer than the bins.
         parts: for each bin, the share of each part in it, with `finer`.
         answers: the noisy numbers of records it is made of.
+        within: the measured bin of each bin, where rows are drawn in finer ones than those measured.
     """
 
     fine: Fine
@@ -102,10 +107,18 @@ class Marginal:
     finer: Integers | None = None
     parts: Floats | None = None
     answers: tuple[Answers, ...] = ()
+    within: Integers | None = None
 
     @property
     def bins(self) -> int:
         return self.shares.size
+
+    @property
+    def middle(self) -> int:
+        """The first bin of the second half."""
+        if self.within is None:
+            return self.bins // 2
+        return int(np.searchsorted(self.within, (int(self.within[-1]) + 1) // 2))
 
     @property
     def names(self) -> bool:
@@ -123,6 +136,19 @@ class Marginal:
             return False
         assert self.edges is not None
         return bool((np.diff(self.edges) <= 1).all())
+
+    def split(self, cuts: Integers) -> Marginal:
+        """The same with bins that are split at these positions, in which rows can be drawn."""
+        assert self.edges is not None
+        pieces = [
+            [low, *(cut for cut in cuts.tolist() if low < cut < high)]
+            for low, high in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True)
+        ]
+        edges = np.array([*(cut for own in pieces for cut in own), self.edges[-1]], dtype=np.int64)
+        within = np.repeat(np.arange(self.bins), [len(own) for own in pieces])
+        parts = np.maximum(np.diff(self.fine.below(edges)), _LEAST_PIECE)
+        shares = parts * (self.shares / np.bincount(within, parts))[within]
+        return replace(self, shares=shares, edges=edges, within=within)
 
     def codes(self, positions: Integers, *, finer: bool = False) -> NDArray[np.uint8]:
         """The bin of each position, or the part of a bin. Private for records' positions."""

@@ -415,12 +415,16 @@ def exact_triples(
     return found
 
 
-def predicted(mixture: Mixture, layout: Triples) -> Floats:
-    """Mean products of three signs of all triples, as predicted by a model of pairs."""
+def predicted(mixture: Mixture, layout: Triples, middles: Integers) -> Floats:
+    """Mean products of three signs of all triples, as predicted by a model of pairs.
+
+    Args:
+        middles: the first bin of the second half of each attribute.
+    """
     means = []
     for a in layout.columns:
         own = mixture.bins[:, mixture.starts[a] : mixture.starts[a + 1]]
-        half = own.shape[1] // 2
+        half = middles[a]
         means.append(own[:, :half].sum(axis=1) - own[:, half:].sum(axis=1))
     first, second, third = (np.stack(means)[place] for place in layout.places.T)
     found: Floats = (first * second * third) @ mixture.weights

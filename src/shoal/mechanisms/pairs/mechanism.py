@@ -39,7 +39,7 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
-from shoal.mechanisms.pairs.distributions import MISFIT, Fine
+from shoal.mechanisms.pairs.distributions import MISFIT, Fine, Zeros
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
     Answers,
@@ -76,6 +76,7 @@ from shoal.mechanisms.pairs.model import (
     measure_pairs,
     with_triples,
 )
+from shoal.mechanisms.rules import Bins, changes_of_rules, possible_cells
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Measurements, Plan, RecordSum
@@ -110,6 +111,7 @@ MODEL_PARTS = (
     Tails,
     Triple,
     Triples,
+    Zeros,
 )
 
 
@@ -701,9 +703,26 @@ def measure_attributes(
     clipped = lay_out_tails(marginals, flags, currency, shared.pairs, rows)
     if clipped is not None:
         shared = replace(shared, pairs=shared.pairs - clipped.share)
+    zeros = zeros_of(described, marginals, flags)
     return MeasuredMarginals(
-        rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions
+        rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions, zeros
     )
+
+
+def zeros_of(described: Described, marginals: Sequence[Marginal], flags: Mapping[int, int]) -> Zeros | None:
+    """What rules of two columns say about the bins of these; None if they say nothing.
+
+    Guarantee:
+        A function of measured bins and of public rules.
+    """
+
+    def bins(own: Sequence[Marginal]) -> list[Bins]:
+        return [Bins(one.edges, one.groups, flags.get(number)) for number, one in enumerate(own)]
+
+    changes = changes_of_rules(described, bins(marginals))
+    drawn = tuple(own.split(changes[a]) if a in changes else own for a, own in enumerate(marginals))
+    cells, drawn_cells = possible_cells(described, bins(marginals)), possible_cells(described, bins(drawn))
+    return Zeros(drawn, cells, drawn_cells) if drawn_cells else None
 
 
 def told(method: PairsDP, described: Described, rows: int) -> tuple[Message, ...]:

@@ -29,8 +29,11 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
 )
 from shoal.mechanisms.pairs.distributions import (
+    ODD,
     Fine,
+    Zeros,
     copula_table,
+    drawn_tables,
     shrunk,
     tetrachoric,
 )
@@ -60,7 +63,7 @@ from shoal.mechanisms.pairs.measure_pairs import (
 from shoal.mechanisms.rules import keeping_rules
 from shoal.mechanisms.tree.intervals import whole_counts
 from shoal.noise import Source
-from shoal.numbers import Floats, Integers
+from shoal.numbers import Bools, Floats, Integers
 from shoal.privacy import Accountant, RecordSum
 from shoal.text import Message
 
@@ -72,6 +75,7 @@ GIBBS = 10
 _EXCHANGES = 20
 _FAR = 8.0
 NO_NAMES: Mapping[int, InsideBins] = MappingProxyType({})
+NO_ZEROS: Mapping[Pair, Bools] = MappingProxyType({})
 
 
 def block_sizes(rows: int) -> list[int]:
@@ -92,16 +96,23 @@ def goals_of(shares: Sequence[Floats], tables: Mapping[Pair, Floats], starts: ND
 
 
 def draw_block(
-    mixture: Mixture, goals: Floats, rows: int, source: Source, triples: Sequence[Triple] = ()
+    mixture: Mixture,
+    goals: Floats,
+    rows: int,
+    source: Source,
+    triples: Sequence[Triple] = (),
+    middles: Integers | None = None,
 ) -> Codes:
-    """Bins of this many rows."""
+    """Bins of this many rows; `middles` are the first bins of the second halves, where bins are split."""
+    if middles is None:
+        middles = np.diff(mixture.starts) // 2
     seed, turn = source.words(2)
     codes = draw_rows(whole_counts(mixture.weights, rows), mixture.bins, mixture.starts, seed)
     scaled = np.where(goals >= 0, goals * rows, -1.0)
     attributes = np.array([one.attributes for one in triples], dtype=np.int64).reshape(-1, 3)
     products = np.array([rows * one.mean for one in triples])
     stride = _stride(rows, int(turn))
-    polish(codes, mixture.starts, scaled, stride, SWEEPS, attributes, products)
+    polish(codes, mixture.starts, middles, scaled, stride, SWEEPS, attributes, products)
     return codes
 
 
@@ -149,8 +160,14 @@ def positions_of(
             if number in inside:
                 assert own.parts is not None
                 names = codes[:, inside[number].names]
-                values = inside_order(codes[:, number], values, names, inside[number].parts, own.parts)
-            yield _in_order(values, own.fine, source, missing)
+                whole = codes[:, number]
+                if own.within is not None:
+                    whole = own.within[whole].astype(np.uint8)
+                values = inside_order(whole, values, names, inside[number].parts, own.parts)
+            if own.within is None:
+                yield _in_order(values, own.fine, source, missing)
+            else:
+                yield _in_bins(values, codes[:, number], own, source, missing)
 
 
 def positions_of_latent(
@@ -189,6 +206,28 @@ def _in_order(values: Floats, fine: Fine, source: Source, missing: NDArray[np.bo
     order = np.argsort(values)
     # ascending levels are looked up faster
     found[order] = fine.positions((np.arange(order.size) + _uniform(order.size, source)) / order.size)
+    return found
+
+
+def _in_bins(
+    values: Floats, codes: Codes, own: Marginal, source: Source, missing: NDArray[np.bool_] | None
+) -> Floats:
+    """The same bin by bin, so that every position is in the bin of its row: rules can depend on that."""
+    assert own.edges is not None
+    here = np.ones(codes.size, dtype=np.bool_) if missing is None else ~missing
+    found = np.full(codes.size, own.fine.positions(np.array([0.5]))[0])
+    bins = codes[here]
+    order = np.lexsort((values[here], bins))
+    sizes = np.bincount(bins, minlength=own.bins)
+    ranks = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    sorted_bins = bins[order]
+    below = own.fine.below(own.edges)
+    level = (ranks + _uniform(order.size, source)) / np.maximum(sizes, 1)[sorted_bins]
+    level = below[sorted_bins] + level * np.diff(below)[sorted_bins]
+    low, high = own.edges[:-1][sorted_bins], own.edges[1:][sorted_bins] - 1
+    placed = np.empty(order.size)
+    placed[order] = np.clip(own.fine.positions(level), low, np.maximum(high, low))
+    found[here] = placed
     return found
 
 
@@ -255,7 +294,7 @@ def fitted(
     """One model of all measured pairs; None if the correlations determine them."""
     if not model.tables:
         return None
-    shares = [own.shares for own in known.marginals]
+    shares = [own.shares for own in known.drawn]
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
     return fit(shares, model.tables, model.correlations, model.latent, random, rounds)
 
@@ -270,14 +309,14 @@ def with_triples(
     """
     if made is None:
         return Drawing(model, known)
-    shares = [own.shares for own in known.marginals]
+    shares = [own.shares for own in known.drawn]
     triples: tuple[Triple, ...] = ()
     layout, rows = known.triples, known.rows
     if layout is not None and sums.triples is not None:
-        expected = predicted(made, layout)
+        expected = predicted(made, layout, known.middles)
         found = measure_triples(sums.triples, expected, layout, known.currency, rows, account)
         triples = to_follow(expected, layout, *found, rows)
-        if model.from_signs and not triples:
+        if model.from_signs and not triples and known.zeros is None:
             return Drawing(model, known)
     return Drawing(model, known, made, goals_of(shares, model.tables, made.starts), triples)
 
@@ -290,14 +329,15 @@ def draw_pair_values(
     seen: Callable[[Sequence[Floats]], None] | None = None,
 ) -> dict[str, Floats]:
     """The rows of one block, by its index, column by column; `seen` is called with their positions."""
-    model, marginals = drawing.model, drawing.known.marginals
+    model, marginals = drawing.model, drawing.known.drawn
     size = block_sizes(drawing.known.rows)[number]
     own = source.child("rows of pairs", number)
     known = (marginals, model.latent, model.correlations, own, model.flags)
     if drawing.mixture is None or drawing.goals is None:
         placed = list(positions_of_latent(size, *known))
     else:
-        codes = draw_block(drawing.mixture, drawing.goals, size, own, drawing.triples)
+        middles = drawing.known.middles
+        codes = draw_block(drawing.mixture, drawing.goals, size, own, drawing.triples, middles)
         placed = list(positions_of(codes, *known, exactly=model.from_signs, inside=model.inside))
     if model.tails is not None:
         placed = exchanged(placed, model.tails, marginals, model.flags, own)
@@ -323,8 +363,6 @@ _STRENGTHS = np.concatenate(([0.0], np.geomspace(1e-6, 4.0, 60)))
 _PSEUDO = 2.0
 _RAKES, _LAST_RAKES = 3, 20
 _PASSES = 20
-# Share of records assumed independent in all attributes.
-_ODD = 0.02
 
 
 @internal()
@@ -389,9 +427,15 @@ def blocks_of_signs(
 
 
 def pair_tables(
-    marginals: Sequence[Marginal], correlations: Mapping[Pair, float], blocks: Sequence[ContrastBlock]
+    marginals: Sequence[Marginal],
+    correlations: Mapping[Pair, float],
+    blocks: Sequence[ContrastBlock],
+    cells: Mapping[Pair, Bools] = NO_ZEROS,
 ) -> dict[Pair, Floats]:
-    """A table for every pair of attributes that have more than one bin, the first attribute before the second."""
+    """A table for every pair of attributes that have more than one bin, the first attribute before the second.
+
+    `cells` that cannot hold rows are 0, whatever was measured there.
+    """
     telling = [number for number, own in enumerate(marginals) if own.bins > 1]
     tables: dict[Pair, Floats] = {}
     for place, a in enumerate(telling):
@@ -401,7 +445,8 @@ def pair_tables(
             tables[a, b] = np.outer(first, second)
             if r:
                 # some records are atypical: without them a tilt could not produce what latent normals never do
-                tables[a, b] = (1 - _ODD) * copula_table(first, second, r) + _ODD * tables[a, b]
+                tables[a, b] = (1 - ODD) * copula_table(first, second, r) + ODD * tables[a, b]
+            _without(tables, marginals, (a, b), cells, _LAST_RAKES)
     wanted: dict[Pair, list[ContrastBlock]] = {pair: [] for pair in tables}
     for fineness in sorted({block.fineness for block in blocks}):
         for names in (False, True):
@@ -411,13 +456,29 @@ def pair_tables(
                 if block.fineness == fineness and (min(block.level, block.depth) < 0) == names
             ]
             if here:
-                _tilt_all(tables, marginals, here, wanted)
+                _tilt_all(tables, marginals, here, wanted, cells)
+                for pair in cells:
+                    _without(tables, marginals, pair, cells, _LAST_RAKES)
     # tilting by one block and raking disturb the others: once more in turn, until all agree
     for (a, b), table in tables.items():
         if len(wanted[a, b]) > 1:
             _towards(table, marginals[a], marginals[b], wanted[a, b], _PASSES)
         rake_table(table, marginals[a].shares, marginals[b].shares, _LAST_RAKES)
+        _without(tables, marginals, (a, b), cells, _LAST_RAKES)
     return tables
+
+
+def _without(
+    tables: Mapping[Pair, Floats],
+    marginals: Sequence[Marginal],
+    pair: Pair,
+    cells: Mapping[Pair, Bools],
+    rakes: int,
+) -> None:
+    """Empty the cells of a pair's table that cannot hold rows; changed."""
+    if pair in cells and pair in tables:
+        tables[pair][~cells[pair]] = 0.0
+        rake_table(tables[pair], marginals[pair[0]].shares, marginals[pair[1]].shares, rakes)
 
 
 def _tilt_all(
@@ -425,9 +486,10 @@ def _tilt_all(
     marginals: Sequence[Marginal],
     blocks: Sequence[ContrastBlock],
     wanted: Mapping[Pair, list[ContrastBlock]],
+    cells: Mapping[Pair, Bools],
 ) -> None:
     """Tilt tables by blocks of one fineness, and record the contrasts that they should have."""
-    seen = [_residuals(tables, marginals, block) for block in blocks]
+    seen = [_residuals(tables, marginals, block, cells.get((block.first, block.second))) for block in blocks]
     usual = _strength(
         np.concatenate([residual.ravel() for residual, _ in seen]),
         np.concatenate([expected.ravel() for _, expected in seen]),
@@ -456,7 +518,10 @@ def _towards(
 
 
 def _residuals(
-    tables: Mapping[Pair, Floats], marginals: Sequence[Marginal], block: ContrastBlock
+    tables: Mapping[Pair, Floats],
+    marginals: Sequence[Marginal],
+    block: ContrastBlock,
+    cells: Bools | None = None,
 ) -> tuple[Floats, Floats]:
     """The difference of the measured contrasts to those of the table, and the product of the shares of their nodes."""
     a, b = block.first, block.second
@@ -466,6 +531,11 @@ def _residuals(
     (one, small), (two, less) = _halves_of(own, marginals[a].shares), _halves_of(other, marginals[b].shares)
     # where a half is smaller than the noise, the contrast is known already from coarser ones
     open_ = np.minimum(np.outer(small, two), np.outer(one, less)) > block.noise
+    if cells is not None:
+        # where rules leave cells of one sign or none, the contrast is known without noise
+        signs = [np.abs(own).T @ cells @ np.abs(other), own.T @ cells @ other]
+        names = block.level < 0 and block.depth < 0
+        open_ &= signs[0] > 0 if names else np.abs(signs[1]) < signs[0]
     expected = np.outer(one, two) * open_
     return block.noisy - own.T @ table @ other, expected
 
@@ -541,6 +611,7 @@ class MeasuredMarginals:
         clipped: products of values to be measured in addition, if any.
         triples: products of three signs that can be measured, if any.
         conditions: what is measured, if it follows from the noisy number of rows.
+        zeros: what rules of two columns forbid, if anything.
     """
 
     rows: int
@@ -552,6 +623,17 @@ class MeasuredMarginals:
     clipped: Clipped | None = None
     triples: Triples | None = None
     conditions: tuple[Message, ...] = ()
+    zeros: Zeros | None = None
+
+    @property
+    def drawn(self) -> tuple[Marginal, ...]:
+        """The attributes in the bins that rows are drawn in."""
+        return self.marginals if self.zeros is None else self.zeros.drawn
+
+    @property
+    def middles(self) -> Integers:
+        """The first bins of the second halves, of those that rows are drawn in."""
+        return np.array([own.middle for own in self.drawn], dtype=np.int64)
 
     @property
     def levels(self) -> list[int]:
@@ -662,7 +744,7 @@ def _measure_contrasts(
         only_target=known.shared.only_target,
         flags=flags,
     )
-    if not layout.measured:
+    if not layout.measured and known.zeros is None:
         return PairsModel(latent, np.eye(len(latent)), {}, flags)
     correlations, known_gaps, noisy = np.eye(len(latent)), presence(marginals, flags), None
     if layout.signs:
@@ -685,7 +767,7 @@ def _measure_contrasts(
         for j, b in enumerate(latent)
         if a < b and flags.get(a) != b
     }
-    if not layout.groups and known.triples is None:
+    if not layout.groups and known.triples is None and known.zeros is None:
         return PairsModel(latent, correlations, {}, flags, layout=layout, products=noisy, sums=tuple(sums))
 
     def rows_of(a: int, b: int) -> float:
@@ -697,8 +779,10 @@ def _measure_contrasts(
         (parts if of_parts(block, marginals) else blocks).append(block)
     if layout.signs:
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
-    tables = pair_tables(marginals, between, blocks)
+    tables = pair_tables(marginals, between, blocks, {} if known.zeros is None else known.zeros.cells)
     inside = inside_bins(parts, tables, marginals)
+    if known.zeros is not None:
+        tables = drawn_tables(tables, between, known.zeros)
     return PairsModel(
         latent,
         correlations,

@@ -437,7 +437,7 @@ def by_tree(work: Work) -> Made:
     exact = np.zeros(tree.leaves, dtype=np.int64)
     if known.layout.leaves:
         (exact,) = work.counts("counting leaves", partial(_leaf_counts, tree=tree, measured=tuple(measured)))
-    cells = noisy_leaves(tree, exact, measured, known, account)
+    cells = noisy_leaves(tree, exact, measured, known, account, described)
     per_leaf = whole_counts(cells, known.rows)
     model = TreeModel(tuple(measured), tree, per_leaf, method.rebuild, method.generalise)
     blocks = blocks_of(per_leaf)
