@@ -20,7 +20,7 @@ from shoal.io import read
 from shoal.mechanisms.suppression.bound import Keys
 from shoal.mechanisms.suppression.search import fewest
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
-from shoal.partition.frequencies import coded
+from shoal.partition.groups import coded
 from tools.offices import KEYS4, KEYS6, adult, generated
 from tools.public_data import data_folder
 

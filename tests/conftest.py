@@ -23,10 +23,10 @@ from tools.public_data import data_folder
 settings.register_profile(
     "thorough", deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow]
 )
-# other ones each time, twice as many as in a quick run: 'make test-all'
+# other ones each time, three times as many as in a quick run: 'make test-all'
 settings.register_profile("whole", settings.get_profile("thorough"), max_examples=60)
 # as many examples as a quick run, but other ones each time
-settings.register_profile("fresh", settings.get_profile("thorough"), max_examples=30)
+settings.register_profile("fresh", settings.get_profile("thorough"), max_examples=20)
 # chosen by itself; 'make test-thorough' asks for the thorough one
 settings.register_profile("quick", settings.get_profile("fresh"), derandomize=True, database=None)
 if settings.get_current_profile_name() not in (

@@ -155,7 +155,7 @@ def sources(module: str) -> tuple[str, ...]:
 
     >>> import shoal.partition._kernels_tree
     >>> [name.rpartition("_")[2] for name in sources("shoal.partition._kernels_tree")]
-    ['tree', 'brute', 'llvm']
+    ['tree', 'kernels', 'llvm']
     """
     found = [module]
     for name in found:

@@ -247,6 +247,7 @@ def _coins(world: object, source: shoal.noise.Source) -> Released:
     return Released({"x": source.below(101, 3)})
 
 
+@pytest.mark.slow
 def test_seeded_audits_repeat_whatever_the_number_of_workers() -> None:
     row = BY_NAME["ranking-dp, linked"]
     one, two = (run_row(row, runs=100, seed=5, workers=workers) for workers in (1, 2))
@@ -262,6 +263,7 @@ def _fail() -> None:
     raise ZeroDivisionError
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_can_audit(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

@@ -219,6 +219,7 @@ def test_demo_goes_all_the_way(here: Path, capsys: pytest.CaptureFixture[str]) -
     assert (here / "shoal-demo-2").is_dir()
 
 
+@pytest.mark.slow
 def test_the_command_the_demo_prints_works(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["demo", "--people", "500"]) == 0
     printed = capsys.readouterr().out.splitlines()

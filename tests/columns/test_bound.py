@@ -14,6 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import shoal
+import shoal.columns.description as description
+import shoal.query.facts as query_facts
+from shoal.columns import read_as_asked
 from shoal.columns.bound import bounded_rows
 from shoal.errors import ClaimError, OptionError
 from shoal.io import read, write
@@ -21,6 +24,7 @@ from shoal.ledger import open_ledger
 from shoal.query.facts import prepare as prepare_queries
 from shoal.query.server.folder import DatasetSettings, load_dataset, write_dataset
 from shoal.query.spec import parse, statement
+from shoal.release.protection import prepare as prepare_release
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 Rows = list[tuple[str, int]]
@@ -212,14 +216,23 @@ def test_a_bound_that_cannot_be_kept_is_refused_in_one_line(
     assert "\n" not in str(refused.value)
 
 
-def test_an_engine_refuses_before_anything_is_charged(tmp_path: Any) -> None:
+def chosen_of(data: pa.Table, key: bytes) -> list[tuple[str, int]]:
+    """The rows of a table that take part with a bound of three."""
+    return list(chosen(list(zip(*data.to_pydict().values(), strict=True)), 3, key).elements())
+
+
+def test_an_engine_uses_the_rows_that_the_key_of_the_ledger_chooses(tmp_path: Any) -> None:
     write(people(), tmp_path / "people.parquet")
-    with pytest.raises(OptionError, match="bounding the rows of each unit needs all rows of a unit together"):
-        shoal.publish(
-            tmp_path / "people.parquet", schema_of(3), "tree-dp", 1, neighbours="add-remove",
-            out=tmp_path / "out", engine="local", ledger=str(tmp_path / "ledger.sqlite"), dataset="people",
-        )  # fmt: skip
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet"]
+    told: dict[str, Any] = {"ledger": str(tmp_path / "ledger.sqlite"), "dataset": "people", "epsilon": 1}
+    shoal.publish(tmp_path / "people.parquet", schema_of(3), out=tmp_path / "one", engine="local", **told)
+    opened = open_ledger(told["ledger"])
+    key = opened.bound_key("people")
+    opened.close()
+    assert key is not None
+    again = shoal.publish(tmp_path / "people.parquet", schema_of(3), out=tmp_path / "two", **told)
+    assert again.release.kept is not None
+    x = np.array(people()["x"])[again.release.kept]
+    assert sorted(x) == sorted(row[1] for row in chosen_of(people(), key))
 
 
 def test_releases_and_answers_choose_the_same_rows_by_the_key_kept_with_the_ledger(tmp_path: Any) -> None:
@@ -251,6 +264,76 @@ def test_releases_and_answers_choose_the_same_rows_by_the_key_kept_with_the_ledg
     # without a ledger, each release draws a key of its own
     alone = [shoal.protect(people(), schema_of(3), epsilon=1).kept for _ in range(4)]
     assert len({tuple(found.tolist()) for found in alone if found is not None}) > 1
+
+
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "who", "kind": "nominal", "role": "unit", "type": "text", "bound": {"rows": 3}},
+    {"name": "x", "lo": 0, "hi": 4},
+    {"name": "cost", "lo": 0, "hi": 10, "decimals": 2},
+    {"name": "day", "kind": "date", "lo": "2020-01-01", "hi": "2020-01-31"},
+    {"name": "name", "kind": "nominal", "role": "identifier", "type": "text"},
+    {
+        "name": "job",
+        "kind": "nominal",
+        "values": ["a", "b"],
+        "type": "text",
+        "na": ["?"],
+        "missing": "category",
+    },
+    {"name": "free", "kind": "nominal", "role": "other"},
+    {"name": "band", "lo": 0, "hi": 100},
+    {"name": "unread", "lo": 0, "hi": 9, "source": "these records"},
+]
+
+
+def visits(n: int = 120) -> pa.Table:
+    """A table with columns of every kind; ids of the unit have leading zeros."""
+    random = np.random.default_rng(1)
+    return pa.table(
+        {
+            "who": [f"{who:03d}" for who in random.integers(0, 20, n)],
+            "x": random.integers(0, 4, n),
+            "cost": np.round(random.random(n) * 9, 2),
+            "day": [f"2020-01-{day:02d}" for day in random.integers(1, 28, n)],
+            "name": [f"n{one}" for one in random.integers(0, 9, n)],
+            "job": random.choice(["a", "b", "?"], n),
+            "free": random.choice(["u", "v"], n),
+            "band": random.integers(0, 100, n),
+            "unread": random.integers(0, 9, n),
+        }
+    )
+
+
+@pytest.mark.parametrize("steps", [[], [{"recode": "band", "breaks": [-1, 50, 100]}]])
+def test_rows_agree_whatever_the_file_the_columns_and_the_options(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch, steps: list[Any]
+) -> None:
+    """Releases and answers of one data set: every table of it is bounded to the same rows."""
+    schema = shoal.Schema.from_dict({"attribute": COLUMNS, **({"step": steps} if steps else {})})
+    found = []
+
+    def noted(*asked: Any) -> Any:
+        found.append(bounded_rows(*asked))
+        return found[-1]
+
+    monkeypatch.setattr(description, "bounded_rows", noted)
+    monkeypatch.setattr(query_facts, "bounded_rows", noted)
+    data = visits()
+    for form in ("csv", "parquet"):
+        write(data, tmp_path / f"visits.{form}")
+    for source in (data, data.to_pandas(), tmp_path / "visits.csv", tmp_path / "visits.parquet"):
+        options: list[dict[str, Any]] = [{}, {"columns": ["x", "job"]}, {"domains": {"unread": (0, 20)}}]
+        for asked in options:
+            table = read_as_asked(source, {"schema": schema, **asked})
+            prepare_release(table, schema, "pairs-dp", 1, bound_key=KEY, **asked)
+        prepare_queries(source, schema, "add-remove", KEY)
+    assert len(found) == 16
+    first = found[0]
+    assert 0 < first.size < data.num_rows
+    assert all(np.array_equal(one, first) for one in found)
+    # control: another key chooses other rows
+    prepare_queries(data, schema, "add-remove", OTHER)
+    assert not np.array_equal(found[-1], first)
 
 
 def test_a_seed_chooses_the_same_rows_and_stores_no_key(tmp_path: Any) -> None:

@@ -299,6 +299,31 @@ def test_derived_columns_are_not_measured_and_later_ones_are_distances() -> None
     assert gaps.lattices["end"].hi == 7
 
 
+def places(table: CodedByRules, name: str) -> Any:
+    """Positions of the records, -1 for a missing value."""
+    return np.where(table.absent(name), -1, table.positions(name)[0])
+
+
+@pytest.mark.parametrize("rules", [(one,) for one in ALL] + [ALL], ids=str)
+def test_the_coordinates_of_every_record_are_possible(rules: tuple[str | Rule, ...]) -> None:
+    """So the cells that rules forbid are empty in every table: zeros that need no noise."""
+    table = measured(people(400), schema(*rules))
+    for pair in table.bound_pairs:
+        own = [places(table, name) for name in pair]
+        assert table.possible(pair, own).all()
+        if set(pair) != {"wages", "rents"}:
+            # any total of two of these is in its range
+            assert not table.possible(pair, [own[0], np.roll(own[1], 1)]).all(), pair
+
+
+def test_rules_bind_the_coordinates_that_decide_their_columns() -> None:
+    rules = ("total = wages + rents", "start <= end", "wages < 10 -> age < 50", "total < 5 -> age > 3")
+    table = measured(people(), schema(*rules))
+    assert {frozenset(pair) for pair in table.bound_pairs} == {
+        frozenset(pair) for pair in (("age", "wages"), ("start", "end"), ("wages", "rents"))
+    }
+
+
 def test_rules_of_columns_that_are_not_released_are_noted() -> None:
     found = prepare(read(people()), schema(*ALL), "pairs-dp", epsilon=1, columns=["age", "start", "end"])
     notes = [note for note in found.described.notes if note.code == "rule-not-applied"]

@@ -24,6 +24,7 @@ from shoal.io.binary_files import frozen
 from shoal.noise.entropy import Keyed
 
 from . import retried
+from .equality import BOUNDED, check_equal, stays
 from .spark_session import ROOT, need_java, session
 
 pytestmark = pytest.mark.system
@@ -180,6 +181,14 @@ def torn(table: pa.Table) -> int:
 def digest(table: pa.Table) -> str:
     ordered = table.sort_by("row").combine_chunks()
     return hashlib.sha256(b"".join(batch.serialize() for batch in ordered.to_batches())).hexdigest()
+
+
+def test_rows_of_units_that_are_bounded_are_those_in_memory(tmp_path: Path) -> None:
+    """A unit's rows lie in several files' row groups, which several workers read."""
+    subject = stays(tmp_path)
+    with session("local[2]"):
+        for method in BOUNDED:
+            check_equal(subject, method, "spark", tmp_path)
 
 
 @pytest.mark.slow

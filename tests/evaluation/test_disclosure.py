@@ -28,8 +28,7 @@ from shoal.evaluation.disclosure.record_risk import (
     risk_threshold,
     with_margins,
 )
-from shoal.partition.frequencies import approximate, as_wildcard, exact, patterns
-from shoal.partition.groups import MISSING
+from shoal.partition.groups import MISSING, approximate, as_wildcard, exact, patterns
 from tests.support.frequencies_oracle import frequencies_one_by_one
 from tests.support.suda_oracle import minimal_uniques_one_by_one
 

@@ -11,7 +11,7 @@ import pytest
 import shoal
 from shoal.evaluation.disclosure.record_risk import main_effects, population_uniques
 from shoal.io import read
-from shoal.partition.frequencies import approximate, coded, exact, patterns
+from shoal.partition.groups import approximate, coded, exact, patterns
 
 from .office_figures import KEYS, figures, people, records
 

@@ -10,9 +10,11 @@ import pytest
 
 import shoal
 from shoal.inference.measured import FUNCTIONS, coarsened, evaluated
-from shoal.inference.rows import PublicRelease, released_rows
+from shoal.inference.rows import Frame, PublicRelease, released_rows, supported
 from shoal.mechanisms.pairs import budget
 from shoal.privacy import Measurements
+from tests.mechanisms.test_rules import ATTRIBUTES, KINDS, hospital, violations
+from tests.mechanisms.test_rules import schema as ruled_schema
 
 SHARED = {"source": "questionnaire"}
 
@@ -65,12 +67,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_functions_summed_over_records_are_what_was_measured(
-    case: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    options = dict(CASES[case])
-    gaps, n = bool(options.pop("gaps", False)), options.pop("n", 3000)
+def without_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "discrete_laplace", lambda scale, size, source: np.zeros(size, np.int64))
     monkeypatch.setattr(budget, "discrete_gaussian", lambda variance, size, source: np.zeros(size, np.int64))
     monkeypatch.setattr(budget, "elliptope_noise", lambda d, *rest: np.zeros((d, d), np.int64))
@@ -79,6 +76,15 @@ def test_functions_summed_over_records_are_what_was_measured(
         "block_noise",
         lambda sizes, epsilon, source, steps, draws: np.zeros(draws * sum(sizes), np.int64),
     )
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_functions_summed_over_records_are_what_was_measured(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = dict(CASES[case])
+    gaps, n = bool(options.pop("gaps", False)), options.pop("n", 3000)
+    without_noise(monkeypatch)
     table, declared = people(n, gaps=gaps), schema(gaps=gaps)
     release = shoal.protect(table, declared, "pairs-dp", seed=1, **{"epsilon": "20", **options})
     found = release.measurements
@@ -111,13 +117,57 @@ def test_functions_summed_over_records_are_what_was_measured(
         assert "triple" in kinds
 
 
+@pytest.mark.parametrize("delta", ["0", "0.000001"])
+def test_under_rules_coordinates_summed_over_records_are_what_was_measured(
+    delta: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Distances of ordered days, combinations as one column, derived columns not at all."""
+    without_noise(monkeypatch)
+    table, declared = hospital(1500), ruled_schema(tuple(KINDS))
+    found = shoal.protect(table, declared, "pairs-dp", epsilon="20", delta=delta, seed=1).measurements
+    assert found is not None
+    columns = {one["column"]: one for one in found.attributes if not one.get("missing")}
+    assert columns.keys() == {"born", "marital", "spouse", "admission", "discharge", "district", "income"}
+    assert columns["discharge"]["above"] == ["admission"]
+    assert columns["district"]["together"] == ["region", "district"]
+    prepared = shoal.release.prepare(shoal.io.read(table), declared, "pairs-dp", "20", seed=1)
+    records = PublicRelease(prepared, prepared.statement, found)
+    rows = released_rows(records, records.described.columns)
+    made = evaluated(found, rows)
+    exact = made.functions.sum(axis=0)
+    np.testing.assert_allclose(made.means * found.rows, exact, atol=1500 * 0.5 / 1024)
+    # what a statistic of some columns needs, and nothing else
+    assert set(records.measured_for(["age", "discharge"])) == {"born", "discharge", "admission"}
+    assert records.measured_for(["region", "income"]) == ("district", "income")
+    few = released_rows(records, ["age", "discharge"])
+    assert set(few.measured) == {"born", "discharge", "admission"}
+    np.testing.assert_array_equal(few.measured["discharge"], rows.measured["discharge"])
+
+
+def test_support_rows_satisfy_the_rules() -> None:
+    release = shoal.protect(hospital(400), ruled_schema(tuple(KINDS)), "pairs-dp", epsilon="2", seed=1)
+    shown = PublicRelease.of(release)
+    rows = supported(shown, released_rows(shown, shown.described.columns), {}, empty=True)
+    assert rows.size > rows.released > 300
+    frame = pd.DataFrame({name: Frame(rows).native[name] for name in shown.described.columns})
+    assert not any(violations(frame).values())
+
+
+def test_rules_read_off_the_records_keep_the_numbers_back() -> None:
+    rules = (shoal.Rule("admission + 1 <= discharge", "these records"),)
+    declared = shoal.Schema(ATTRIBUTES, rules=rules)
+    release = shoal.protect(hospital(300), declared, "tree-dp", epsilon="1", seed=1)
+    assert release.measurements is None
+    assert not any("measurements.json" in line for line in release.statement.conditions)
+
+
 def test_the_file_holds_the_same_numbers() -> None:
     release = shoal.protect(people(), schema(), epsilon="5", seed=1)
     found = release.measurements
     assert found is not None
     again = Measurements.from_dict(found.to_dict())
     assert again.to_dict() == found.to_dict()
-    assert {one.kind for one in again.measured} <= {"rows", "cuts", *FUNCTIONS}
+    assert {one.kind for one in again.measured} <= {"rows", "cuts", "chosen", *FUNCTIONS}
 
 
 @pytest.mark.parametrize(

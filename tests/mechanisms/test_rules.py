@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,12 +17,28 @@ import pytest
 import shoal
 from shoal import Attribute, OptionError, Rule, Schema
 from shoal.cli import run
+from shoal.columns import description
+from shoal.columns.description import CodedByRules, coded
 from shoal.columns.kinds import day_number
-from shoal.columns.rulebook import Rulebook
+from shoal.columns.rule_tests import rows_breaking
+from shoal.columns.rulebook import Rulebook, _Step
 from shoal.io import read
+from shoal.mechanisms.pairs import mechanism
+from shoal.mechanisms.pairs.budget import ContrastGroup, MeasurementShape
+from shoal.mechanisms.pairs.distributions import Zeros, drawn_tables, points
+from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal
+from shoal.mechanisms.pairs.measure_pairs import PairCounts, group_sums
+from shoal.mechanisms.pairs.mechanism import pair_positions, zeros_of
+from shoal.mechanisms.pairs.tables import ContrastBlock, pair_tables
+from shoal.mechanisms.rules import Bins, changes_of_rules, possible_cells
+from shoal.mechanisms.tree.intervals import CutIntervals, Level, consistent_counts
+from shoal.mechanisms.tree.mechanism import possible_leaves
+from shoal.mechanisms.tree.sample import grow
 from shoal.release.forecast import rule_effects
 from shoal.release.protection import Preparation, prepare
+from shoal.release.rehearsal import made_up_people
 from tests.privacy.accounting import accounting
+from tests.privacy.accounting.noise import DivergenceError
 from tests.privacy.accounting.transcript import recording, replaying
 
 METHODS = ("pairs-dp", "tree-dp")
@@ -106,6 +125,12 @@ def hospital(n: int, seed: int = 0) -> pd.DataFrame:
             "income": np.clip(10 * age + random.normal(0, 100, n), 0, 1000).astype(int),
         }
     )
+
+
+def as_pandas(data: Any) -> pd.DataFrame:
+    """A loaded model draws tables of pyarrow."""
+    found: pd.DataFrame = nw.from_native(data).to_pandas()
+    return found
 
 
 def violations(data: pd.DataFrame) -> dict[str, int]:
@@ -297,15 +322,17 @@ def test_neighbours_and_one_transcript_give_one_release(method: str, neighbours:
         district="w1",
     )
     kept = data if neighbours == "add-remove" else data.iloc[1:]
-    made, draws = [], []
+    made, numbers, draws = [], [], []
     for table in (data, pd.concat([kept, odd], ignore_index=True)):
         with recording(1) if not draws else replaying(draws[0]) as found:
             given = shoal.protect(
                 table, schema(tuple(KINDS)), method=method, epsilon=2, neighbours=neighbours
             )
         made.append(given.data)
+        numbers.append(given.measurements)
         draws.append(found.draws)
     pd.testing.assert_frame_equal(*made)
+    assert numbers[0] == numbers[1] is not None
     assert any(mine.private != other.private for mine, other in zip(*draws, strict=True))
     assert accounting.loss(*draws) <= 2
     assert accounting.loss(draws[1], draws[0]) <= 2
@@ -348,6 +375,195 @@ def test_exchanges_keep_the_distribution_of_a_column() -> None:
     assert (shares[("implication",)] - shares[()]).abs().max() < 0.005
 
 
+# --- zeros
+
+
+def few(kinds: Sequence[str], n: int = 300) -> CodedByRules:
+    """Patients by the coordinates of their rules."""
+    found = coded(prepared("pairs-dp", kinds, hospital(n)).described)
+    assert isinstance(found, CodedByRules)
+    return found
+
+
+def cut(table: CodedByRules, name: str, number: int, together: int = 2) -> Bins:
+    """Bins of about equally many positions, so many names together."""
+    flag = len(table.columns) if name in table.flagged else None
+    tree, steps = table.tree(name), table.lattices[name].steps
+    if tree is not None:
+        return Bins(None, np.arange(len(tree.domain)) // together, flag)
+    return Bins(np.unique(np.linspace(0, steps + 1, number + 1).astype(np.int64)), None, flag)
+
+
+@pytest.mark.parametrize("number", [2, 7])
+def test_forbidden_cells_are_those_that_no_values_reach(number: int) -> None:
+    """Every position of each bin is tried here."""
+    table = few(("implication", "missing-if"))
+    bins = [cut(table, name, number) for name in table.columns]
+    found = possible_cells(table, bins)
+    flags = {name: len(table.columns) for name in table.flagged}
+    for pair in (("age", "marital"), ("marital", "spouse")):
+        own = [np.arange(-1 if name in flags else 0, table.lattices[name].steps + 1) for name in pair]
+        both = [one.ravel() for one in np.meshgrid(*own, indexing="ij")]
+        fits = table.possible(pair, both)
+        where = []
+        for name, one in zip(pair, both, strict=True):
+            mine = bins[table.columns.index(name)]
+            if name in flags:
+                where.append(np.where(one < 0, 1, 0))
+            elif mine.edges is None:
+                where.append(np.asarray(mine.groups)[one])
+            else:
+                where.append(np.searchsorted(mine.edges[1:-1], one, side="right"))
+        slow = np.zeros([int(one.max()) + 1 for one in where], dtype=np.bool_)
+        np.logical_or.at(slow, tuple(where), fits)
+        key = tuple(flags.get(name, table.columns.index(name)) for name in pair)
+        # a row of cells that holds nobody says nothing
+        slow[~slow.any(axis=1)] = True
+        assert (found.get(key, np.ones_like(slow)) == slow).all()
+
+
+def test_bins_are_split_where_a_rule_begins_to_hold() -> None:
+    table = few(("implication", "derived"))
+    bins = [cut(table, name, 4) for name in table.columns]
+    changes = changes_of_rules(table, bins)
+    born = table.columns.index("born")
+    # the last day on which somebody is born who is 16 on the reference date
+    (place,) = changes[born].tolist()
+    assert place == day_number("2008-01-02", "a day") - BORN
+    assert set(changes) == {born}
+
+
+def test_a_record_changes_every_contrast_by_as_much_as_without_rules() -> None:
+    """By brute force: each record alone, whatever it breaks; forbidden cells count nobody."""
+    data = hospital(200)
+    broken = data.assign(age=data["age"].to_numpy()[::-1], marital=data["marital"].to_numpy()[::-1])
+    table = coded(prepared("pairs-dp", ("implication", "missing-if"), broken).described)
+    assert isinstance(table, CodedByRules)
+    bins = [cut(table, name, 8, 1) for name in table.columns]
+    bins += [Bins(np.array([0, 1, 2])) for _ in table.flagged]
+    cells = possible_cells(table, bins)
+    assert cells
+    positions, _ = pair_positions(table)
+    codes = [
+        np.asarray(own.groups)[np.maximum(found, 0)]
+        if own.edges is None
+        else np.searchsorted(own.edges[1:-1], found, side="right")
+        for own, found in zip(bins, positions, strict=True)
+    ]
+    for name in table.flagged:
+        number = table.columns.index(name)
+        codes[number][positions[number] == ABSENT] = bins[number].number
+    sizes = [own.number for own in bins]
+    levels = [0 if own.edges is None else (own.number - 1).bit_length() for own in bins]
+    a, b = next(iter(cells))
+    group = ContrastGroup(a, levels[a] - 1, (b,), levels[b] - 1, MeasurementShape(1, 1, 1))
+    for row in range(len(broken)):
+        alone = PairCounts([own[row : row + 1].astype(np.uint8) for own in codes], sizes)
+        assert np.abs(group_sums(alone, group, levels, sizes)).sum() <= 1
+        for pair, possible in cells.items():
+            assert not alone.table(*pair)[~possible].any()
+
+
+def marginal(shares: Sequence[float], edges: Sequence[int] | None = None) -> Marginal:
+    own = np.array(shares)
+    fine = points(np.repeat(own / np.diff(edges), np.diff(edges))) if edges is not None else points(own)
+    return Marginal(
+        fine,
+        own,
+        0 if edges is None else (len(own) - 1).bit_length(),
+        None if edges is None else np.array(edges, dtype=np.int64),
+        np.arange(len(own), dtype=np.uint8) if edges is None else None,
+    )
+
+
+def test_noise_in_forbidden_cells_is_left_out() -> None:
+    age, marital = marginal([0.5, 0.5], [0, 40, 100]), marginal([0.5, 0.3, 0.2])
+    noisy = np.array([[0.3, -0.2, -0.1]]).T
+    block = ContrastBlock(0, 1, 0, -1, noisy.T, 0.05)
+    possible = np.array([[True, False, True], [True, True, True]])
+    (table,) = pair_tables([age, marital], {}, [block], {(0, 1): possible}).values()
+    assert table[0, 1] == 0
+    assert table.sum(axis=1) == pytest.approx(age.shares)
+    assert table.sum(axis=0) == pytest.approx(marital.shares)
+    (free,) = pair_tables([age, marital], {}, [block]).values()
+    assert free[0, 1] > 0.05
+
+
+def test_rows_are_drawn_in_split_bins_whose_sums_were_measured() -> None:
+    age, marital = marginal([0.5, 0.5], [0, 40, 100]), marginal([0.5, 0.3, 0.2])
+    table = np.array([[0.3, 0.12, 0.08], [0.2, 0.18, 0.12]])
+    split = age.split(np.array([16]))
+    assert split.edges is not None
+    assert split.edges.tolist() == [0, 16, 40, 100]
+    assert split.shares == pytest.approx([0.2, 0.3, 0.5])
+    assert (split.middle, marital.middle) == (2, 1)
+    possible = np.array([[True, False, False], [True, True, True], [True, True, True]])
+    zeros = Zeros((split, marital), {}, {(0, 1): possible})
+    found = drawn_tables({(0, 1): table}, {}, zeros)[0, 1]
+    assert not found[~possible].any()
+    assert found[:2].sum(axis=0) == pytest.approx(table[0], abs=1e-6)
+    assert found[2] == pytest.approx(table[1], abs=1e-6)
+    assert found.sum(axis=1) == pytest.approx(split.shares)
+
+
+@pytest.mark.slow
+def test_hardly_any_value_is_exchanged_where_the_tables_have_the_zeros(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exchanged = []
+    honest = _Step.exchanged
+
+    def counted(self: _Step, now: Any, wrong: Any, *more: Any) -> Any:
+        exchanged[-1] += wrong.size
+        return honest(self, now, wrong, *more)
+
+    monkeypatch.setattr(_Step, "exchanged", counted)
+    for zeros in (zeros_of, lambda *_: None):
+        monkeypatch.setattr(mechanism, "zeros_of", zeros)
+        exchanged.append(0)
+        released("pairs-dp", ("derived", "implication", "missing-if"), 3000)
+    assert exchanged[0] < exchanged[1] / 10
+
+
+def test_boxes_of_a_tree_that_rules_forbid_have_no_rows() -> None:
+    table = few(("implication",))
+    edges = [
+        np.arange(len(tree.domain) + 1) if (tree := table.tree(name)) else cut(table, name, 8).edges
+        for name in table.columns
+    ]
+    age, marital = (table.columns.index(name) for name in ("age", "marital"))
+    edges[marital] = np.array([0, 1, 2, 3, 3])
+    measured = []
+    for one in edges:
+        assert one is not None
+        depth = (one.size - 1).bit_length() - 1
+        one = one[: (1 << depth) + 1]
+        counts = [np.full(1 << level, 100.0 / (1 << level)) for level in range(depth + 1)]
+        measured.append(CutIntervals(one, counts, None, None))
+    chosen = [measured[age], measured[marital]]
+    tree = grow([one.edges for one in chosen], [one.counts for one in chosen], 5)
+    wide = np.zeros((tree.leaves, len(measured)), dtype=np.int64)
+    halved, place = wide.copy(), wide.copy()
+    halved[:, [age, marital]], place[:, [age, marital]] = tree.halved, tree.place
+    found = possible_leaves(replace(tree, halved=halved, place=place), measured, table)
+    assert found is not None
+    kinds = table.tree("marital")
+    assert kinds is not None
+    names = [kinds.labels[code] for code in kinds.domain]
+    for leaf in range(tree.leaves):
+        own = []
+        for number, one in zip((0, 1), chosen, strict=True):
+            span = 1 << (len(one.counts) - 1 - int(tree.halved[leaf, number]))
+            first = int(tree.place[leaf, number]) * span
+            own.append(range(int(one.edges[first]), int(one.edges[first + span])))
+        ages, kind = own
+        some = any(old >= 16 or names[code] == "never" for old in ages for code in kind)
+        if kind:
+            assert found[leaf] == some
+    level = Level(np.array([40.0, 60.0]), 1.0, np.array([0.5]), 0.1, np.array([False, True]))
+    assert consistent_counts(100.0, [level])[1].tolist() == [0.0, 100.0]
+
+
 # --- engines
 
 
@@ -375,15 +591,148 @@ def test_the_local_engine_makes_the_same_rows(method: str, tmp_path: Path) -> No
     assert here.internal["rules_broken"][KINDS["order"].words] >= 21
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_rules_are_refused_with_strata_and_in_models(method: str) -> None:
-    """Before anything is drawn: `prepare` is what a charge waits for."""
-    people = pd.DataFrame({"first": [1, 2] * 20, "second": [3, 2] * 20, "sex": ["f", "m"] * 20})
-    numbers = [Attribute(name, lo=0, hi=9, type="integer", source="law") for name in ("first", "second")]
-    sexes = Attribute("sex", "nominal", values=("f", "m"), source="law")
-    ruled = Schema((*numbers, sexes), rules=(Rule("first <= second", "law"),))
-    with pytest.raises(OptionError, match="strata are measured one by one"):
-        prepare(read(people), ruled, method, epsilon=1, strata=["sex"])
-    made = {"pairs-dp": shoal.PairsDP, "tree-dp": shoal.TreeDP}[method](epsilon="1")
-    with pytest.raises(OptionError, match="does not keep the rules"):
-        made.fit(people, ruled)
+@pytest.mark.parametrize("method", EITHER)
+def test_rows_of_a_model_satisfy_the_rules(method: str, tmp_path: Path) -> None:
+    configured = {"pairs-dp": shoal.PairsDP, "tree-dp": shoal.TreeDP}[method](epsilon="1")
+    model = configured.fit(hospital(400), schema(tuple(KINDS)), seed=1)
+    again = shoal.SyntheticModel.load(model.save(tmp_path / "model"))
+    assert again.measurements == model.measurements is not None
+    for made in (model, again):
+        found = as_pandas(made.sample(800, seed=2))
+        assert len(found) == 800
+        assert not any(violations(found).values())
+    first, second = (as_pandas(made.sample(50, seed=3)) for made in (model, again))
+    assert first["age"].tolist() == second["age"].tolist()
+    south = as_pandas(again.sample(60, where={"region": "south", "age": (20, 100)}, seed=4))
+    assert set(south["region"]) == {"south"}
+    assert south["age"].min() >= 20
+    assert not any(violations(south).values())
+    read_off = Schema(ATTRIBUTES, rules=(Rule("admission <= discharge", "these records"),))
+    with pytest.raises(OptionError, match="read off the records"):
+        configured.fit(hospital(400), read_off)
+
+
+# --- strata
+
+
+@pytest.mark.parametrize("method", EITHER)
+@pytest.mark.parametrize(
+    ("strata", "settings"),
+    [
+        (["marital"], {}),
+        (["region", "district"], {}),
+        (["marital"], {"neighbours": "replace-one", "membership": "public"}),
+    ],
+)
+def test_rows_of_every_stratum_satisfy_the_rules(
+    method: str, strata: list[str], settings: dict[str, str]
+) -> None:
+    """Rules that name a column of the strata included."""
+    data = hospital(300)
+    found = shoal.protect(
+        data, schema(tuple(KINDS)), method=method, epsilon=9, seed=1, strata=strata, **settings
+    )
+    assert not any(violations(found.data).values())
+    assert not any(found.internal["rules_broken"].values())
+    # 18 combinations of a region and a district, of which a rule allows 6
+    words = " ".join(found.statement.conditions)
+    assert ("No row of 12 of these strata satisfies the rules" in words) == (len(strata) == 2)
+
+
+def test_neighbours_in_strata_give_one_release_under_one_transcript() -> None:
+    data = hospital(40).sort_values("income", ignore_index=True)
+    odd = data.iloc[[0]].assign(marital="married", age=3, born=data["born"].max(), district="w1")
+    made, draws = [], []
+    for table in (data, pd.concat([data, odd], ignore_index=True)):
+        with recording(1) if not draws else replaying(draws[0]) as found:
+            given = shoal.protect(
+                table,
+                schema(tuple(KINDS)),
+                method="tree-dp",
+                epsilon=2,
+                strata=["marital"],
+                neighbours="add-remove",
+            )
+        made.append(given.data)
+        draws.append(found.draws)
+    pd.testing.assert_frame_equal(*made)
+    assert accounting.loss(*draws) <= 2
+    assert accounting.loss(draws[1], draws[0]) <= 2
+
+
+def test_strata_that_rules_forbid_are_refused_where_their_rows_are_public() -> None:
+    broken = hospital(40).assign(district="w1")
+    settings: dict[str, Any] = {"strata": ["region", "district"], "neighbours": "replace-one"}
+    with pytest.raises(OptionError, match="no row with its values satisfies the rules"):
+        prepared("tree-dp", ("combinations",), broken, **settings, membership="public")
+    prepared("tree-dp", ("combinations",), broken, **settings)
+    numbers = [Attribute(name, type="integer", lo=0, hi=9, source="law") for name in ("a", "age", "c")]
+    ruled = Schema(tuple(numbers), rules=(Rule("age = a + 1", "law"),))
+    people = read(pd.DataFrame({"a": [1, 2], "age": [2, 3], "c": [1, 1]}))
+    with pytest.raises(OptionError, match="add 'age' to"):
+        prepare(people, ruled, "tree-dp", epsilon=1, strata=["a"])
+
+
+# --- rehearsals, and planted faults
+
+
+def test_records_of_a_rehearsal_satisfy_the_rules() -> None:
+    for kinds, number in ((tuple(KINDS), 0), ((), 300)):
+        people = read(made_up_people(schema(kinds), "tree-dp", 1, None, 300))
+        assert (rows_breaking(people, schema(tuple(KINDS)))[KINDS["derived"].words] or 0) >= number
+        assert kinds == () or not any(rows_breaking(people, schema(kinds)).values())
+
+
+def test_zeros_that_are_read_off_the_records_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: cells are 0 where no record is, so that one more record changes the rows."""
+    honest = mechanism.zeros_of
+
+    def dishonest(described: Any, marginals: Any, flags: Any) -> Any:
+        found = honest(described, marginals, flags)
+        assert found is not None
+        age, marital = (described.columns.index(name) for name in ("age", "marital"))
+        codes = [
+            found.drawn[number].codes(described.positions(described.columns[number])[0])
+            for number in (age, marital)
+        ]
+        seen = np.zeros((found.drawn[age].bins, found.drawn[marital].bins), dtype=np.bool_)
+        seen[codes[0], codes[1]] = True
+        cells = {(min(age, marital), max(age, marital)): seen if age < marital else seen.T}
+        return replace(found, drawn_cells=cells, cells={})
+
+    data = hospital(60)
+    data["marital"] = np.where(data["age"] < 16, "never", "married")
+    odd = data.iloc[[0]].assign(marital="widowed", age=90)
+    equal = []
+    for plant in (honest, dishonest):
+        monkeypatch.setattr(mechanism, "zeros_of", plant)
+        made, draws = [], []
+        # where the rows differ, their drawing may need other random numbers
+        with contextlib.suppress(DivergenceError):
+            for table in (data, pd.concat([data, odd], ignore_index=True)):
+                with recording(1) if not draws else replaying(draws[0]) as found:
+                    given = shoal.protect(table, schema(("implication",)), epsilon=9, rows=200)
+                made.append(given.data)
+                draws.append(found.draws)
+        equal.append(len(made) == 2 and made[0].equals(made[1]))
+    assert equal == [True, False]
+
+
+def test_a_source_of_a_rule_that_is_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: a rule that is known from these records does not taint."""
+    read_off = Schema(ATTRIBUTES, rules=(Rule('age < 16 -> marital = "never"', "these records"),))
+    verdicts = []
+    for plant in (description.rules_from_records, lambda book: []):
+        monkeypatch.setattr(description, "rules_from_records", plant)
+        found = prepare(read(hospital(50)), read_off, "tree-dp", epsilon=1)
+        verdicts.append(found.statement.publishable)
+    assert verdicts == [False, True]
+
+
+def test_a_derived_column_that_is_measured_as_well_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: the column takes a share of the budget, so that the others have less."""
+    shares = [prepared("tree-dp", ("derived",), hospital(50)).plan.shares]
+    monkeypatch.setattr(Rulebook, "unmeasured", ())
+    shares.append(prepared("tree-dp", ("derived",), hospital(50)).plan.shares)
+    assert ["age" in own for own in shares] == [False, True]
+    assert shares[1]["income"] < shares[0]["income"]

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
-from shoal.columns.declaration import Recorded
+from shoal.columns.provenance import Recorded
 from shoal.columns.schema import Publication
 from shoal.io import read
 from shoal.mechanisms.registry import method_class, names

@@ -40,6 +40,16 @@ def test_every_kind_of_column_is_rehearsed(method: str, settings: dict[str, Any]
     assert found.release.statement.method == method
 
 
+@pytest.mark.parametrize("type", ["integer", "decimal", "text", None])
+def test_units_of_every_type_are_rehearsed(type: str | None) -> None:
+    unit = shoal.Attribute(
+        "who", "numeric" if type in ("integer", "decimal") else "nominal", "unit", type=type, max_rows=3
+    )
+    schema = shoal.Schema((unit, SCHEMA["age"]))
+    found = shoal.rehearse(schema, "tree-dp", 1, people=60)
+    assert found.release.statement.unit == "value of 'who' (at most 3 rows)"
+
+
 def test_made_up_people_keep_to_the_public_domains_and_are_the_same_each_time() -> None:
     people = made_up_people(SCHEMA, "laplace", 1, None, 500)
     assert people.equals(made_up_people(SCHEMA, "laplace", 1, None, 500))

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -185,3 +186,36 @@ def test_the_same_seed_gives_the_same_internal_page() -> None:
         )
         pages.append(internal_report(made, shoal.evaluate(data, made), data))
     assert pages[0] == pages[1]
+
+
+class TestNumbersWithIntervals:
+    """The public page of a synthetic release shows intervals, and says that its rows are no sample."""
+
+    @staticmethod
+    def synthetic(method: str) -> shoal.Release:
+        random = np.random.default_rng(1)
+        table = pd.DataFrame(
+            {"age": random.integers(18, 90, 400), "sex": random.choice(["f", "m"], 400, p=[0.7, 0.3])}
+        )
+        domains = {"age": (0, 120), "sex": ["f", "m"]}
+        return shoal.protect(table, method=method, epsilon=4, seed=1, domains=domains)
+
+    def test_means_and_shares_have_intervals(self, tmp_path: Path) -> None:
+        made = self.synthetic("pairs-dp")
+        made.save(tmp_path / "out")
+        intervals = shoal.intervals(made, ["mean(age)", "share(sex = f)"])
+        for page in (public_report(made), bundle_report(tmp_path / "out")):
+            text = " ".join(Outline(page).texts)
+            assert "not a sample of people. Do not compute intervals" in text
+            assert "95 of 100 such intervals contain the value of the population." in text
+            for one in intervals:
+                assert f"{one.low:.5g}" in text
+                assert f"{one.high:.5g}" in text
+
+    def test_where_intervals_take_re_runs_the_page_names_the_command(self) -> None:
+        text = " ".join(Outline(public_report(self.synthetic("tree-dp"))).texts)
+        assert "not a sample of people" in text
+        assert "95 of 100" not in text
+
+    def test_other_releases_have_no_such_section(self) -> None:
+        assert "not a sample of people" not in public_report(release())

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shoal.columns.declaration import MOST_EPSILON
 from shoal.evaluation.assessment import MATTERS, MOST_LINKED, RiskLine, verdict
 from shoal.evaluation.learning import wilson
+from shoal.noise import MOST_EPSILON
 from shoal.privacy.verdict import (
     DECISIONS,
     LEVELS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.partition import MISSING, Patterns
-from shoal.partition.frequencies import Frequencies
+from shoal.partition.groups import Frequencies
 
 
 def frequencies_one_by_one(found: Patterns, alpha: float = 1.0) -> Frequencies:

@@ -71,7 +71,9 @@ def of_pairs(random: np.random.Generator) -> Iterator[tuple[str, str]]:
     goals = (goals + goals.T) / 2
     goals[3, :] = goals[:, 3] = -1.0
     triples = np.array([[0, 1, 2]])
-    changes = kernels.polish(codes, starts, goals, 7, 3, triples, np.array([12.5]))
+    changes = kernels.polish(
+        codes, starts, (np.diff(starts) + 1) // 2, goals, 7, 3, triples, np.array([12.5])
+    )
     yield "polished", digest(codes, changes)
     table = random.dirichlet(np.ones(32)).reshape(8, 4)
     blocks = np.array([[-1, 0, 0], [0, 1, 8], [2, -1, 16], [-1, -1, 32]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -12,11 +13,13 @@ import pyarrow as pa
 import pytest
 
 import shoal
+from shoal.cli import run
 from shoal.errors import ClaimError, InputError, OptionError
+from shoal.io import write
 from shoal.ledger import open_ledger
 from shoal.noise.entropy import Seeded
 from shoal.privacy import Accountant, Adjacency
-from shoal.tuning.bound import draw_bound, penalties_of
+from shoal.tuning.bound import draw_bound, penalties_of, units_off
 
 
 def schema_of(**more: Any) -> shoal.Schema:
@@ -143,3 +146,82 @@ def test_nothing_is_charged_for_what_is_refused(
         shoal.choose_bound(**arguments)
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "ledger.sqlite").exists()
+
+
+def test_a_choice_misses_its_share_by_no_more_than_expected() -> None:
+    counts = np.array([1 + i % 7 for i in range(700)])
+    for epsilon in (Fraction(1, 10), Fraction(1)):
+        off, source = units_off(epsilon, 20), Seeded(3)
+        wanted = penalties_of(counts, 20, Fraction(9, 10)) / 10
+        missed = 0
+        for _ in range(400):
+            account = Accountant.of({"c": epsilon}, epsilon, source, adjacency=Adjacency.ADD_REMOVE)
+            chosen = draw_bound(counts, 20, Fraction(9, 10), account.spend("c", epsilon))
+            missed += wanted[chosen - 1] > off
+        # 5% of 400 are 20, with a standard deviation of 4.4; the bound is a union over candidates
+        assert missed <= 20 + 6 * 4.4
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    write(table_of([1 + i % 3 for i in range(120)]), tmp_path / "stays.csv")
+    schema_of().save(tmp_path / "stays.toml")
+    return tmp_path
+
+
+COMMAND = ["choose-bound", "stays.csv", "--schema", "stays.toml", "--epsilon", "0.5", "--most", "10"]
+CHARGED = ["--ledger", "ledger.sqlite", "--dataset", "stays"]
+
+
+def test_the_command_pays_for_the_choice_and_a_release_states_it(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([*COMMAND, *CHARGED, "--dry-run"]) == 0
+    printed = capsys.readouterr().out
+    assert "is missed by at most 19 units" in printed
+    assert "Nothing was charged or written." in printed
+    assert sorted(path.name for path in here.iterdir()) == ["stays.csv", "stays.toml"]
+    assert run([*COMMAND, *CHARGED, "--out", "bound.toml"]) == 0
+    printed = capsys.readouterr().out
+    assert "rows of each patient, chosen privately with ε = 0.5." in printed
+    release = [
+        "protect",
+        "stays.csv",
+        "--config",
+        "bound.toml",
+        "--epsilon",
+        "1",
+        *CHARGED,
+        "--out",
+        "release",
+    ]
+    assert run(release) == 0
+    stated = json.loads((here / "release" / "statement.json").read_text("utf-8"))
+    assert (stated["epsilon"], stated["spending"]["choice of bound"]) == (1.5, 0.5)
+    assert stated["unit"] == "patient"
+    opened = open_ledger("ledger.sqlite")
+    assert opened.standing("stays").spent == Fraction(3, 2)
+    opened.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([*COMMAND, *CHARGED], "--out is missing"),
+        ([*COMMAND[:-2], *CHARGED, "--out", "bound.toml"], "--most is missing"),
+        ([*COMMAND, *CHARGED, "--out", "stays.toml"], "already exists"),
+        ([*COMMAND, *CHARGED, "--out", "no/bound.toml"], "cannot write 'no/bound.toml'"),
+        ([*COMMAND, *CHARGED, "--share", "2", "--out", "bound.toml"], "between 0 and 1"),
+        ([*COMMAND, "--ledger", "ledger.sqlite", "--out", "bound.toml"], "dataset"),
+        (["choose-bound", "none.csv", *COMMAND[2:], *CHARGED, "--out", "bound.toml"], "none.csv"),
+    ],
+)
+def test_the_command_refuses_in_one_line_and_charges_nothing(
+    here: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert run(words) == 2
+    printed = capsys.readouterr()
+    assert said in printed.err
+    assert len(printed.err.strip().splitlines()) == 1
+    assert sorted(path.name for path in here.iterdir()) == ["stays.csv", "stays.toml"]

@@ -353,7 +353,7 @@ def add_table_command(
     body = {"function": staticmethod(function), "flags": staticmethod(flags), "of_methods": of_methods}
     _table_flags.append(flags)
     made = type(TableCommand.__name__, (TableCommand,), body)
-    app.command(function.__name__, cls=made)(listed)
+    app.command(function.__name__.replace("_", "-"), cls=made)(listed)
 
 
 def results() -> Console:

@@ -60,6 +60,7 @@ _COMMANDS: tuple[tuple[Callable[..., None], Callable[[], Sequence[Flag]] | None]
     (measure.check, measure.check_flags),
     (measure.risk, measure.risk_flags),
     (tune.tune, tune.tune_flags),
+    (tune.choose_bound, tune.choose_bound_flags),
     (tune.audit, tune.audit_flags),
     (intervals.intervals, intervals.intervals_flags),
     (measure.report, None),

@@ -1,10 +1,11 @@
-"""`shoal tune` and `audit`: choose settings, and test claims."""
+"""`shoal tune`, `choose-bound` and `audit`: choose settings, and test claims."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ import typer
 
 from shoal.cli import options
 from shoal.cli.command import Flag, complain, print_json, progress_bar, results, say_note, say_verdict, worded
-from shoal.errors import OptionError
+from shoal.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
     from shoal.auditing import Audit
@@ -204,6 +205,135 @@ def _say(found: Tuning, out: Path | None, everything: bool, as_json: bool) -> No
         console.print("These are facts about the original data: keep them internal.", markup=False)
 
 
+def choose_bound_flags() -> tuple[Flag, ...]:
+    """The options of `shoal choose-bound`."""
+    return (
+        options.data(),
+        options.SCHEMA,
+        Flag(
+            "epsilon",
+            "ε of the choice, for each unit; it adds to that of the release.",
+            "guarantee",
+            common=True,
+            placeholder="E",
+        ),
+        Flag(
+            "most",
+            "Largest number of rows to choose; fix it without looking at the records.",
+            "guarantee",
+            int,
+            common=True,
+            placeholder="N",
+        ),
+        Flag(
+            "share",
+            "Share of the units whose rows should all take part.",
+            "guarantee",
+            default="0.9",
+            common=True,
+            placeholder="P",
+        ),
+        replace(options.LEDGER, common=True),
+        replace(options.DATASET, common=True),
+        Flag(
+            "out",
+            "New file for the recipe that 'shoal protect --config' takes.",
+            "output",
+            Path,
+            common=True,
+            placeholder="FILE",
+        ),
+        Flag(
+            "dry_run",
+            "Show how precise the choice would be; read no records and use no privacy budget.",
+            "output",
+            bool,
+            default=False,
+            common=True,
+        ),
+        replace(options.JSON, common=True),
+    )
+
+
+def choose_bound(typed: Mapping[str, Any]) -> None:
+    """Choose privately how many rows of each unit take part in a release, so that most units lose none.
+
+    The choice uses privacy budget: ε for each unit, under add-remove adjacency. The recipe in --out holds the schema
+    with the chosen bound, and the cost; 'shoal protect --config' adds it to the ε of the release.
+
+    Examples:
+
+      shoal choose-bound stays.csv --schema stays.toml --epsilon 0.1 --most 30 --dry-run
+
+      shoal choose-bound stays.csv --schema stays.toml --epsilon 0.1 --most 30 --out bound.toml
+
+      shoal protect stays.csv --config bound.toml --epsilon 0.9 --out release
+    """
+    from shoal.columns import Schema, unit_words
+    from shoal.tuning import choose_bound as choose
+    from shoal.tuning import units_off
+
+    out: Path | None = typed["out"]
+    for name in ("schema", "epsilon", "most"):
+        if typed[name] is None:
+            raise OptionError("option-is-missing", option=name)
+    schema = Schema.load(typed["schema"])
+    off = units_off(typed["epsilon"], typed["most"], typed["share"])
+    unit = schema.stepped.unit
+    if unit is None:
+        raise OptionError("bound-needs-unit", option="bound")
+    words = unit.called or unit_words(unit.name, None, "")
+    if typed["dry_run"]:
+        if typed["json"]:
+            print_json({"units_off": off, "probability": 0.95})
+            return
+        results().print(
+            f"Would choose a bound from 1 to {typed['most']} rows of each {words} with ε = {typed['epsilon']}.\n"
+            f"With a probability of 95%, the share {typed['share']} of the units is missed by at most {off:,.0f} "
+            "units.\nNothing was charged or written.",
+            markup=False,
+        )
+        return
+    if out is None:
+        raise OptionError("option-is-missing", option="out")
+    with _new_file(out) as write:
+        found = choose(
+            typed["data"],
+            schema,
+            typed["epsilon"],
+            most=typed["most"],
+            share=typed["share"],
+            ledger=typed["ledger"],
+            dataset=typed["dataset"],
+        )
+        write(found.recipe_text(schema))
+    if typed["json"]:
+        print_json(found.to_dict())
+        return
+    results().print(
+        f"At most {found.rows} rows of each {words}, chosen privately with ε = {typed['epsilon']}.\n"
+        f"Written to {out}. Then: shoal protect {typed['data']} --config {out} --epsilon E --out RELEASE",
+        markup=False,
+    )
+
+
+@contextmanager
+def _new_file(place: Path) -> Iterator[Callable[[str], None]]:
+    """Create a file before any budget is used; remove it if nothing is written."""
+    try:
+        file = place.open("x", encoding="utf-8")
+    except FileExistsError:
+        raise OutputError("hold-out-exists-already", place=place) from None
+    except OSError as error:
+        raise OutputError("cannot-write", plot=place, reason=error.strerror or error) from None
+    try:
+        with file:
+            yield lambda text: print(text, end="", file=file)
+    except BaseException:
+        place.unlink(missing_ok=True)
+        raise
+
+
 # budgets of the plot, as multiples of the requested one
 _MULTIPLES = ("0.25", "0.5", "1", "2", "4")
 
@@ -287,8 +417,6 @@ audit.__doc__ = inspect.cleandoc(_AUDIT_HELP)
 
 
 def _check_plot(plot: Path | None) -> None:
-    from shoal.errors import OptionError, OutputError
-
     if plot is None:
         return
     if plot.suffix.lower() != ".svg":
@@ -301,7 +429,6 @@ def _check_plot(plot: Path | None) -> None:
 
 def _draw(audits: list[Audit], plot: Path) -> None:
     from shoal.auditing import plot_svg
-    from shoal.errors import OutputError
     from shoal.io import private_text
 
     try:

@@ -12,7 +12,11 @@ from shoal.columns.attribute import patterns as patterns
 from shoal.columns.attribute import target_column as target_column
 from shoal.columns.attribute import with_gaps as with_gaps
 from shoal.columns.bound import bounded_rows as bounded_rows
+from shoal.columns.bound import content_columns as content_columns
+from shoal.columns.bound import first_rows as first_rows
 from shoal.columns.bound import fresh_key as fresh_key
+from shoal.columns.bound import row_digests as row_digests
+from shoal.columns.bound import units_of as units_of
 from shoal.columns.column import check_storable as check_storable
 from shoal.columns.column import labels_of as labels_of
 from shoal.columns.column import numbers as numbers
@@ -22,13 +26,7 @@ from shoal.columns.column import restored as restored
 from shoal.columns.column import stored_numbers as stored_numbers
 from shoal.columns.column import texts as texts
 from shoal.columns.declaration import LEAST_REASON as LEAST_REASON
-from shoal.columns.declaration import MOST_DELTA as MOST_DELTA
-from shoal.columns.declaration import MOST_EPSILON as MOST_EPSILON
-from shoal.columns.declaration import TAKEN_FROM_DATA as TAKEN_FROM_DATA
 from shoal.columns.declaration import Declaration as Declaration
-from shoal.columns.declaration import Declared as Declared
-from shoal.columns.declaration import Provenance as Provenance
-from shoal.columns.declaration import Recorded as Recorded
 from shoal.columns.declaration import as_declared as as_declared
 from shoal.columns.declaration import marked as marked
 from shoal.columns.declaration import missing_texts as missing_texts
@@ -60,6 +58,10 @@ from shoal.columns.kinds import Lattice as Lattice
 from shoal.columns.kinds import day_number as day_number
 from shoal.columns.kinds import day_text as day_text
 from shoal.columns.kinds import is_day as is_day
+from shoal.columns.provenance import TAKEN_FROM_DATA as TAKEN_FROM_DATA
+from shoal.columns.provenance import Declared as Declared
+from shoal.columns.provenance import Provenance as Provenance
+from shoal.columns.provenance import Recorded as Recorded
 from shoal.columns.rule_tests import rows_breaking as rows_breaking
 from shoal.columns.rulebook import Rulebook as Rulebook
 from shoal.columns.rulebook import applied_rules as applied_rules

@@ -11,14 +11,18 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.columns.attribute import Attribute
 from shoal.columns.column import texts
 from shoal.columns.declaration import as_declared
 from shoal.columns.schema import Schema
+from shoal.errors import InputError
 from shoal.io import Table
 from shoal.numbers import Integers
 
 # in bytes: as long as the digests
 KEY_BYTES = 32
+# length of a date as text, year-month-day
+_DATE = 10
 
 
 def fresh_key(seed: int | None = None) -> bytes:
@@ -57,37 +61,57 @@ def bounded_rows(
     Cost:
         One hash for each row of a unit that has too many.
     """
-    unit = schema.unit
-    assert unit is not None
     rows = np.arange(table.n) if kept is None else kept
-    names, codes = texts(table, unit.name)
+    names, codes = units_of(table, schema, na)
     own = codes[rows]
     counts = np.bincount(own, minlength=len(names))
     if not counts.size or int(counts.max()) <= most:
         return kept
     crowded = rows[counts[own] > most]
-    digests = _digests(table, schema, crowded, names, codes, key, na)
-    # equal digests belong to rows that are equal in all declared columns: either may be taken
-    order = np.lexsort((digests[:, 1], digests[:, 0], codes[crowded]))
-    ordered = codes[crowded][order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    chosen = first_rows(codes[crowded], row_digests(table, schema, crowded, key, na), most)
+    return np.sort(np.concatenate((rows[counts[own] <= most], crowded[chosen])))
+
+
+def first_rows(units: Integers, digests: NDArray[np.uint64], most: int) -> Integers:
+    """Places of the rows that are among the first `most` of their unit.
+
+    Equal digests belong to rows that are equal in all declared columns: the first of them is taken.
+
+    Args:
+        units: the number of each row's unit.
+        digests: of the rows, as `row_digests` gives them.
+        most: the largest number of rows of one unit.
+
+    >>> first_rows(np.array([0, 1, 0, 0]), np.array([[5, 0], [9, 0], [3, 0], [4, 0]], dtype=np.uint64), 2).tolist()
+    [2, 3, 1]
+    """
+    order = np.lexsort((digests[:, 1], digests[:, 0], units))
+    ordered = units[order]
+    starts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1))
     ranks = np.arange(ordered.size) - np.repeat(starts, np.diff(np.append(starts, ordered.size)))
-    chosen = np.concatenate((rows[counts[own] <= most], crowded[order[ranks < most]]))
-    return np.sort(chosen)
+    return order[ranks < most]
 
 
-def _digests(
-    table: Table,
-    schema: Schema,
-    rows: Integers,
-    names: Sequence[str],
-    codes: Integers,
-    key: bytes,
-    na: Sequence[str],
-) -> NDArray[np.uint64]:
-    """The keyed hash of each of these rows, as two numbers."""
-    # what is read off the records could depend on another unit's rows
-    declared = [
+def units_of(table: Table, schema: Schema, na: Sequence[str] = ()) -> tuple[list[str], Integers]:
+    """The units as text, in their declared type, and the number of each row's unit.
+
+    Raises:
+        InputError: a row has none.
+    """
+    unit = schema.unit
+    assert unit is not None
+    names, codes = texts(as_declared(table, [unit], na), unit.name)
+    if (codes < 0).any():
+        raise InputError("unit-column-missing-values", column=unit.name)
+    return names, codes
+
+
+def content_columns(table: Table, schema: Schema) -> list[Attribute]:
+    """The columns whose values order the rows of a unit: those with a declared type.
+
+    What is read off the records could depend on another unit's rows.
+    """
+    return [
         found
         for attribute in sorted(schema.attributes, key=lambda one: one.name)
         if attribute.name in table.names
@@ -95,14 +119,25 @@ def _digests(
         and (found := attribute.with_declared_type()).type is not None
         and not found.from_records
     ]
+
+
+def row_digests(
+    table: Table, schema: Schema, rows: Integers, key: bytes, na: Sequence[str] = ()
+) -> NDArray[np.uint64]:
+    """The keyed hash of each of these rows and its unit, as two numbers."""
+    names, codes = units_of(table, schema, na)
+    declared = content_columns(table, schema)
     typed = as_declared(table, declared, na)
     columns = []
     for attribute in declared:
         values, which = texts(typed, attribute.name)
+        if attribute.type == "date":
+            # some libraries store a date with a time
+            values = [value[:_DATE] for value in values]
         known = np.array([*values, None], dtype=object)
         columns.append(known[which[rows]])
     digests = bytearray()
-    for unit, *content in zip(codes[rows].tolist(), *columns, strict=True):
-        told = json.dumps([names[unit], content], ensure_ascii=False, separators=(",", ":"))
+    for own, *content in zip(codes[rows].tolist(), *columns, strict=True):
+        told = json.dumps([names[own], content], ensure_ascii=False, separators=(",", ":"))
         digests += hmac.digest(key, told.encode(), "sha256")[:16]
     return np.frombuffer(bytes(digests), dtype=">u8").astype(np.uint64).reshape(-1, 2)

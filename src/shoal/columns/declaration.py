@@ -1,4 +1,4 @@
-"""Declarations of a caller about a table, checked before any record is read, and how inputs of a method were chosen."""
+"""The declarations of a caller about a table and the released columns, checked before any record is read."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from shoal.arguments import as_names
 from shoal.columns.attribute import FACTS, POLICIES, RECORDS, Attribute, range_of, spells_numbers
 from shoal.columns.column import labels_of, numbers, parsed_label, public_facts, texts
 from shoal.columns.kinds import OUTSIDE, Lattice
+from shoal.columns.provenance import TAKEN_FROM_DATA, Declared
 from shoal.columns.schema import Schema
 from shoal.columns.steps import Step, above, as_number
 from shoal.display import internal
@@ -38,104 +39,13 @@ from shoal.io import (
     with_types,
     without_codes,
 )
+from shoal.noise import MOST_EPSILON
 from shoal.numbers import exact
 from shoal.text import Message
 
 if TYPE_CHECKING:
     from shoal.columns.schema import Schema
     from shoal.mechanisms import Tuned
-
-
-# printed instead of a fact about the records
-TAKEN_FROM_DATA = "taken from the data"
-# ε per person above which there is no protection in practice
-MOST_EPSILON = Fraction(10)
-# δ above which a release is never published: one person in a thousand may be disclosed outright
-MOST_DELTA = Fraction(1, 1000)
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A fact from the journal of use that bears on the publisher's declarations.
-
-    Public: it is looked up by the declared name of the data set, never by the content of the table.
-
-    Attributes:
-        code: the kind of fact, such as "column-viewed" or "earlier-releases".
-        facts: names and counts, as plain values for JSON.
-    """
-
-    code: str
-    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """A public fact declared by the publisher; no program can check that it does not depend on the records.
-
-    Attributes:
-        code: the kind of fact, such as "range" or "rows-per-person".
-        facts: the declaration and its source, as plain values for JSON.
-    """
-
-    code: str
-    facts: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-
-@internal()
-@dataclass(frozen=True, slots=True)
-class Provenance:
-    """How the inputs of a method were chosen; everything a statement needs besides the method.
-
-    Attributes:
-        data_dependent: choices that depended on the records; each one taints the statement.
-        private_domains: columns whose domain was taken from the data; their bounds are not stated.
-        experiment: codes of features for experiments only, such as "seeded".
-        unit: name of the column that identifies a person, if declared.
-        unit_word: the word for one unit, such as "household"; empty if none is declared.
-        rows_per_unit: the most rows of one person that take part, declared or bounded.
-        bounded: rows beyond that maximum were left out, so that nothing has to be declared.
-        rows_declared: whether that maximum was declared; otherwise one row per person is assumed.
-        unit_repeats: a person has several rows although no maximum is declared.
-        domains: type of each column, ends and step of its domain, and their sources, in words.
-        separated: missing values stay missing, in clusters of their own.
-        nominal: number of released columns whose values have no order.
-        bought: settings chosen on the records under a separate budget.
-        most_epsilon: the ε per person above which a release is not to be published.
-        override: the reason for publishing one above it.
-        public_rows: the number of rows if it is public, declared or known under replace-one.
-        steps: the steps applied to every record before protection.
-        weight: the treatment of the survey weight; None if there is none.
-        weighted: the release includes a weight.
-        recorded: facts from the journal of use that bear on the declarations.
-        declared: public facts about the columns, each with its source.
-        margins: columns whose public totals the released weights match exactly.
-        publication: the publisher's description of the publication from the schema, as plain values.
-    """
-
-    data_dependent: tuple[Message, ...] = ()
-    private_domains: tuple[str, ...] = ()
-    experiment: tuple[str, ...] = ()
-    unit: str | None = None
-    unit_word: str = ""
-    rows_per_unit: int = 1
-    bounded: bool = False
-    rows_declared: bool = False
-    unit_repeats: bool = False
-    domains: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    separated: bool = False
-    nominal: int = 0
-    bought: Tuned | None = None
-    most_epsilon: Fraction = MOST_EPSILON
-    override: str = ""
-    public_rows: int | None = None
-    steps: tuple[Message, ...] = ()
-    weight: Message | None = None
-    weighted: bool = False
-    recorded: tuple[Recorded, ...] = ()
-    declared: tuple[Declared, ...] = ()
-    margins: tuple[str, ...] = ()
-    publication: Mapping[str, Any] = field(default_factory=dict)
 
 
 def as_declared(table: Table, chosen: Sequence[Attribute], na: Sequence[str]) -> Table:

@@ -17,7 +17,6 @@ from shoal.columns.bound import bounded_rows, fresh_key
 from shoal.columns.column import labels_of, numbers, releasable, stored_numbers
 from shoal.columns.declaration import (
     Declaration,
-    Provenance,
     as_declared,
     beyond_bounds,
     chosen_columns,
@@ -29,6 +28,7 @@ from shoal.columns.declaration import (
     without_guessed_type,
 )
 from shoal.columns.kinds import Lattice, outside
+from shoal.columns.provenance import Provenance
 from shoal.columns.rulebook import Rulebook, applied_rules, not_applied
 from shoal.columns.schema import Schema, weight_words
 from shoal.display import internal
@@ -89,6 +89,11 @@ class Records(Protocol):
     def unit(self, name: str, kept: Any) -> tuple[bool, int]:
         """Whether the unit is missing in a row, and the maximum number of rows of one unit."""
 
+    def bounded(
+        self, table: Table, schema: Schema, kept: Any, most: int, key: bytes, na: Sequence[str]
+    ) -> Any:
+        """The rows that take part if each unit has at most `most` of them, as `bounded_rows` chooses them."""
+
     def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> int:
         """Number of values outside a domain."""
 
@@ -137,6 +142,17 @@ class InMemory:
         values = column.to_numpy()
         _, counts = np.unique(values if kept is None else values[kept], return_counts=True)
         return False, int(counts.max(initial=0))
+
+    def bounded(
+        self,
+        table: Table,
+        schema: Schema,
+        kept: Integers | None,
+        most: int,
+        key: bytes,
+        na: Sequence[str],
+    ) -> Integers | None:
+        return bounded_rows(table, schema, kept, most, key, na)
 
     def outside(self, attribute: Attribute, lo: float, hi: float, kept: Integers | None) -> int:
         values = numbers(self._table, attribute)
@@ -411,11 +427,11 @@ def describe(
     provenance = _unit_circumstances(records, schema, kept)
     separate = gaps.separate
     if provenance.bounded:
-        if table.records is not None:
-            raise OptionError("bound-needs-rows-in-memory", unit=provenance.unit, option="engine")
         most, key = provenance.rows_per_unit, declared.bound_key or fresh_key()
-        bounded = bounded_rows(table, schema, kept, most, key, texts)
-        if bounded is not None and bounded is not kept:
+        # without the caller's domains and types, so that other releases and answers choose the same rows
+        own = schema if declared.schema is None else declared.schema.stepped
+        bounded = records.bounded(table, own, kept, most, key, texts)
+        if separate and bounded is not kept:
             places = bounded if kept is None else np.searchsorted(kept, bounded)
             separate = {name: here[places] for name, here in separate.items()}
         kept = bounded
@@ -592,9 +608,50 @@ class CodedByRules(Described):
         assert self.book is not None
         found = {}
         for name, own in self.book.fields.items():
+            if name in self.book.fixed:
+                found[name] = np.full(self.whole.n, self.book.fixed[name])
+                continue
             absent = self.whole.absent(name) if own.can_miss and own.gap is None else None
             found[name] = own.of_positions(self.whole.positions(name)[0], absent)
         return found
+
+    @property
+    def ruled_columns(self) -> tuple[str, ...]:
+        """The released columns that rules are about."""
+        assert self.book is not None
+        return tuple(self.book.fields)
+
+    def made_of(self, name: str) -> tuple[str, ...]:
+        """What a released column follows from: itself if it was measured, and other released columns."""
+        assert self.book is not None
+        for _, derived, _ in self.book.steps:
+            for one in derived:
+                if one.column == name:
+                    return one.parts
+        for last, joint in self.book.joint.items():
+            if name in joint.columns:
+                return (last,)
+        orders = self.book.coordinates[name][0] if name in self.book.coordinates else ()
+        return (name, *(order.low for order in orders))
+
+    def plain_column(self, name: str) -> bool:
+        """Whether a released column was measured itself."""
+        assert self.book is not None
+        return self.made_of(name) == (name,) and name not in self.book.joint
+
+    def coordinates_of(self, positions: Mapping[str, Integers]) -> dict[str, tuple[Integers, Bools]]:
+        """Positions of coordinates, and which are missing, of rows with these positions in the columns of rules.
+
+        Args:
+            positions: negative where a value is missing.
+        """
+        assert self.book is not None
+        values = {}
+        for name, own in self.book.fields.items():
+            absent = positions[name] < 0 if own.can_miss and own.gap is None else None
+            values[name] = own.of_positions(np.maximum(positions[name], 0), absent)
+        found = self.book.encoded(values)
+        return {name: (self._placed(name, own), np.isnan(own)) for name, own in found.items()}
 
     def ruled(self, name: str) -> bool:
         """Whether a column is measured as its rules require, not as it is stored."""
@@ -611,14 +668,43 @@ class CodedByRules(Described):
         assert self.book is not None
         if not self.ruled(name):
             return self.whole.positions(name)
-        clipped = self.whole.positions(name)[1]
-        found = self.coordinate(name)
+        return self._placed(name, self.coordinate(name)), self.whole.positions(name)[1]
+
+    def _placed(self, name: str, found: Floats) -> Integers:
+        """Positions of values of a coordinate."""
+        assert self.book is not None
         if name in self.book.joint:
-            return found.astype(np.int64), clipped
+            return found.astype(np.int64)
         if name in self.book.coordinates:
-            lattice = self.lattices[name]
-            return lattice.positions(np.where(np.isnan(found), 0.0, found)), clipped
-        return self.book.fields[name].to_positions(found), clipped
+            return self.lattices[name].positions(np.where(np.isnan(found), 0.0, found))
+        return self.book.fields[name].to_positions(found)
+
+    @property
+    def bound_pairs(self) -> tuple[tuple[str, str], ...]:
+        """The pairs of measured columns that rules bind; public."""
+        assert self.book is not None
+        return tuple(self.book.bound_pairs)
+
+    def possible(self, pair: tuple[str, str], places: Sequence[Integers]) -> Bools:
+        """Whether rules allow the positions of a bound pair in one row; below 0 for a missing value. Public.
+
+        Guarantee:
+            The coordinates of every record are possible: docs/proofs/trees.md#rules.
+        """
+        assert self.book is not None
+        given = {
+            name: np.where(own < 0, np.nan, self._coordinate_at(name, np.maximum(own, 0)))
+            for name, own in zip(pair, places, strict=True)
+        }
+        return self.book.possible(given, self.book.bound_pairs[pair])
+
+    def _coordinate_at(self, name: str, positions: Integers) -> Floats:
+        assert self.book is not None
+        if name in self.book.joint:
+            return positions.astype(np.float64)
+        if name in self.book.coordinates:
+            return self.lattices[name].values(positions)
+        return self.book.fields[name].of_positions(positions, None)
 
     def decoded(self, drawn: Mapping[str, Floats], random: np.random.Generator) -> dict[str, Floats]:
         """Rows of all columns that satisfy every rule, from drawn coordinates."""

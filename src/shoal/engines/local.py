@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,8 +25,7 @@ from shoal.engines.runner import (
     blobs_in,
     numbers_batch,
 )
-from shoal.engines.staging import check_room, claim, give_up
-from shoal.errors import InputError
+from shoal.engines.staging import check_room, claim, give_up, session_folder
 from shoal.io import Frozen, not_an_address, private_file
 from shoal.progress import Progress, silent
 
@@ -103,13 +103,14 @@ class LocalRunner:
         self.files.check_unchanged()
         batches = self._numbers(over.count, what) if over.count else self._records(over.columns, what)
         made = Sealed(stages[0].task)(batches)
-        for before, stage in pairwise(stages):
-            buckets = _Buckets(self._work, before.buckets)
-            buckets.fill(before.given)
-            for batch in made:
-                buckets.fill(blobs_in([batch]))
-            made = self._bucketwise(buckets, stage, what)
-        yield from made
+        with ExitStack() as undo:
+            for before, stage in pairwise(stages):
+                buckets = _Buckets(partial(self._work, undo), before.buckets)
+                buckets.fill(before.given)
+                for batch in made:
+                    buckets.fill(blobs_in([batch]))
+                made = self._bucketwise(buckets, stage, what)
+            yield from made
 
     def _bucketwise(self, buckets: _Buckets, stage: TaskStage, what: str) -> Iterator[pa.RecordBatch]:
         for number, batch in enumerate(buckets.taken()):
@@ -128,10 +129,13 @@ class LocalRunner:
             yield numbers_batch([number])
             self._tell(what, number + 1, count)
 
-    def _work(self) -> Path:
-        if self.folder is None:
-            raise InputError("probably-bug-please-report")
-        return Path(tempfile.mkdtemp(dir=self.folder))
+    def _work(self, undo: ExitStack) -> Path:
+        """A new folder for buckets: in that of the release, or, before there is one, a private folder of its own."""
+        if self.folder is not None:
+            return Path(tempfile.mkdtemp(dir=self.folder))
+        made = session_folder(Path(tempfile.gettempdir()), "local")
+        undo.callback(give_up, made)
+        return Path(tempfile.mkdtemp(dir=made))
 
 
 class _Buckets:

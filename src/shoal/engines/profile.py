@@ -20,10 +20,14 @@ from shoal.columns import (
     KeptElsewhere,
     Lattice,
     as_declared,
+    content_columns,
+    first_rows,
     gaps_of,
     labels_of,
     numbers,
+    row_digests,
     steps_run,
+    units_of,
 )
 from shoal.display import internal
 from shoal.engines.runner import (
@@ -35,6 +39,7 @@ from shoal.engines.runner import (
     blobs_in,
     by_bucket,
     packed,
+    scattered,
     unpacked,
 )
 from shoal.errors import InputError, OptionError, ShoalError, plain_facts
@@ -43,10 +48,6 @@ from shoal.mechanisms import Histogram
 from shoal.numbers import Integers
 from shoal.text import Message
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from shoal.columns import Schema
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -75,7 +76,7 @@ class TablePart:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reading:
-    """How a batch becomes a part of the table: public, and the same for every batch.
+    """How a batch becomes a part of the table: the same for every batch, and public except `left_out`.
 
     Attributes:
         attributes: the released columns.
@@ -83,6 +84,8 @@ class Reading:
         dropping: columns in which a missing value excludes the row.
         schema: with preprocessing steps; None where it has none.
         separating: columns whose missing values stay missing.
+        beside: further columns to read.
+        left_out: a bit for each row of the table, set where a bound on the rows of its unit excludes it; None without.
     """
 
     attributes: tuple[Attribute, ...]
@@ -90,6 +93,8 @@ class Reading:
     dropping: tuple[str, ...] = ()
     schema: Schema | None = None
     separating: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    left_out: NDArray[np.uint8] | None = field(default=None, repr=False)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -99,7 +104,7 @@ class Reading:
     def read(self) -> tuple[str, ...]:
         """The columns to read: the released ones, and those that preprocessing steps use."""
         stepped = () if self.schema is None else (step.column for step in self.schema.declared.steps)
-        return tuple(dict.fromkeys((*self.columns, *stepped)))
+        return tuple(dict.fromkeys((*self.columns, *stepped, *self.beside)))
 
     def stepped(self, batch: pa.RecordBatch) -> tuple[Table, ShoalError | None]:
         """The records of a batch after the preprocessing steps, as far as they ran, and the error that stopped them."""
@@ -120,7 +125,7 @@ class Reading:
     def part(self, batch: pa.RecordBatch) -> TablePart:
         """The records of a batch that take part."""
         table, rows = self.table(batch), batch.column(batch.schema.names.index(ROW)).to_numpy()
-        dropped = np.zeros(rows.size, dtype=np.bool_)
+        dropped = self.excluded(rows)
         for attribute in self.attributes:
             if attribute.name in self.dropping:
                 dropped |= np.isnan(numbers(table, attribute))
@@ -128,6 +133,13 @@ class Reading:
             return TablePart(table, None, rows)
         kept = np.flatnonzero(~dropped)
         return TablePart(table, kept, rows[kept])
+
+    def excluded(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rows a bound on the rows of their unit excludes."""
+        if self.left_out is None:
+            return np.zeros(rows.size, dtype=np.bool_)
+        found: NDArray[np.bool_] = (self.left_out[rows >> 3] >> (rows & 7).astype(np.uint8)) & 1 == 1
+        return found
 
     def parts(
         self, batches: Iterator[pa.RecordBatch], described: Described
@@ -369,7 +381,7 @@ def _survey(
             facts[name].missing += int(absent[name].sum())
             if facts[name].first_missing < 0:
                 facts[name].first_missing = int(rows[np.argmax(absent[name])])
-    kept = np.ones(rows.size, dtype=np.bool_)
+    kept = ~reading.excluded(rows)
     for name in reading.dropping:
         if name in absent:
             kept &= ~absent[name]
@@ -490,6 +502,41 @@ def most_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             most = int(np.bincount(which.ravel(), counts).max())
             found.append((bucket, 0, packed(np.array([most], dtype=np.int64))))
         yield batch_of(found)
+
+
+# Approximate number of rows whose digests a task holds.
+_ORDERED = 1 << 20
+
+
+def keyed_rows(
+    batches: Iterator[pa.RecordBatch], reading: Reading, schema: Schema, key: bytes, buckets: int
+) -> Iterator[pa.RecordBatch]:
+    """The keyed hashes of all rows that take part, with a hash of their unit that decides the bucket."""
+    for batch in batches:
+        part = reading.part(batch)
+        if not part.size:
+            continue
+        here = np.arange(part.table.n) if part.kept is None else part.kept
+        names, codes = units_of(part.table, schema, reading.na)
+        known = b"".join(hashlib.blake2b(name.encode(), digest_size=16).digest() for name in names)
+        units = np.frombuffer(known, dtype=np.uint64).reshape(-1, 2)[codes[here]]
+        digests = row_digests(part.table, schema, here, key, reading.na)
+        targets = (units[:, 0] % np.uint64(buckets)).astype(np.int64)
+        yield batch_of(list(scattered(targets, 0, *units.T, *digests.T, part.rows)))
+
+
+def rows_beyond(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
+    """Row numbers of the rows that are not among the first `most` of their unit."""
+    for bucket, parts in by_bucket(batches):
+        first, second, *digests, rows = (
+            np.concatenate([blob[place] for blob in parts[0]]) for place in range(5)
+        )
+        by_row = np.argsort(rows)
+        _, units = np.unique(np.stack((first, second), axis=1)[by_row], axis=0, return_inverse=True)
+        beyond = np.ones(rows.size, dtype=np.bool_)
+        beyond[first_rows(units.ravel(), np.stack(digests, axis=1)[by_row], most)] = False
+        left = rows[by_row][beyond]
+        yield batch_of([(bucket, 0, packed(np.diff(left, prepend=0), squeeze=True))])
 
 
 @internal()
@@ -617,6 +664,35 @@ class Elsewhere:
             else:
                 most = max(most, value)
         return missing, most
+
+    def bounded(
+        self,
+        table: Table,
+        schema: Schema,
+        kept: KeptElsewhere | None,
+        most: int,
+        key: bytes,
+        na: Sequence[str],
+    ) -> KeptElsewhere | None:
+        unit = schema.unit
+        assert unit is not None
+        content = [attribute.name for attribute in content_columns(table, schema)]
+        reading = replace(self.reading, beside=(unit.name, *content))
+        buckets = max(self.runner.shards, -(-self.n // _ORDERED))
+        stages = (
+            TaskStage(partial(keyed_rows, reading=reading, schema=schema, key=key, buckets=buckets), buckets),
+            TaskStage(partial(rows_beyond, most=most)),
+        )
+        left_out = np.zeros(-(-self.n // 8), dtype=np.uint8)
+        over = Over(reading.read)
+        for _, _, blob in blobs_in(self.runner.collect("choosing rows of a unit", over, *stages)):
+            rows = np.cumsum(unpacked(blob)[0].astype(np.int64))
+            np.bitwise_or.at(left_out, rows >> 3, np.left_shift(1, rows & 7).astype(np.uint8))
+        if not left_out.any():
+            return kept
+        self.reading = replace(self.reading, left_out=left_out)
+        self._survey()
+        return KeptElsewhere(self._kept)
 
     def outside(self, attribute: Attribute, lo: float, hi: float, kept: Any) -> int:
         found = self._facts[attribute.name]

@@ -91,14 +91,14 @@ def remove_abandoned(out: Path) -> list[Path]:
     return _removed(path for path, mark in found if _abandoned(mark))
 
 
-def session_folder(base: Path) -> Path:
+def session_folder(base: Path, name: str = "spark") -> Path:
     """A new private folder for the files of a session; remove those of killed sessions."""
     _removed(
         path
-        for path in base.glob("shoal-spark-*")
+        for path in base.glob(f"shoal-{name}-*")
         if not path.is_symlink() and path.stat().st_uid == os.getuid() and _abandoned(path / _OWNER)
     )
-    made = Path(tempfile.mkdtemp(prefix="shoal-spark-", dir=base))
+    made = Path(tempfile.mkdtemp(prefix=f"shoal-{name}-", dir=base))
     claim(made)
     return made
 

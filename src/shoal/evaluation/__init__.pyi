@@ -47,7 +47,6 @@ from shoal.evaluation.learning import Protocol as Protocol
 from shoal.evaluation.learning import check_target as check_target
 from shoal.evaluation.learning import divide as divide
 from shoal.evaluation.learning import learn as learn
-from shoal.evaluation.measure import evaluate as evaluate
 from shoal.evaluation.measures import Measure as Measure
 from shoal.evaluation.measures import kept as kept
 from shoal.evaluation.measures import mean_sse as mean_sse
@@ -62,9 +61,9 @@ from shoal.evaluation.pair import released_rows as released_rows
 from shoal.evaluation.pair import some_rows as some_rows
 from shoal.evaluation.pair import unmatched as unmatched
 from shoal.evaluation.result import Evaluation as Evaluation
+from shoal.evaluation.result import evaluate as evaluate
 from shoal.evaluation.result import five as five
 from shoal.evaluation.result import most_moved as most_moved
-from shoal.evaluation.result import plain as plain
 from shoal.evaluation.survey import Estimate as Estimate
 from shoal.evaluation.survey import Estimates as Estimates
 from shoal.evaluation.survey import estimates as estimates
@@ -72,8 +71,8 @@ from shoal.evaluation.utility import Distribution as Distribution
 from shoal.evaluation.utility import DomainParts as DomainParts
 from shoal.evaluation.utility import Moments as Moments
 from shoal.evaluation.utility import correlations as correlations
-from shoal.partition.frequencies import Form as Form
-from shoal.partition.frequencies import MissingRule as MissingRule
+from shoal.partition.groups import Form as Form
+from shoal.partition.groups import MissingRule as MissingRule
 
 __all__ = [
     "AttackRisk",
@@ -89,3 +88,4 @@ __all__ = [
     "RiskLine",
     "Suda",
 ]
+from shoal.evaluation.pair import plain as plain

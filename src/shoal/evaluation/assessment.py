@@ -26,7 +26,8 @@ from shoal.evaluation.disclosure import risk
 from shoal.evaluation.disclosure.record_risk import diversity
 from shoal.evaluation.disclosure.result import RiskFigures, units_of
 from shoal.evaluation.learning import Interval
-from shoal.evaluation.result import Finding, plain, usefulness
+from shoal.evaluation.pair import plain
+from shoal.evaluation.result import Finding, usefulness
 from shoal.io import Table, read
 from shoal.partition import (
     EMD,

@@ -16,8 +16,7 @@ from shoal.arguments import as_names
 from shoal.columns import THRESHOLD, Attribute
 from shoal.display import internal
 from shoal.errors import InputError, OptionError, closest, needs_extra
-from shoal.evaluation.pair import Features, TablePair, make_features, make_pair
-from shoal.evaluation.result import plain
+from shoal.evaluation.pair import Features, TablePair, make_features, make_pair, plain
 from shoal.io import Table
 from shoal.noise import source
 from shoal.numbers import Integers

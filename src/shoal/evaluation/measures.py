@@ -188,7 +188,7 @@ class Measure:
         of_rows: it needs rows that correspond to records.
         kept: a comparison of settings keeps it; measures that settings are ranked by are always kept.
         most: its largest value.
-        compute: its function of the whole table; None for those that `shoal.evaluation.measure` computes together.
+        compute: its function of the whole table; None for those that `shoal.evaluation.result` computes together.
     """
 
     name: str

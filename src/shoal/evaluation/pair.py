@@ -458,3 +458,22 @@ def _stored(
 # attacks compare attempts with rows: for larger tables a sample is attacked
 MOST_ROWS = 50_000
 SAMPLE = 20_000
+
+
+def plain(value: Any) -> Any:
+    """A value as plain Python: no numpy types; NaN and infinities become None.
+
+    >>> plain({"a": (np.float64(1.5), float("nan")), "b": np.int64(3)})
+    {'a': [1.5, None], 'b': 3}
+    """
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -176,7 +176,7 @@ class Estimates:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; NaN is None."""
-        from shoal.evaluation.result import plain
+        from shoal.evaluation.pair import plain
 
         found: dict[str, Any] = plain(asdict(self))
         return found

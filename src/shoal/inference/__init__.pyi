@@ -1,4 +1,5 @@
 from shoal.inference.analysis import intervals as intervals
+from shoal.inference.analysis import main_numbers as main_numbers
 from shoal.inference.replicates import replicate_weights as replicate_weights
 from shoal.inference.replicates import write_replicate_weights as write_replicate_weights
 from shoal.inference.result import ABOUT as ABOUT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,13 +13,25 @@ import numpy as np
 
 from shoal.arguments import as_names
 from shoal.errors import OptionError
-from shoal.inference.calibration import KAPPA_MORE, Uncertainty, WeightCalibration
-from shoal.inference.expressions import Statistic, parsed, weighted_ratio
+from shoal.inference.calibration import KAPPA_ONE, Uncertainty, WeightCalibration
+from shoal.inference.expressions import Raking, Statistic, parsed, weighted_ratio
 from shoal.inference.measured import coarsened, most_functions
 from shoal.inference.rerun import ReRun, check_offered
 from shoal.inference.result import Asked, Interval, Intervals
-from shoal.inference.rows import Frame, PublicRelease, cells_of, compressed, released_rows, supported
+from shoal.inference.rows import (
+    MOST_ROWS,
+    Cells,
+    Frame,
+    PublicRelease,
+    WeightedRows,
+    cells_of,
+    compressed,
+    released_rows,
+    supported,
+)
+from shoal.mechanisms import ABSENT
 from shoal.numbers import Floats
+from shoal.release import Bundle, Release
 
 # Below this part carried, or above this part of the squared width, a number rests on what nothing measured.
 _CARRIED, _MOST_UNMEASURED = 0.9, 0.5
@@ -26,6 +39,10 @@ _CARRIED, _MOST_UNMEASURED = 0.9, 0.5
 _BOUNDS, _NOISE = 0.5, 0.75
 # Replicates of noise, and of random weights, for a function whose influence is not known.
 _NOISE_DRAWS, _WEIGHT_DRAWS = 60, 40
+# Columns whose main numbers a page shows.
+_MAIN = 12
+# Thresholds for quantiles of a column that was not measured itself.
+_THRESHOLDS = 64
 Function = Callable[..., Any]
 
 
@@ -39,6 +56,7 @@ def intervals(
     columns: str | Sequence[str] | None = None,
     repetitions: int = 25,
     seed: int | None = None,
+    rake: bool | Mapping[str, Mapping[Any, float]] = False,
 ) -> Intervals:
     """Confidence intervals from a published release alone; this uses no privacy budget.
 
@@ -54,6 +72,8 @@ def intervals(
         columns: the columns that functions use; by default all.
         repetitions: number of re-runs of the recipe, where measurements cannot be used.
         seed: makes the draws of re-runs and functions reproducible.
+        rake: rake the weights to known totals: those of the margins in the schema of the release (`True`), or
+            `{column: {value: total}}`.
 
     Raises:
         OptionError: the text is no statistic of released columns, or the method of the release gives no valid
@@ -67,7 +87,34 @@ def intervals(
     published = PublicRelease.of(release)
     named = list(published.described.columns) if columns is None else as_names(columns)
     named = [published.column(name) for name in named]
-    return Analysis(published, asked, named, repetitions, seed).all(wanted)
+    return Analysis(published, asked, named, repetitions, seed, rake).all(wanted)
+
+
+def main_numbers(release: Any) -> tuple[Interval, ...]:
+    """Intervals of means and of the largest shares of the first columns, for a page about a release.
+
+    Empty for a release without published measurements, whose intervals would take re-runs.
+    """
+    source = release if isinstance(release, Release) else Bundle.load(release)
+    if source.measurements is None or source.method.intervals != "all":
+        return ()
+    published = PublicRelease.of(source, most=MOST_ROWS)
+    frame = Frame(released_rows(published, published.described.columns))
+    wanted = []
+    for column in published.described.columns[:_MAIN]:
+        labels = frame.texts(column)
+        if labels is not None:
+            counts = np.bincount(frame.rows.positions[column] + 1, minlength=len(labels) + 1)[1:]
+            label = labels[int(counts.argmax())].replace('"', "")
+            wanted.append(f'share(`{column}` = "{label}")')
+        elif published.described.attribute(column).kind_facts.measured:
+            wanted.append(f"mean(`{column}`)")
+    found: list[Interval] = []
+    for text in wanted:
+        # the release is paid for: a page without a number is better than no release
+        with contextlib.suppress(Exception):
+            found += Analysis(published, Asked(), [], 0, None).all([text])
+    return tuple(one for one in found if math.isfinite(one.estimate))
 
 
 class Analysis:
@@ -80,7 +127,12 @@ class Analysis:
         columns: Sequence[str],
         repetitions: int,
         seed: int | None,
+        rake: bool | Mapping[str, Mapping[Any, float]] = False,
     ) -> None:
+        self.raking: Raking | None = None
+        if rake is not False:
+            totals = published.margins if rake is True else rake
+            self.raking = Raking.of(totals, Frame(released_rows(published, published.described.columns)))
         self.published, self.asked, self.columns, self.seed = published, asked, columns, seed
         self.repetitions = repetitions
         self.measurements = published.measurements if published.method.intervals == "all" else None
@@ -95,13 +147,23 @@ class Analysis:
         for one in wanted:
             if isinstance(one, str):
                 statistic = parsed(one, frame)
+                if self.raking is not None:
+                    statistic = self.raking.raked(statistic)
                 check_offered(self.published.method, statistic)
+                if self.published.method.intervals == "matrix":
+                    if self.raking is not None:
+                        raise OptionError("rake-not-with-matrices", option="rake")
+                    each += through_matrices(self.published, self.asked, statistic)
+                    engines.add("matrices")
+                    continue
                 by_weights = self.measurements is not None
                 each += self.calibrated(statistic, frame) if by_weights else self.rerun(statistic, frame)
             else:
                 by_weights = self.measurements is not None and takes_weights(one)
                 if not by_weights:
                     check_offered(self.published.method, None)
+                    if self.raking is not None:
+                        raise OptionError("rake-needs-weights", option="rake")
                 each += self.of_function(one) if by_weights else self.rerun(one, frame)
             engines.add("calibration" if by_weights else "re-runs")
         return Intervals(tuple(each), " and ".join(sorted(engines)), self.asked.level, self.seed)
@@ -118,11 +180,12 @@ class Analysis:
         key = (tuple(sorted(columns)), empty, whole)
         if key not in self._calibrations:
             assert self.measurements is not None
-            numbers = coarsened(self.measurements, key[0])
-            known = {column: cells_of(numbers, self.published, column) for column in key[0]}
+            measured = self.published.measured_for(key[0])
+            numbers = coarsened(self.measurements, measured)
+            known = {column: cells_of(numbers, self.published, column) for column in measured}
             cells = {column: found for column, found in known.items() if found is not None}
-            few = released_rows(self.published, key[0], most_functions(numbers, key[0]))
-            rows = supported(few, cells, empty=empty)
+            few = released_rows(self.published, key[0], most_functions(numbers, measured))
+            rows = supported(self.published, few, cells, empty=empty)
             self._calibrations[key] = WeightCalibration(rows if whole else compressed(rows), numbers, cells)
         return self._calibrations[key]
 
@@ -165,7 +228,7 @@ class Analysis:
         found = made.uncertainty(influence, weights, records=self.asked.records, deff=self.asked.deff)
         if strained:
             apart = np.nan_to_num(statistic.evaluate(frame, made.weights)[0] - estimate)
-            found = replace(found, unmeasured=np.hypot(found.unmeasured, apart))
+            found = replace(found, apart=apart)
         return estimate, found, strained
 
     def _interval(
@@ -226,6 +289,8 @@ class Analysis:
         exact: rows have no part in it. None where values can be missing, or no sums inside cells were measured.
         """
         assert self.measurements is not None
+        if not self.published.as_measured(column):
+            return None
         numbers, place = self.measurements, self.measurements.number(column)
         found = cells_of(self.measurements, self.published, column)
         if found is None or not found.tree or column in self.published.described.flagged:
@@ -265,8 +330,8 @@ class Analysis:
 
     def _below(
         self, made: WeightCalibration, column: str, edges: Sequence[int]
-    ) -> tuple[Floats, Floats, Floats]:
-        """The share of values below each edge, with the deviations of noise and of sampling."""
+    ) -> tuple[Floats, Uncertainty]:
+        """The share of values below each edge, and its uncertainty."""
         frame, weights = Frame(made.rows), made.weights
         if made.strained(weights):
             weights = made.rows.weights
@@ -279,13 +344,17 @@ class Analysis:
         if weights is made.rows.weights:
             shares = shares + made.correction(influence)
         doubt = made.uncertainty(influence, weights, records=self.asked.records, deff=self.asked.deff)
-        return shares, doubt.noise, doubt.sampling
+        return shares, doubt
+
+    def _cells(self, made: WeightCalibration, column: str) -> Cells | None:
+        """The measured cells of a released column; None if it was not measured itself."""
+        return made.cells.get(column) if self.published.as_measured(column) else None
 
     def _bounds(self, made: WeightCalibration, statistic: Statistic, own: float) -> Interval | None:
         """The share at a threshold inside a measured cell: bounds by the shares at the ends of the cell."""
         assert statistic.threshold is not None
         column, value, sign = statistic.threshold
-        cells = made.cells.get(column)
+        cells = self._cells(made, column)
         if cells is None or cells.counted:
             return None
         lattice = self.published.described.lattices[column]
@@ -297,7 +366,8 @@ class Analysis:
         inside = edge not in cells.edges
         place = int(np.searchsorted(cells.edges, edge, side="right")) - 1
         ends = [int(cells.edges[place]), int(cells.edges[place + 1])] if inside else [edge, edge]
-        shares, noise, sampling = self._below(made, column, ends)
+        shares, doubt = self._below(made, column, ends)
+        noise, sampling = doubt.noise, doubt.sampling
         outer = [end in (0, points) for end in ends]
         moved = self.asked.z * np.hypot(noise, sampling) * ~np.array(outer)
         shares = np.where(outer, np.array(ends, dtype=np.float64) / points, shares)
@@ -333,13 +403,16 @@ class Analysis:
         """A quantile: all values at which the band around the distribution function crosses the level."""
         assert statistic.quantile is not None
         column, level = statistic.quantile
-        cells = made.cells.get(column)
-        if cells is None:
-            raise OptionError("not-measured-alone", column=column)
         lattice = self.published.described.lattices[column]
+        cells = self._cells(made, column)
+        alone = cells is not None
+        cells = cells or self._places(made, column)
         inner = cells.edges[1:-1]
-        shares, noise, sampling = self._below(made, column, inner.tolist())
-        moved = self.asked.z * np.hypot(noise, sampling)
+        shares, doubt = self._below(made, column, inner.tolist())
+        noise, sampling = doubt.noise, doubt.sampling
+        # within a measured cell nothing is assumed
+        unmeasured = np.zeros(inner.size) if alone else doubt.unmeasured
+        moved = self.asked.z * np.sqrt(noise**2 + sampling**2 + unmeasured**2)
         below, reached = np.flatnonzero(shares + moved < level), np.flatnonzero(shares - moved >= level)
         low = int(inner[below[-1]]) if below.size else 0
         high = int(inner[reached[0]]) - 1 if reached.size else int(cells.edges[-1]) - 1
@@ -347,7 +420,7 @@ class Analysis:
         ends = np.minimum(lattice.values(np.array([low, high], dtype=np.float64)), float(lattice.hi))
         frame = Frame(made.rows)
         estimate = float(statistic.evaluate(frame, np.maximum(made.weights, 0))[0][0])
-        total = max(float((noise**2 + sampling**2).sum()), 1e-300)
+        total = max(float((noise**2 + sampling**2 + unmeasured**2).sum()), 1e-300)
         wide = bool(
             inner.size and (np.diff(cells.edges)[np.searchsorted(cells.edges, low, side="right") - 1]) > 1
         )
@@ -359,42 +432,63 @@ class Analysis:
             own,
             float((sampling**2).sum()) / total,
             float((noise**2).sum()) / total,
-            0.0,
-            1.0,
+            float((unmeasured**2).sum()) / total,
+            1.0 if alone else float(doubt.carried.mean()),
             ("bounds",) if wide and not cells.counted and not _crossed(inner, low, high) else (),
             self.asked.level,
             self.asked.about,
         )
 
+    def _places(self, made: WeightCalibration, column: str) -> Cells:
+        """Thresholds of a column that was not measured itself: quantiles of the released rows."""
+        own = made.rows.positions[column]
+        lattice = self.published.described.lattices[column]
+        found = np.quantile(own[own != ABSENT], np.linspace(0, 1, _THRESHOLDS), method="lower")
+        return Cells(
+            np.unique([0, *found.astype(np.int64), *(found.astype(np.int64) + 1), lattice.steps + 1])
+        )
+
     # --- functions of a frame and weights
+
+    def raked(self, frame: Frame, weights: Floats) -> Floats:
+        """Weights raked to known totals, if that was asked for."""
+        return weights if self.raking is None else weights * self.raking.factors(frame, weights)
 
     def of_function(self, function: Function) -> list[Interval]:
         """The numbers of a function, by drawing noise and weights anew."""
-        made = self.calibration(self.columns, empty=False, whole=True)
+        raking = self.raking
+        columns = [*self.columns, *(() if raking is None else raking.totals)]
+        made = self.calibration(tuple(dict.fromkeys(columns)), empty=False, whole=True)
         random = np.random.default_rng(self.seed)
         rows, weights = made.rows, made.weights
-        frame = Frame(rows).native
-        names, estimate = _numbers(function(frame, weights), function)
+        held, frame = Frame(rows), Frame(rows).native
+        names, estimate = _numbers(function(frame, self.raked(held, weights)), function)
         plain = rows.without_support()
-        own = _numbers(function(Frame(plain).native, plain.weights), function)[1]
+        without = Frame(plain)
+        own = _numbers(function(without.native, self.raked(without, plain.weights)), function)[1]
 
         def spread(every: Iterator[Floats]) -> Floats:
-            found = np.array([_numbers(function(frame, each), function)[1] for each in every])
+            found = np.array(
+                [_numbers(function(frame, self.raked(held, each)), function)[1] for each in every]
+            )
             return np.asarray(found.std(axis=0, ddof=1))
 
         noise = spread(made.weights_for(gap) for gap in made.drawn_gaps(_NOISE_DRAWS, random))
         moves = random.exponential(1.0, (_WEIGHT_DRAWS, rows.size)) - 1
         scale = math.sqrt(rows.size)
         whole = scale * spread(weights + rows.weights * move for move in moves)
-        held, inner = made.without_measured(moves.T)
-        left = np.minimum(scale * spread(weights + rows.weights * move for move in held.T), whole)
+        free, inner = made.without_measured(moves.T)
+        left = np.minimum(scale * spread(weights + rows.weights * move for move in free.T), whole)
         beyond = np.minimum(scale * spread(weights + rows.weights * move for move in inner.T), left)
         inside = np.sqrt(np.maximum(left**2 - beyond**2, 0))
         n = made.measurements.rows
         found = Uncertainty(
             noise,
             np.zeros(whole.size) if self.asked.records else whole / math.sqrt(n) * math.sqrt(self.asked.deff),
-            np.sqrt((made.kappa * inside) ** 2 + (KAPPA_MORE * beyond) ** 2),
+            inside,
+            beyond,
+            made.kappa,
+            np.zeros(whole.size),
             1 - left**2 / np.maximum(whole**2, 1e-300),
         )
         return [
@@ -477,3 +571,80 @@ def _numbers(found: Any, function: Function) -> tuple[tuple[str, ...], Floats]:
         raise OptionError("function-returns-numbers", found=type(found).__name__)
     names = (name,) if values.size == 1 else tuple(f"{name}[{place}]" for place in range(values.size))
     return names, values
+
+
+# --- values that passed a matrix
+
+
+def through_matrices(published: PublicRelease, asked: Asked, statistic: Statistic) -> list[Interval]:
+    """The intervals of a statistic of columns whose values passed public matrices.
+
+    The statistic is computed from estimated joint counts of the original values. The influence φ of a record on it is
+    that of g of a released row, P·g = φ. With n rows, Σ g² / n² estimates the squared error of the matrices and of the
+    choice of people together; Σ φ² / n² over the estimated records is the part of the choice. Values in bands are
+    spread over their band; how a statistic varies within bands is not measured.
+    """
+    made = published.method.unmixed(published.described, statistic.columns)
+    sizes = made.counts.shape
+    tables = [
+        passage.states.spread(published.described.lattices[name].steps + 1)
+        for name, passage in zip(made.names, made.passages, strict=True)
+    ]
+    inner = tuple(table.shape[1] for table in tables)
+    axes = len(sizes)
+    places = np.indices((*sizes, *inner)).reshape(2 * axes, -1)
+    positions = {
+        name: np.where(table < 0, ABSENT, table)[places[axis], places[axes + axis]]
+        for axis, (name, table) in enumerate(zip(made.names, tables, strict=True))
+    }
+    n, parts = published.described.n, math.prod(inner)
+    weights = np.repeat(made.counts.reshape(-1), parts) / parts
+    rows = WeightedRows(published.described, positions, positions, weights, weights.size, n)
+    released = released_rows(published, statistic.columns)
+    own = statistic.evaluate(Frame(released), released.weights)[0]
+    estimate, influence = statistic.evaluate(Frame(rows), rows.weights)
+    within = influence.reshape(-1, parts, estimate.size)
+    phi = within.mean(axis=1)
+    counts, shares = made.counts.reshape(-1), made.solved(phi.reshape(*sizes, estimate.size))
+    of_people = np.maximum(counts @ phi**2, 0.0)
+    together = made.released.reshape(-1) @ shares.reshape(-1, estimate.size) ** 2
+    unmeasured = np.maximum(counts @ within.var(axis=1), 0.0) / max(n, 1)
+    found = []
+    for place, (name, value) in enumerate(zip(statistic.names, estimate.tolist(), strict=True)):
+        mine = float(own[place])
+        if not math.isfinite(value) or not n:
+            found.append(_without_rows(name, mine, asked))
+            continue
+        sampling = 0.0 if asked.records else of_people[place] / n**2 * asked.deff
+        noise = max(together[place] - of_people[place], 0.0) / n**2
+        squares = [asked.z**2 * part for part in (sampling, noise, KAPPA_ONE**2 * unmeasured[place])]
+        half = math.sqrt(sum(squares))
+        shown = tuple(float(part / max(half**2, 1e-300)) for part in squares)
+        carried = float(of_people[place] / n / max(of_people[place] / n + unmeasured[place], 1e-300))
+        flags = ["not-carried"] if carried < _CARRIED or shown[2] > _MOST_UNMEASURED else []
+        low, high = value - half, value + half
+        if name.startswith("corr") and abs(value) > 1:
+            # an estimated variance near 0 or below it
+            value, low, high, flags = min(max(value, -1.0), 1.0), -1.0, 1.0, [*flags, "noise"]
+        elif shown[1] > _NOISE:
+            flags.append("noise")
+        if name.startswith(("share", "corr")):
+            least = 0.0 if name.startswith("share") else -1.0
+            low, high = (min(max(end, least), 1.0) for end in (low, high))
+        found.append(
+            Interval(
+                name,
+                value,
+                low,
+                high,
+                mine,
+                shown[0],
+                shown[1],
+                shown[2],
+                carried,
+                tuple(flags),
+                asked.level,
+                asked.about,
+            )
+        )
+    return found

@@ -29,6 +29,8 @@ _PRIOR = {ONE: 3.0, PRODUCT: 1.0, FINE: 0.15}
 # these are heavy-tailed, and among several columns.
 KAPPA_ONE, KAPPA_HEAVY, KAPPA_MORE = 0.3, 1.0, 0.1
 _RIDGE = 1e-7
+# A function of which less than this part of the variance is left by the others is one of them.
+_DEPENDENT = 1e-5
 # A distribution is heavy-tailed if its quantiles have a smaller correlation with normal ones than this.
 _NORMAL = 0.9
 
@@ -41,14 +43,27 @@ class Uncertainty:
     Attributes:
         noise: of the noise added for privacy.
         sampling: of the choice of the people who were asked.
-        unmeasured: an allowance for what nothing measured.
+        inside, beyond: of what no function explains, inside the cells of single columns and among several columns.
+        kappa: the bias that is allowed for inside cells, in these standard deviations.
+        apart: how far two ways of estimating it are apart.
         carried: the part of the statistic that measured functions explain, from 0 to 1.
     """
 
     noise: Floats
     sampling: Floats
-    unmeasured: Floats
+    inside: Floats
+    beyond: Floats
+    kappa: float
+    apart: Floats
     carried: Floats
+
+    @property
+    def unmeasured(self) -> Floats:
+        """An allowance for what nothing measured."""
+        found: Floats = np.sqrt(
+            (self.kappa * self.inside) ** 2 + (KAPPA_MORE * self.beyond) ** 2 + self.apart**2
+        )
+        return found
 
 
 class WeightCalibration:
@@ -79,12 +94,15 @@ class WeightCalibration:
 
     @cached_property
     def gram(self) -> Floats:
-        found: Floats = (self.functions * self.base[:, None]).T @ self.functions
+        # a product with itself takes half the time
+        own = self.functions * np.sqrt(self.base)[:, None]
+        found: Floats = own.T @ own
         return found
 
     @cached_property
     def _factor(self) -> tuple[Floats, bool]:
-        spread = (self.gram * self.prior) @ self.gram + np.outer(self.common, self.common)
+        own = self.gram * np.sqrt(self.prior)
+        spread = own @ own.T + np.outer(self.common, self.common)
         spread[np.diag_indices_from(spread)] += self.noise**2 + 1e-14
         found: tuple[Floats, bool] = cho_factor(spread, lower=True)
         return found
@@ -130,7 +148,10 @@ class WeightCalibration:
         return Uncertainty(
             np.sqrt(np.maximum(noise, 0)),
             np.zeros(whole.size) if records else np.sqrt(sampled),
-            np.sqrt((self.kappa * inside) ** 2 + (KAPPA_MORE * beyond) ** 2),
+            inside,
+            beyond,
+            self.kappa,
+            np.zeros(whole.size),
             1 - (inside**2 + beyond**2) / whole,
         )
 
@@ -140,18 +161,28 @@ class WeightCalibration:
         if self.number:
             explained = cho_solve(self._projection, both)
             left = np.maximum(whole - (both * explained).sum(axis=0), 0)
+            # as many rows as functions are explained by chance alone
+            left = np.minimum(left * self._by_chance, whole)
             remainder = own - self.functions @ explained
         if not self._details.shape[1]:
             return np.zeros(left.size), np.sqrt(left)
         more, factor = self._detail_projection
         inside = more.T @ (self.base[:, None] * remainder)
-        variance = np.clip((inside * cho_solve(factor, inside)).sum(axis=0), 0, left)
+        variance = np.clip((inside * cho_solve(factor, inside)).sum(axis=0) * self._by_chance, 0, left)
         return np.sqrt(variance), np.sqrt(left - variance)
 
     @cached_property
     def _projection(self) -> tuple[Floats, bool]:
         found: tuple[Floats, bool] = cho_factor(self.gram + _RIDGE * np.eye(self.number), lower=True)
         return found
+
+    @cached_property
+    def _by_chance(self) -> float:
+        """The factor by which a variance that is left over is too small, as in an adjusted R²."""
+        factor, _ = self._projection
+        rank = int((np.diag(factor) ** 2 > _DEPENDENT).sum())
+        rows = self.rows.entries or self.rows.size
+        return rows / max(rows - rank, 1)
 
     @cached_property
     def _details(self) -> Floats:
@@ -172,7 +203,7 @@ class WeightCalibration:
         held = moves - self.base @ moves
         if self.number:
             both = self.functions.T @ (self.base[:, None] * held)
-            held = held - self.functions @ cho_solve(self._projection, both)
+            held = (held - self.functions @ cho_solve(self._projection, both)) * math.sqrt(self._by_chance)
         if not self._details.shape[1]:
             return held, held
         more, factor = self._detail_projection
@@ -181,13 +212,13 @@ class WeightCalibration:
     @cached_property
     def heavy(self) -> tuple[str, ...]:
         """Columns with a heavy-tailed distribution, by the rule of the mechanism, on the released rows."""
-        return tuple(name for name in self.rows.positions if self._heavy(name))
+        return tuple(name for name in self.rows.measured if self._heavy(name))
 
     def _heavy(self, column: str) -> bool:
         known = self.cells.get(column)
-        if known is None or known.counted or self.rows.described.tree(column) is not None:
+        if known is None or known.counted:
             return False
-        own, weights = self.rows.positions[column].astype(np.float64), self.base
+        own, weights = self.rows.measured[column].astype(np.float64), self.base
         chosen = np.flatnonzero(own >= 0)
         order = chosen[np.argsort(own[chosen], kind="stable")]
         value, weight = own[order], weights[order] / weights[order].sum()

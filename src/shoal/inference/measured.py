@@ -58,8 +58,8 @@ class OnRows:
         self.measurements, self.rows = measurements, rows
         self.positions: dict[int, Integers] = {}
         for place, one in enumerate(measurements.attributes):
-            if one["column"] in rows.positions:
-                own = rows.positions[one["column"]]
+            if one["column"] in rows.measured:
+                own = rows.measured[one["column"]]
                 self.positions[place] = (own == ABSENT).astype(np.int64) if one.get("missing") else own
         self.edges = {
             one.columns[0]: np.array(one.where["edges"], dtype=np.int64)
@@ -192,10 +192,10 @@ def _values(one: Measurement, on: OnRows) -> Iterator[_Part]:
 
 def _triple(one: Measurement, on: OnRows) -> Iterator[_Part]:
     for number, triple in enumerate(np.asarray(one.where["triples"]).tolist()):
-        attributes = [one.columns[place] for place in triple]
+        attributes = [one.columns[place] for place in triple if place >= 0]
         if all(a in on for a in attributes):
             signs = [on.of_bins(a, 0) for a in attributes]
-            yield _Part(signs[0] * signs[1] * signs[2], one.sums[number : number + 1], PRODUCT)
+            yield _Part(np.prod(np.stack(signs), axis=0), one.sums[number : number + 1], PRODUCT)
 
 
 # A new kind of measurement is one entry here. Kinds without one, such as drawn cut points, correct nothing.
@@ -252,7 +252,7 @@ def details(rows: WeightedRows, cells: Mapping[str, Cells], least: int = 20) -> 
     """Functions of single columns inside their cells, where nothing was measured: value, square and half, per cell."""
     found = [np.zeros((rows.size, 0))]
     weights = rows.weights
-    for column, own in rows.positions.items():
+    for column, own in rows.measured.items():
         known = cells.get(column)
         if known is None or known.counted:
             continue

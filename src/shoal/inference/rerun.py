@@ -13,8 +13,8 @@ from shoal.columns import read_as_asked
 from shoal.errors import OptionError
 from shoal.inference.expressions import Statistic
 from shoal.inference.result import Asked, Interval
-from shoal.inference.rows import Frame, PublicRelease, WeightedRows
-from shoal.mechanisms import ABSENT, Method, Rebuilt
+from shoal.inference.rows import Frame, PublicRelease, WeightedRows, positions_of
+from shoal.mechanisms import Method, Rebuilt
 from shoal.noise import source as noise_source
 from shoal.numbers import Floats
 from shoal.privacy import Measurements
@@ -31,6 +31,11 @@ def check_offered(method: Method, statistic: Statistic | None) -> None:
         OptionError: with the reason.
     """
     if method.intervals == "all":
+        return
+    if method.intervals == "matrix":
+        if statistic is None or statistic.quantile is not None:
+            code = "no-intervals-for-functions" if statistic is None else "no-intervals-for-quantiles"
+            raise OptionError(code, method=method.name)
         return
     if method.intervals != "single":
         code = "no-intervals-clipped" if method.intervals == "unclipped" else "no-intervals-for-method"
@@ -134,17 +139,6 @@ class ReRun:
 
 
 def _rows(prepared: Preparation, made: Rebuilt) -> WeightedRows:
-    described = prepared.described
-    positions = {}
-    for column, values in made.values.items():
-        missing, tree = np.isnan(values), described.tree(column)
-        safe = np.where(missing, 0.0, values)
-        if tree is None:
-            found = described.lattices[column].positions(
-                np.where(missing, float(described.lattices[column].lo), values)
-            )
-        else:
-            found = np.searchsorted(np.asarray(tree.domain), safe.astype(np.int64))
-        positions[column] = np.where(missing, ABSENT, found)
+    positions = positions_of(prepared.described, made.values)
     n = next(iter(positions.values())).size
-    return WeightedRows(described, positions, np.ones(n), n, n)
+    return WeightedRows(prepared.described, positions, positions, np.ones(n), n, n)

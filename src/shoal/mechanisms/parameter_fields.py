@@ -13,9 +13,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any, Literal
 
-from shoal.columns import KINDS, MOST_EPSILON, ORDERED_KINDS, OUTSIDE, POLICIES
+from shoal.columns import KINDS, ORDERED_KINDS, OUTSIDE, POLICIES
 from shoal.errors import OptionError, closest
-from shoal.noise import LARGEST, NOISES, OPTIMISE, SMALLEST, parse_delta, parse_epsilon
+from shoal.noise import LARGEST, MOST_EPSILON, NOISES, OPTIMISE, SMALLEST, parse_delta, parse_epsilon
 from shoal.numbers import What, decimal_text, exact, named
 from shoal.privacy import SPLITS
 from shoal.text import Message

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal._version import __version__
-from shoal.columns import MOST_EPSILON
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import dumps, load
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.parameter_fields import DECLARATIONS, SHARED, Parameter
-from shoal.noise import parse_epsilon
+from shoal.noise import MOST_EPSILON, parse_epsilon
 from shoal.numbers import decimal_text
 from shoal.privacy import SPLITS, Adjacency, Currency, Model, unit_price
 from shoal.text import Message, listed

@@ -32,6 +32,8 @@ from shoal.noise.entropy import fresh_key as fresh_key
 from shoal.noise.entropy import source as source
 from shoal.noise.exact import LARGEST as LARGEST
 from shoal.noise.exact import LARGEST_NUMERATOR as LARGEST_NUMERATOR
+from shoal.noise.exact import MOST_DELTA as MOST_DELTA
+from shoal.noise.exact import MOST_EPSILON as MOST_EPSILON
 from shoal.noise.exact import SCALE_DENOMINATOR as SCALE_DENOMINATOR
 from shoal.noise.exact import SMALLEST as SMALLEST
 from shoal.noise.exact import bernoulli_exp as bernoulli_exp

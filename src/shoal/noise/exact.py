@@ -26,6 +26,11 @@ from shoal.errors import OptionError
 from shoal.noise.entropy import LARGEST_DENOMINATOR, IntegersLike, Source, pick
 from shoal.numbers import written_fraction
 
+# ε per person above which there is no protection in practice
+MOST_EPSILON = Fraction(10)
+# δ above which a release is never published: one person in a thousand may be disclosed outright
+MOST_DELTA = Fraction(1, 1000)
+
 SMALLEST = Fraction(1, 10**9)
 LARGEST = Fraction(10**6)
 # Bounded digits and exponent: the exact fraction of "1e-999999999" would fill the memory.

@@ -9,7 +9,7 @@ import numpy as np
 
 from shoal.kernels import compiled
 from shoal.numbers import Floats, Integers
-from shoal.partition.groups import MISSING
+from shoal.partition.base import MISSING
 
 # Distances of one block stay in the first-level cache between being computed and being compared.
 BLOCK = 512

@@ -25,6 +25,8 @@ _LARGEST = 1e150
 _STANDS_FOR: ContextVar[float] = ContextVar("_STANDS_FOR", default=1.0)
 _SMALL = 4096
 _WORD = 64
+# code of a missing value in a pattern
+MISSING = -1
 # number of elements handled at once, so that intermediate arrays stay in the processor's cache
 _PIECE = 1 << 15
 _WAYS = ("none", "domain", "zscore")

@@ -14,10 +14,10 @@ import numpy as np
 from shoal import display
 from shoal._version import __version__
 from shoal.arguments import renamed_attribute
-from shoal.columns import MOST_EPSILON, TAKEN_FROM_DATA, Declared, Lattice, Provenance, Recorded, unit_words
+from shoal.columns import TAKEN_FROM_DATA, Declared, Lattice, Provenance, Recorded, unit_words
 from shoal.display import displayed
 from shoal.errors import ClaimError, InputError, OptionError
-from shoal.noise import epsilon_from
+from shoal.noise import MOST_EPSILON, epsilon_from
 from shoal.numbers import decimal_text, exact_text
 from shoal.privacy.accountant import Adjacency, Currency, Plan, row_budget, unit_price
 from shoal.privacy.verdict import (

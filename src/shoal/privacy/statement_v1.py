@@ -11,8 +11,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from shoal.columns import MOST_EPSILON, Declared, Recorded
+from shoal.columns import Declared, Recorded
 from shoal.errors import InputError
+from shoal.noise import MOST_EPSILON
 from shoal.numbers import exact
 from shoal.privacy import Adjacency
 from shoal.privacy.verdict import DATA_DEPENDENT, MODELS, Reason, StatementTerms, stored_sentences, too_much

@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from shoal.columns import MOST_DELTA
 from shoal.errors import plain_facts
+from shoal.noise import MOST_DELTA
 from shoal.privacy import Adjacency
 from shoal.text import Message, capital, catalogue, filled, listed
 

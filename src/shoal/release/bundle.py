@@ -237,7 +237,7 @@ class Bundle:
             report,
             tables,
             statistics,
-            load_measurements(folder / MEASUREMENTS, statement),
+            load_measurements(folder / MEASUREMENTS, statement, subject.schema),
         )
 
     def corrected(self, column: str) -> Corrected:
@@ -249,8 +249,11 @@ class Bundle:
         return corrected(self.data, self.method, self.schema, tuple(self.statement.attributes), column)
 
 
-def load_measurements(path: Path, statement: PrivacyStatement) -> Measurements | None:
-    """The measurements of a bundle, checked against its statement."""
+def load_measurements(path: Path, statement: PrivacyStatement, schema: Schema) -> Measurements | None:
+    """The measurements of a bundle, checked against its statement.
+
+    Columns of rules can be missing: derived ones, and those that are measured together with another one.
+    """
     if not path.is_file():
         return None
     try:
@@ -258,7 +261,9 @@ def load_measurements(path: Path, statement: PrivacyStatement) -> Measurements |
     except ValueError as error:
         raise InputError("measurements-damaged", file=path, reason=str(error)) from None
     made = Measurements.from_dict(found, str(path))
-    if {one["column"] for one in made.attributes} != set(statement.attributes):
+    measured, released = {one["column"] for one in made.attributes}, set(statement.attributes)
+    of_rules = {name for rule in schema.stepped.rules for name in rule.named}
+    if not measured <= released or not released - measured <= of_rules:
         raise InputError("measurements-damaged", file=path, reason="columns")
     return made
 

@@ -157,7 +157,7 @@ class SyntheticModel:
         statement = PrivacyStatement.from_dict(found, f"'{place / 'statement.json'}'")
         schema = recipe["schema"]
         described = _without_table(method, schema, recipe, place / _COLUMNS)
-        numbers = load_measurements(place / MEASUREMENTS, statement)
+        numbers = load_measurements(place / MEASUREMENTS, statement, schema)
         learned = Learned(model, rows, measurements=numbers)
         text = (place / "method.toml").read_text("utf-8")
         return cls(method, statement, rows, schema, numbers, learned, described, text)
@@ -244,7 +244,8 @@ def fit(
     prepared = planned.prepared
     if prepared.method.strata:
         raise OptionError("model-has-no-strata", option="strata")
-    if prepared.described.rules:
+    book = prepared.described.rules
+    if book and any(rule.from_records for _, rule in book.numbered):
         raise OptionError("model-has-no-rules")
     if prepared.rakes:
         raise OptionError("model-has-no-raked-weight")
@@ -276,7 +277,9 @@ def _model(prepared: Preparation, learned: Learned) -> SyntheticModel:
 def _without_table(method: Method, schema: Schema, recipe: Mapping[str, Any], columns: Path) -> Described:
     """The described columns of a saved model."""
     table = read(columns, strict=False, empty=True)
-    released = Schema(tuple(a for a in schema.stepped.attributes if a.name in table.names))
+    stepped = schema.stepped
+    kept = tuple(a for a in stepped.attributes if a.name in table.names)
+    released = Schema(kept, rules=stepped.rules)
     asked = {name: recipe[name] for name in ("missing", "na") if name in recipe}
     declared = Declaration.of(released, columns=list(table.names), **asked)
     described, problems = describe_table(table, declared, replace(Angle.of(method), empty=True))

@@ -386,7 +386,6 @@ def _not_in_parts(
         "format-not-in-parts": delivery.format not in (None, "parquet"),
         "labels-not-in-parts": request.get("labels") is not None,
         "weights-not-in-parts": weight is not None and method.in_parts == "by_swap",
-        "bound-not-in-parts": _bounds(request),
         "raked-not-in-parts": weight is not None and weight.release == "raked",
     }
     facts = {"in_memory": way, "format": delivery.format, "column": None if weight is None else weight.name}

@@ -161,10 +161,15 @@ def folder_of(released: Any) -> str | None:
 
 def settings_of(statement: PrivacyStatement) -> dict[str, Any]:
     """Method and settings as plain values: public facts, for comparison with a later release."""
+    bounds = [
+        said.facts["rows"] for said in statement.terms.conditions if said.code == "rows-of-units-bounded"
+    ]
     return {
         "method": statement.method,
         **statement.settings,
         "steps": list(map(step_key, statement.terms.steps)),
+        "rules": [one.facts["rule"] for one in statement.declared if one.code == "rule"],
+        "bound": bounds[0] if bounds else None,
     }
 
 

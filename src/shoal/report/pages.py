@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +58,8 @@ if TYPE_CHECKING:
 PUBLIC, INTERNAL, COMPARISON = "Public report", "Internal report", "Comparison"
 # runs of learning for a report: enough for an interval
 _RUNS = 3
+# what the statement of synthetic rows says of them
+NO_SAMPLE = "rows-are-no-sample"
 
 
 @internal()
@@ -73,6 +76,7 @@ class Page:
         facts: private facts of the release recorded by its mechanism.
         clusters: sizes of the clusters, by the columns that define them.
         disclosure: the risk by the quasi-identifiers, before and after.
+        numbers: intervals of means and shares, from the public numbers of the release.
     """
 
     subject: Subject
@@ -87,6 +91,7 @@ class Page:
     short: bool = False
     rows_drawn: bool = False
     disclosure: Disclosure | None = None
+    numbers: Sequence[Any] = ()
 
 
 def _nothing(page: Page) -> dict[str, Any]:
@@ -117,6 +122,17 @@ class Section:
 
 def _terms(page: Page) -> dict[str, Any]:
     return {"three": three_parts(page.subject.statement), "cannot_check": CANNOT_CHECK}
+
+
+def _numbers(page: Page) -> dict[str, Any]:
+    """Main numbers with intervals; the section only warns where a method has none."""
+    terms = page.subject.statement.get("terms", {}).get("conditions", ())
+    said = any(term.get("code") == NO_SAMPLE for term in terms)
+    cautions: dict[str, list[str]] = {}
+    for one in page.numbers:
+        for flag in one.flags:
+            cautions.setdefault(one.words_of(flag), []).append(one.name)
+    return {"numbers": page.numbers, "cautions": cautions, "no_sample": said and not page.private}
 
 
 def _columns(page: Page) -> dict[str, Any]:
@@ -177,6 +193,7 @@ _SECTIONS: dict[str, Section] = {
     section.id: section
     for section in (
         Section("terms", "Statement in detail", _terms),
+        Section("numbers", "Main numbers, with intervals", _numbers, lambda values: values["no_sample"]),
         Section("columns", "Columns", _columns),
         Section(
             "together",
@@ -241,9 +258,22 @@ def public_report(release: Release) -> str:
     """A page about the released table and its statement: nothing else in it depends on the original."""
     subject = of_release(release)
     # every release writes one, so joint tables are left to 'shoal report'
-    return _page(
-        PUBLIC, _first_screen(subject), Page(subject, None, None, Risks(), private=False, short=True)
+    page = Page(
+        subject,
+        None,
+        None,
+        Risks(),
+        private=False,
+        short=True,
+        numbers=_main_numbers(release) if subject.table.records is None else (),
     )
+    return _page(PUBLIC, _first_screen(subject), page)
+
+
+def _main_numbers(release: Any) -> Sequence[Any]:
+    """Intervals from a release or the folder of a bundle: post-processing, so they cost nothing."""
+    found: Sequence[Any] = import_module("shoal.inference").main_numbers(release)
+    return found
 
 
 def internal_report(
@@ -321,7 +351,7 @@ def bundle_report(
     tell("reading the bundle", 0, 1)
     subject = of_bundle(folder)
     if original is None:
-        return bundle_page(subject)
+        return bundle_page(subject, _main_numbers(folder) if subject.table.records is None else ())
     from shoal.evaluation import check_target, evaluate
 
     before = read_declared(original, subject.schema, na=subject.na)
@@ -347,9 +377,10 @@ def check_original(subject: Subject, before: Table, folder: str | Path) -> None:
             )
 
 
-def bundle_page(subject: Subject) -> str:
-    """The public page about a bundle."""
-    return _page(PUBLIC, _first_screen(subject), Page(subject, None, None, Risks(), private=False))
+def bundle_page(subject: Subject, numbers: Sequence[Any] = ()) -> str:
+    """The public page about a bundle, with intervals if they are known."""
+    page = Page(subject, None, None, Risks(), private=False, numbers=numbers)
+    return _page(PUBLIC, _first_screen(subject), page)
 
 
 def comparison(found: Findings) -> str:

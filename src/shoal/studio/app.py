@@ -493,6 +493,22 @@ def column(session: At, number: int, body: Payload) -> Response:
         return HTMLResponse(column_views.column_changed(session, number, whole=what != "range"))
 
 
+@router.post("/session/{session}/rules")
+def rules(session: At, body: Payload) -> Response:
+    """Change the rules between columns."""
+    with session.lock:
+        what, form = str(body.get("what", "")), {name: str(value) for name, value in body.items()}
+        if what == "add":
+            weighing.set_rule(session, form)
+        elif what == "change":
+            weighing.change_rule(session, form.get("place", ""))
+        elif what == "remove":
+            weighing.remove_rule(session, form.get("place", ""))
+        else:
+            weighing.choose_kind(session, form.get("value", ""))
+        return HTMLResponse(column_views.ruled(session))
+
+
 @router.post("/session/{session}/look")
 def look(session: At) -> Response:
     with session.lock:
@@ -524,13 +540,27 @@ def guarantee(session: At, body: Payload) -> Response:
             session.ledger = str(body.get("ledger", "")).strip()
         elif what == "look":
             weighing.look(session, value)
+        elif what == "column":
+            session.choose_column(name, str(body.get("column", "")), on=body.get("value") is True)
+        elif what in ("bound", "max_rows", "called"):
+            weighing.change_unit(session, what, value)
         elif what == "leave":
             weighing.change(session, session.recipe.schema.names.index(value), "publish", None)
         elif what in ("outside", "missing"):
             session.set(what, value)
         else:
             session.set(name, value)
-        method = what in ("card", "method", "first", "undo", "leave", "setting", "outside", "missing")
+        method = what in (
+            "card",
+            "method",
+            "first",
+            "undo",
+            "leave",
+            "setting",
+            "outside",
+            "missing",
+            "column",
+        )
         return HTMLResponse(column_views.guaranteed(session, method=method, moved=name, by=what))
 
 

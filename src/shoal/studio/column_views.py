@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from markupsafe import Markup
 
-from shoal.columns import KIND_FACTS, MISSING_VALUE, RECORDS, Attribute, common_range, with_steps
+from shoal.columns import (
+    KIND_FACTS,
+    MISSING_VALUE,
+    RECORDS,
+    Attribute,
+    Order,
+    Rule,
+    applied_rules,
+    common_range,
+    with_steps,
+)
 from shoal.columns import preview as step_lines
 from shoal.errors import OptionError, ShoalError
 from shoal.io import FORMATS, titles
-from shoal.mechanisms import DECLARATIONS, Parameter, method_class
-from shoal.privacy import DATA_DEPENDENT
+from shoal.mechanisms import DECLARATIONS, Parameter, method_class, names_in
+from shoal.numbers import decimal_text, exact_text
+from shoal.privacy import DATA_DEPENDENT, MODELS
 from shoal.studio import facts, weighing
-from shoal.studio.edit import TYPES, range_words, source_of
-from shoal.studio.guarantee import CARDS, PLACES, RAKED, SLIDERS, offers, typed
+from shoal.studio.edit import RULE_FIELDS, RULE_KINDS, RULE_SIGNS, TYPES, in_rule, range_words, source_of
+from shoal.studio.guarantee import CARDS, PLACES, RAKED, SLIDERS, Recipe, offers, typed
 from shoal.studio.preview import command_text, fragment, render, waiting
 from shoal.studio.session import PEOPLE, StudioSession
 from shoal.studio.starting import Cost
@@ -107,6 +121,8 @@ def columns(session: StudioSession) -> str:
         rows=[row(session, number) for number in range(len(attributes))],
         open=session.recipe.schema.names.index(session.open_column),
         inspector=Markup(inspector(session)),
+        rules=Markup(_rules(session)),
+        rule_form=Markup(_rule_form(session)),
         left=unsettled(session),
         viewed=all(a.name in session.viewed for a in attributes),
     )
@@ -176,6 +192,7 @@ def status(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
         if (
             attribute.role == "unit"
             and attribute.max_rows is None
+            and attribute.bound is None
             and attribute.name not in session.recipe.left_out
         ):
             return "warn", "needs a number of rows"
@@ -348,9 +365,119 @@ def column_slid(session: StudioSession, number: int) -> str:
     return "".join(parts)
 
 
+def ruled(session: StudioSession) -> str:
+    """The parts of the page that change with a rule."""
+    return fragment("#rule-form", _rule_form(session)) + "".join(_settled(session))
+
+
+def _rules(session: StudioSession) -> str:
+    """The rules with what is known about each, and why no row satisfies them all."""
+    recipe = session.recipe
+    released = {attribute.name for attribute in recipe.taken}
+    open_columns = {attribute.name for attribute in recipe.taken if not attribute.has_domain}
+    problem = contradiction(recipe)
+    named = () if problem is None else rules_named(problem)
+    broken = next(
+        (run.facts["rules"] for run in reversed(session.releases) if run.rehearsed and not run.on), ()
+    )
+    lines = [
+        {
+            "number": number,
+            "rule": rule,
+            "title": RULE_KINDS[rule.kind].title,
+            "bad": number in named,
+            "left_out": [name for name in rule.named if name not in released],
+            "waits": [name for name in rule.named if name in open_columns],
+            "rehearsed": next((one["released"] for one in broken if one["rule"] == rule.words), None),
+        }
+        for number, rule in enumerate(recipe.schema.rules, 1)
+    ]
+    kept = method_class(recipe.method).keeps_rules or not lines
+    return render(
+        "rules.html",
+        lines=lines,
+        problem=problem,
+        named=named,
+        ignored=None if kept else Message.of("rules-not-kept", method=recipe.method),
+        change=session.rule.typed.get("place", ""),
+    )
+
+
+def _rule_form(session: StudioSession) -> str:
+    """The form of a rule, with the fields and the columns that its kind takes."""
+    draft, attributes = session.rule, session.recipe.wanted
+    ranged = [attribute.name for attribute in attributes if attribute.kind_facts.ranged]
+    ordered = [attribute.name for attribute in attributes if attribute.kind_facts.ordered]
+    kind = draft.typed["kind"]
+    return render(
+        "rule_form.html",
+        kinds=RULE_KINDS,
+        kind=kind,
+        about=RULE_KINDS[kind],
+        signs=RULE_SIGNS,
+        typed={**dict.fromkeys(RULE_FIELDS, ""), "sign": "<=", **draft.typed},
+        fitting={"order": ordered, "derived": ranged}.get(kind, [attribute.name for attribute in attributes]),
+        spelled=[in_rule(attribute.name) for attribute in attributes],
+        problem=draft.problem,
+    )
+
+
+def contradiction(recipe: Recipe) -> ShoalError | None:
+    """Why no row satisfies the rules, from declared values alone; None if some row does, or as far as is known yet."""
+    policy = "category" if recipe.missing == "category" else None
+    known = [replace(one.with_declared_type(), missing=one.missing or policy) for one in recipe.taken]
+    return _contradiction(recipe.schema.rules, tuple(known))
+
+
+@lru_cache(maxsize=64)
+def _contradiction(rules: tuple[Rule, ...], attributes: tuple[Attribute, ...]) -> ShoalError | None:
+    if found := _refusal(rules, attributes):
+        return found
+    # orders without differences contradict each other whatever the ranges are
+    plain = [number for number, rule in enumerate(rules, 1) if _is_plain_order(rule)]
+    ranged = tuple(
+        replace(one, lo=_ANYWHERE[0], hi=_ANYWHERE[1]) for one in attributes if one.kind_facts.ranged
+    )
+    found = _refusal([rules[number - 1] for number in plain], ranged)
+    if found is None or found.code != "rules-contradict":
+        return None
+    first, second = (plain[number - 1] for number in rules_named(found))
+    return OptionError(found.code, number=first, other=second)
+
+
+_ANYWHERE = (Fraction(0), Fraction(10**4))
+
+
+def _is_plain_order(rule: Rule) -> bool:
+    meaning = rule.meaning
+    return isinstance(meaning, Order) and meaning.least == 0 and meaning.most is None
+
+
+def _refusal(rules: Sequence[Rule], attributes: Sequence[Attribute]) -> ShoalError | None:
+    """What the library refuses about the rules of columns whose values are declared."""
+    integers = [one.name for one in attributes if one.type == "integer"]
+    lattices = {}
+    for one in attributes:
+        with contextlib.suppress(ShoalError):
+            lattices[one.name] = one.lattice(integer=one.name in integers)
+    try:
+        applied_rules(rules, [one for one in attributes if one.name in lattices], lattices, integers)
+    except ShoalError as error:
+        return error
+    return None
+
+
+def rules_named(error: ShoalError) -> tuple[int, ...]:
+    """The numbers of the rules that an error names."""
+    facts = error.facts
+    found = [facts[name] for name in ("number", "other") if isinstance(facts.get(name), int)]
+    return tuple(sorted({*found, *facts.get("numbers", ())}))
+
+
 def _settled(session: StudioSession) -> list[str]:
     left = unsettled(session)
     return [
+        fragment("#rules", _rules(session)),
         fragment("#unsettled", render("unsettled.html", left=left)),
         fragment("#foot-note", render("foot_note.html", step="columns", left=left, session=session)),
     ]
@@ -366,6 +493,7 @@ def guarantee(session: StudioSession) -> str:
         known=[a.name for a in session.recipe.wanted if a.role == "quasi-identifier"],
         strength=Markup(strength(session)),
         noise=Markup(noise(session)),
+        units=Markup(units(session)),
         statement=Markup(statement(session)),
         same=Markup(same(session)),
         people=Markup(_people(session)),
@@ -400,6 +528,7 @@ def guaranteed(session: StudioSession, *, method: bool = False, moved: str = "",
     """
     parts = [
         fragment("#noise", noise(session)),
+        fragment("#units", units(session)),
         fragment("#statement", statement(session)),
         fragment("#same", same(session)),
         fragment("#people-problem", render("people_problem.html", session=session, wrong=_wrong(session))),
@@ -422,7 +551,7 @@ def strength(session: StudioSession) -> str:
     own = method.parameters()
     kinds = [attribute.kind for attribute in recipe.wanted]
     shown = [name for name in SLIDERS if name in own and _shown(session, name)]
-    elsewhere = ("link", "t", "delta", *(("split",) if len(recipe.taken) > 1 else ()))
+    elsewhere = ("link", "t", "delta", *_OF_UNITS, *(("split",) if len(recipe.taken) > 1 else ()))
     rest = [name for name in own if name not in shown and name not in elsewhere]
     left_out = [a.name for a in recipe.wanted if a.kind not in method.kinds]
     return render(
@@ -507,6 +636,63 @@ def noise(session: StudioSession) -> str:
     shared = method_class(session.recipe.method).parameters().get("split")
     split = _field(session, shared) if shared is not None and len(session.recipe.taken) > 1 else None
     return render("noise.html", ahead=session.look_ahead(), recipe=session.recipe, split=split)
+
+
+# parameters that a panel of its own shows
+_OF_UNITS = ("strata", "unit_columns", "membership")
+
+
+def units(session: StudioSession) -> str:
+    """The unit of protection with its price, the bound on its rows, and strata."""
+    recipe, ahead = session.recipe, session.look_ahead()
+    own = method_class(recipe.method).parameters()
+    unit = recipe.schema.unit
+    listed = [a.name for a in recipe.wanted if not a.kind_facts.ranged and "," not in a.name]
+    everything = [a.name for a in recipe.wanted if "," not in a.name]
+    strata, together = (names_in(recipe.settings.get(name, "")) for name in ("strata", "unit_columns"))
+    shown = [("strata", "Strata", dict.fromkeys([*listed, *strata]), strata)] if "strata" in own else []
+    if "unit_columns" in own and unit is not None:
+        shown.append(
+            ("unit_columns", "Attributes of the unit", dict.fromkeys([*everything, *together]), together)
+        )
+    return render(
+        "units.html",
+        unit=unit,
+        draft=None if unit is None else session.drafts.get(unit.name),
+        price=_price(session),
+        bounds=ahead.bounds,
+        rows=None if ahead.prepared is None else ahead.prepared.described.provenance.rows_per_unit,
+        choices=[
+            {
+                "name": name,
+                "title": title,
+                "about": _sentence(own[name].about),
+                "columns": columns,
+                "chosen": chosen,
+            }
+            for name, title, columns, chosen in shown
+        ],
+        membership=_field(session, own["membership"])
+        if "membership" in own and (strata or recipe.settings.get("membership"))
+        else None,
+    )
+
+
+def _price(session: StudioSession) -> dict[str, str] | None:
+    """What the release costs one unit, in the words of the statement; None where there is no ε that composes."""
+    prepared = session.look_ahead().prepared
+    if prepared is None:
+        return None
+    stated, rows = prepared.statement, prepared.described.provenance.rows_per_unit
+    if not MODELS[stated.model].budgeted or stated.epsilon is None:
+        return None
+    shared = rows > 1 and not stated.delta
+    return {
+        "epsilon": exact_text(stated.epsilon),
+        "delta": decimal_text(stated.delta) if stated.delta else "",
+        "unit": stated.unit,
+        "row": exact_text(stated.epsilon / rows) if shared else "",
+    }
 
 
 def ask_cost(cost: Cost, kind: str, price: str) -> str:

@@ -1,7 +1,9 @@
-"""Edit columns, and choose a guarantee, a method and its parameters."""
+"""Edit columns and rules, and choose a guarantee, a method and its parameters."""
 
 from __future__ import annotations
 
+import csv
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
@@ -14,15 +16,21 @@ from shoal.columns import (
     RECORDS,
     SOURCES,
     Attribute,
+    Combinations,
+    Derived,
+    Implication,
     Kind,
+    MissingIf,
+    Order,
     Role,
+    Rule,
     Step,
     common_range,
     day_text,
 )
 from shoal.errors import OptionError, ShoalError
 from shoal.io import ColumnType
-from shoal.mechanisms import method_class, names
+from shoal.mechanisms import method_class, names, names_in
 from shoal.numbers import decimal_text
 from shoal.studio.guarantee import BY_NAME, Recipe, offered, typed
 from shoal.taxonomy import Taxonomy
@@ -34,7 +42,7 @@ ROLES: Mapping[str, str] = {
     "other": "Neither",
     "identifier": "Direct identifier: drop",
     "weight": "Sampling weight",
-    "unit": "Unit (person number): drop; a person may have several rows",
+    "unit": "Unit (person, household): drop; may have several rows",
 }
 KINDS: Mapping[str, str] = {
     "numeric": "Number",
@@ -43,6 +51,76 @@ KINDS: Mapping[str, str] = {
     "nominal": "Category",
 }
 TYPES: tuple[str, ...] = get_args(ColumnType)
+
+
+@dataclass(frozen=True, slots=True)
+class RuleKind:
+    """A kind of rule as a form offers it.
+
+    Attributes:
+        needs: the fields that must be filled in.
+    """
+
+    title: str
+    about: str
+    example: str
+    needs: tuple[str, ...]
+
+
+RULE_KINDS: Mapping[str, RuleKind] = {
+    "order": RuleKind(
+        "Order of two columns",
+        "The later value is never below the earlier one. Differences are counted in days for dates.",
+        "admission <= discharge <= admission + 365",
+        ("low", "high"),
+    ),
+    "implication": RuleKind(
+        "If, then",
+        "In rows where the condition holds, the conclusion holds too.",
+        'age < 16 -> marital = "never"',
+        ("if", "then"),
+    ),
+    "derived": RuleKind(
+        "Derived column",
+        "The column is computed from other columns. It is not measured, so the others get its share of ε.",
+        "age = years(born, 2027-01-01)",
+        ("column", "expression"),
+    ),
+    "missing-if": RuleKind(
+        "Missing if",
+        "In rows where the condition holds, the column has no value.",
+        'spouse_age missing if marital = "never"',
+        ("column", "if"),
+    ),
+    "combinations": RuleKind(
+        "Allowed combinations",
+        "The values of the columns are together one line of a small table.",
+        "region, district take one of 3 allowed combinations",
+        ("table",),
+    ),
+}
+# how the two columns of an order are compared; without a sign, only their largest difference is bounded
+RULE_SIGNS: Mapping[str, str] = {
+    "<=": "is at most",
+    "<": "is below",
+    "": "is anywhere, up to a difference of",
+}
+RULE_FIELDS = (
+    "place",
+    "source",
+    "low",
+    "sign",
+    "high",
+    "least",
+    "most",
+    "if",
+    "then",
+    "column",
+    "expression",
+    "table",
+)
+_PLAIN_NAME = re.compile(r"[^\W\d][\w.]*")
+_WORDS_OF_RULES = ("and", "if", "in", "is", "missing", "months", "not", "years")
 # settings that belong to a claim and change with it
 _OF_THE_CLAIM = ("link", "delta", "t")
 
@@ -64,7 +142,7 @@ def changed(attribute: Attribute, what: str, value: Any, found: Sequence[str] = 
     """The attribute after one change.
 
     Args:
-        what: kind, type, role, range, values, ordered, taxonomy, rename, source, missing, step, max_rows or suggestion.
+        what: the fact, one of `_CHANGES`.
         value: as sent by the page.
         found: the values of the column in the file, for confirming a list.
 
@@ -109,6 +187,8 @@ def _role(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
         attribute,
         role=value,
         max_rows=attribute.max_rows if value == "unit" else None,
+        called=attribute.called if value == "unit" else None,
+        bound=attribute.bound if value == "unit" else None,
         release=attribute.release if value == "weight" else None,
     )
 
@@ -210,6 +290,18 @@ def _max_rows(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribu
     return replace(attribute, max_rows=int(text) if text else None)
 
 
+def _bound(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    """At most so many rows of each unit take part; all of them where it is empty."""
+    text = str(value).strip()
+    made: Any = int(text) if text.isdecimal() else text or None
+    return replace(attribute, bound=made)
+
+
+def _called(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    """The word for one unit in statements."""
+    return replace(attribute, called=str(value).strip() or None)
+
+
 _CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
     "kind": _kind,
     "type": _type,
@@ -224,6 +316,8 @@ _CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
     "missing": _missing,
     "step": _step,
     "max_rows": _max_rows,
+    "bound": _bound,
+    "called": _called,
 }
 
 
@@ -239,20 +333,20 @@ def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
     name, source = attribute.name, form.get("source") or source_of(attribute)
     told = {"source": source} if source else {}
     if breaks := form.get("breaks", "").strip():
-        return Step.recode(name, breaks=[_bound(part) for part in breaks.split(",") if part.strip()], **told)
+        return Step.recode(name, breaks=[_end(part) for part in breaks.split(",") if part.strip()], **told)
     if mapping := form.get("mapping", "").strip():
         pairs = [line.partition("->") for line in mapping.splitlines() if "->" in line]
         return Step.recode(name, mapping={old.strip(): new.strip() for old, _, new in pairs}, **told)
     if (level := form.get("level", "").strip()) and level.isdigit():
         return Step.recode(name, level=int(level), **told)
     if top := form.get("top", "").strip():
-        return Step.top(name, _bound(top), **told)
+        return Step.top(name, _end(top), **told)
     if bottom := form.get("bottom", "").strip():
-        return Step.bottom(name, _bound(bottom), **told)
+        return Step.bottom(name, _end(bottom), **told)
     raise OptionError("column-say-into-bands-how-names", column=name)
 
 
-def _bound(text: str) -> Any:
+def _end(text: str) -> Any:
     """A bound as written in a schema file: a number, an open end, or a date."""
     word = text.strip()
     if word in ("inf", "-inf"):
@@ -261,6 +355,107 @@ def _bound(text: str) -> Any:
         return Decimal(word)
     except InvalidOperation:
         return word
+
+
+def in_rule(name: str) -> str:
+    """The name of a column as a rule spells it.
+
+    >>> in_rule("age"), in_rule("hours per week")
+    ('age', '`hours per week`')
+    """
+    plain = _PLAIN_NAME.fullmatch(name) is not None and name not in _WORDS_OF_RULES
+    return name if plain else f"`{name}`"
+
+
+def rule_of(form: Mapping[str, str]) -> Rule:
+    """A rule as typed: its `kind`, the fields of this kind, and its `source`.
+
+    >>> rule_of({"kind": "order", "low": "first", "sign": "<=", "high": "last", "source": "law"}).words
+    'first <= last'
+
+    Raises:
+        OptionError: it is not valid; says where.
+    """
+    told = {name: str(value).strip() for name, value in form.items()}
+    kind = RULE_KINDS.get(told.get("kind", ""))
+    if kind is None:
+        raise OptionError("rule-kind-unknown", found=told.get("kind", ""), allowed=tuple(RULE_KINDS))
+    if not all(told.get(name) for name in kind.needs):
+        raise OptionError("rule-field-empty", example=kind.example)
+    given: dict[str, Any] = {"source": told.get("source", "")}
+    if told["kind"] == "combinations":
+        names, *rows = _cells(told["table"])
+        given |= {"columns": names, "allowed": rows}
+    else:
+        given["keep"] = _SENTENCES[told["kind"]](told)
+    made = Rule.from_dict(given)
+    if made.kind != told["kind"]:
+        raise OptionError("rule-kind-other", rule=made.words, found=made.kind, wanted=told["kind"])
+    return made
+
+
+def _order_text(told: Mapping[str, str]) -> str:
+    low, high = in_rule(told["low"]), in_rule(told["high"])
+    least, most, sign = (told.get(name, "") for name in ("least", "most", "sign"))
+    if not sign:
+        if not most or least:
+            raise OptionError("rule-order-without-sign")
+        return f"{high} - {low} <= {most}"
+    first = f"{low} + {least}" if least else low
+    return f"{first} {sign} {high}" + (f" <= {low} + {most}" if most else "")
+
+
+_SENTENCES: Mapping[str, Callable[[Mapping[str, str]], str]] = {
+    "order": _order_text,
+    "implication": lambda told: f"{told['if']} -> {told['then']}",
+    "derived": lambda told: f"{in_rule(told['column'])} = {told['expression']}",
+    "missing-if": lambda told: f"{in_rule(told['column'])} missing if {told['if']}",
+}
+
+
+def _cells(text: str) -> list[list[str]]:
+    """The lines of a pasted table, without empty ones."""
+    lines = [line for line in text.replace("\r", "").split("\n") if line.strip()]
+    mark = next((mark for mark in ("\t", ";", ",") if mark in lines[0]), ",")
+    try:
+        rows = list(csv.reader(lines, delimiter=mark, skipinitialspace=True))
+    except csv.Error:
+        raise OptionError("rule-combinations") from None
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+def rule_fields(rule: Rule) -> dict[str, str]:
+    """A rule as the fields of its form: the reverse of `rule_of`.
+
+    >>> rule_fields(Rule("first + 1 <= last", "law"))["least"]
+    '1'
+    """
+    found = {"kind": rule.kind, "source": rule.source}
+    meaning = rule.meaning
+    if isinstance(meaning, Order):
+        least = meaning.least
+        sign = "" if least is None else "<" if meaning.strict else "<="
+        return found | {
+            "low": meaning.low,
+            "high": meaning.high,
+            "sign": sign,
+            "least": decimal_text(least) if least else "",
+            "most": "" if meaning.most is None else decimal_text(meaning.most),
+        }
+    if isinstance(meaning, Implication):
+        given, _, then = rule.keep.partition("->")
+        return found | {"if": given.strip(), "then": then.strip()}
+    if isinstance(meaning, MissingIf):
+        return found | {"column": meaning.column, "if": rule.keep.partition(" missing if ")[2].strip()}
+    if isinstance(meaning, Derived):
+        return found | {"column": meaning.column, "expression": rule.keep.partition("=")[2].strip()}
+    assert isinstance(meaning, Combinations)
+    lines = (meaning.columns, *meaning.allowed)
+    return found | {"table": "\n".join(", ".join(map(_quoted, line)) for line in lines)}
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if any(sign in cell for sign in ',;\t"') else cell
 
 
 def short_problem(what: str, value: Any, error: ShoalError) -> str:
@@ -365,6 +560,17 @@ def with_setting(recipe: Recipe, name: str, value: str) -> Recipe:
     if name not in method_class(recipe.method).parameters():
         raise OptionError("method-no-option", method=recipe.method, name=name)
     return replace(recipe, settings={**recipe.settings, name: value})
+
+
+def with_column(recipe: Recipe, name: str, column: str, *, on: bool) -> Recipe:
+    """A setting that lists columns, such as strata, with one column more or less.
+
+    Raises:
+        OptionError: the method has no such option.
+    """
+    known = names_in(recipe.settings.get(name, ""))
+    listed = [*known, column] if on else [one for one in known if one != column]
+    return with_setting(recipe, name, ",".join(dict.fromkeys(listed)))
 
 
 def with_settings_of(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns import MISSING_VALUE, Attribute, day_text, labels_of, numbers, texts
+from shoal.columns import MISSING_VALUE, Attribute, day_text, labels_of, numbers, rows_breaking, texts
 from shoal.display import internal
 from shoal.errors import ShoalError, closest
 from shoal.evaluation import Evaluation, Verdict, check, five
@@ -216,6 +216,8 @@ def judged(
             "after": _rounded(together.after),
         },
         "groups": _groups(original, release),
+        "rules": _rules(original, release),
+        "agreement": _agreement(release),
         "loss": {name: measured["utility"].get(name) for name in ("wasserstein", "total_variation")},
         "risk": measured["risk"].get("record_linkage"),
         "chance": measured["risk"].get("record_linkage_chance"),
@@ -298,6 +300,27 @@ def _groups(original: Table, release: Release) -> list[dict[str, Any]]:
             ]
         found.append({"by": by.name, "of": amounts[0].name, "lines": lines})
     return found[:4]
+
+
+def _rules(original: Table, release: Release) -> list[dict[str, Any]]:
+    """How many rows break each rule, before and after; None where that cannot be tested."""
+    schema = release.schema
+    released = read(release.data)
+    before, after = (rows_breaking(table, schema) for table in (original, released))
+    return [
+        {
+            "rule": rule,
+            "records": None if before[rule] is None else f"{before[rule]:,} of {original.n:,}",
+            "released": None if count is None else f"{count:,} of {released.n:,}",
+        }
+        for rule, count in after.items()
+    ]
+
+
+def _agreement(release: Release) -> str:
+    """How far rows are from the noisy numbers that they were drawn from; empty where that was not checked."""
+    found = release.internal.get("rows_and_measurements")
+    return "" if found is None else str(Message.of("rows-and-measurements", **found))
 
 
 def _labels(table: Table, attribute: Attribute) -> NDArray[np.object_]:

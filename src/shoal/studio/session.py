@@ -33,7 +33,7 @@ from shoal.io import Conventions, Table, content_digest, fingerprint
 from shoal.journal import Journal
 from shoal.release import Uses, domains_of, people_of, prepare
 from shoal.studio import facts
-from shoal.studio.edit import Draft, with_guarantee, with_setting, with_settings_of
+from shoal.studio.edit import Draft, with_column, with_guarantee, with_setting, with_settings_of
 from shoal.studio.guarantee import SLIDERS, Recipe, SliderScale, around
 from shoal.studio.preview import Expecting, Memory, Preview, preview
 from shoal.studio.runs import StudioRun
@@ -46,6 +46,7 @@ _PREFIX = "shoal-studio-"
 _LOCK = ".lock"
 _NAME = re.compile(r"[A-Za-z0-9_-]{8,64}")
 LIMIT = 2 * 10**9
+NEW_RULE = Draft({"kind": "order"})
 
 
 def named(error: ShoalError, path: Path | None, name: str) -> ShoalError:
@@ -224,6 +225,7 @@ class StudioSession:
         self.told = ""
         self.reading = False
         self.drafts: dict[str, Draft] = {}
+        self.rule = NEW_RULE
         self.open_column = ""
         self.runs: list[StudioRun] = []
         self.shown = ""
@@ -276,6 +278,7 @@ class StudioSession:
                 self.dataset = drafted.publication.name or Path(name).stem
             self.source = SessionFile(path, name, path.stat().st_size)
             self.table, self.mark, self.drafts, self.open_column = table, mark, {}, ""
+            self.rule = NEW_RULE
             self.content = content_digest(table)
             self._memory = Memory()
             self._history, self._place = [Recipe(drafted)], 0
@@ -300,7 +303,9 @@ class StudioSession:
             self.open(self.source.path, self.source.name, file)
             return
         kept = self.recipe
-        self.open(self.source.path, self.source.name, kept.schema.file, replace(kept.schema, steps=()))
+        # rules are about columns as they are after the steps
+        bare = replace(kept.schema, rules=(), steps=())
+        self.open(self.source.path, self.source.name, kept.schema.file, bare)
         if not self.problem:
             self.settle(kept)
 
@@ -358,7 +363,7 @@ class StudioSession:
         self.merged = merge
 
     def undo(self) -> None:
-        self._place, self.merged = max(self._place - 1, 0), ""
+        self._place, self.merged, self.rule = max(self._place - 1, 0), "", NEW_RULE
 
     # the journal of use
 
@@ -436,6 +441,10 @@ class StudioSession:
     def set(self, name: str, value: str, merge: str = "") -> None:
         """Change a setting to the value typed."""
         self.settle(with_setting(self.recipe, name, value), merge)
+
+    def choose_column(self, name: str, column: str, *, on: bool) -> None:
+        """Add a column to a setting that lists columns, or remove it."""
+        self.settle(with_column(self.recipe, name, self.recipe.schema[column].name, on=on))
 
     def slide(self, name: str, place: int) -> None:
         """Change a setting by its position on the slider."""

@@ -1,4 +1,4 @@
-"""Survey weights and changes of declared columns.
+"""Survey weights, rules, and changes of declared columns.
 
 Totals are typed one value per line and kept as in the schema; the library reports invalid ones.
 
@@ -24,7 +24,16 @@ from shoal.columns import (
 from shoal.errors import OptionError, ShoalError
 from shoal.io import private_text
 from shoal.numbers import decimal_text
-from shoal.studio.edit import Draft, changed, range_words, short_problem, step_of
+from shoal.studio.edit import (
+    RULE_KINDS,
+    Draft,
+    changed,
+    range_words,
+    rule_fields,
+    rule_of,
+    short_problem,
+    step_of,
+)
 from shoal.studio.guarantee import RAKED, Recipe, with_attribute
 from shoal.studio.session import StudioSession, named
 from shoal.taxonomy import Taxonomy
@@ -209,6 +218,18 @@ def change(session: StudioSession, number: int, what: str, value: Any, merge: st
         session.guarantee()
 
 
+def change_unit(session: StudioSession, what: str, value: str) -> None:
+    """Change a fact about the unit of protection, such as the bound on its rows.
+
+    Raises:
+        OptionError: no column has the role of the unit.
+    """
+    unit = session.recipe.schema.unit
+    if unit is None:
+        raise OptionError("bound-needs-unit", option="bound")
+    change(session, session.recipe.schema.names.index(unit.name), what, value)
+
+
 def slide(session: StudioSession, number: int, end: str, place: int) -> None:
     """Move one end of a range by its position on the slider; an undeclared end starts where its slider is."""
     attribute = session.column(number)
@@ -279,3 +300,54 @@ def look(session: StudioSession, name: str) -> None:
     session.viewed.update(a.name for a in chosen)
     # slider moves before and after it are two changes
     session.merged = ""
+
+
+def set_rule(session: StudioSession, form: Mapping[str, str]) -> None:
+    """Add a rule, or replace the one at a `place`; one that is not valid stays in its form, with the reason."""
+    recipe = session.recipe
+    rules = list(recipe.schema.rules)
+    place = _place(session, form.get("place", ""))
+    try:
+        made = rule_of(form)
+        if place is None:
+            rules.append(made)
+        else:
+            rules[place] = made
+        schema = replace(recipe.schema, rules=tuple(rules))
+    except ShoalError as error:
+        session.rule = Draft(dict(form), error)
+        return
+    session.rule = Draft({"kind": made.kind})
+    session.settle(replace(recipe, schema=schema))
+
+
+def choose_kind(session: StudioSession, kind: str) -> None:
+    """Offer the fields of another kind of rule."""
+    if kind not in RULE_KINDS:
+        raise OptionError("rule-kind-unknown", found=kind, allowed=tuple(RULE_KINDS))
+    typed = session.rule.typed
+    session.rule = Draft({"kind": kind, "place": typed.get("place", ""), "source": typed.get("source", "")})
+
+
+def change_rule(session: StudioSession, place: str) -> None:
+    """Put a rule into the form, to be changed."""
+    chosen = _place(session, place)
+    if chosen is not None:
+        session.rule = Draft({**rule_fields(session.recipe.schema.rules[chosen]), "place": str(chosen)})
+
+
+def remove_rule(session: StudioSession, place: str) -> None:
+    """Remove a rule; the form no longer changes it."""
+    chosen, recipe = _place(session, place), session.recipe
+    rules = tuple(rule for number, rule in enumerate(recipe.schema.rules) if number != chosen)
+    session.rule = Draft({"kind": session.rule.typed["kind"]})
+    session.settle(replace(recipe, schema=replace(recipe.schema, rules=rules)))
+
+
+def _place(session: StudioSession, text: str) -> int | None:
+    """The place of a rule in the schema; None for a new one."""
+    if not text:
+        return None
+    if not text.isdigit() or int(text) >= len(session.recipe.schema.rules):
+        raise OptionError("there-no-rule", found=text)
+    return int(text)

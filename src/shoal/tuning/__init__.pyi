@@ -1,5 +1,6 @@
 from shoal.tuning.bound import BoundChoice as BoundChoice
 from shoal.tuning.bound import choose_bound as choose_bound
+from shoal.tuning.bound import units_off as units_off
 from shoal.tuning.grid import Row as Row
 from shoal.tuning.grid import default_sizes as default_sizes
 from shoal.tuning.grid import make_grid as make_grid

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -11,7 +12,8 @@ import numpy as np
 
 from shoal.columns import read_declared, texts, unit_words
 from shoal.errors import InputError, OptionError
-from shoal.mechanisms import Choice, Tuned
+from shoal.io import dumps
+from shoal.mechanisms import DEFAULT_METHOD, Choice, Tuned
 from shoal.noise import exponential_choice
 from shoal.noise import source as noise_source
 from shoal.numbers import Integers, exact
@@ -26,6 +28,9 @@ SETTING = "bound"
 _PURPOSE = "choice of bound"
 _MOST_ROWS = 10_000
 _FINEST = 10_000
+# probability with which a choice may miss its share by more than `units_off` says
+_MISSED = 0.05
+_RECIPE = "# A bound on the rows of each unit that was chosen privately, with its cost.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,40 @@ class BoundChoice:
     def bound(self) -> dict[str, int]:
         """The bound, for `shoal.protect` and schemas."""
         return {"rows": self.rows}
+
+    def recipe_text(self, schema: Schema) -> str:
+        """The beginning of a recipe: the schema with this bound, and the choice with its cost.
+
+        `shoal protect --config` takes it with an ε, and a method other than pairs-dp if one is given.
+        """
+        document = {
+            "method": DEFAULT_METHOD,
+            "tuned": self.tuned.text,
+            "tuned_epsilon": self.tuned.epsilon,
+            "tuned_choice": [choice.to_dict() for choice in self.tuned.choice],
+        }
+        return _RECIPE + dumps({**document, **schema.with_bound(self.bound).to_dict()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "rows": self.rows,
+            "epsilon": float(self.tuned.epsilon or 0),
+            "tuned_choice": [choice.to_dict() for choice in self.tuned.choice],
+        }
+
+
+def units_off(epsilon: Any, most: int, share: Any = Fraction(9, 10)) -> float:
+    """By how many units a choice may miss its share, with a probability of 95%: from public quantities alone.
+
+    A penalty above t occurs with a probability of at most `most` · exp(-ε t / (2 max(q, 1 - q))), because some
+    bound has the penalty 0.
+
+    >>> round(units_off("0.1", 30), 1)
+    115.1
+    """
+    budget, wanted = _checked(epsilon, most, share)
+    return 2 * float(max(wanted, 1 - wanted)) / float(budget) * math.log(most / _MISSED)
 
 
 def choose_bound(
@@ -81,14 +120,10 @@ def choose_bound(
     >>> choose_bound(stays, schema, 5, most=30).bound
     {'rows': 2}
     """
-    budget, unit = private_epsilon(epsilon), schema.stepped.unit
+    unit = schema.stepped.unit
     if unit is None:
         raise OptionError("bound-needs-unit", option="bound")
-    if type(most) is not int or not 2 <= most <= _MOST_ROWS:
-        raise OptionError("most-rows-to-choose", option="most", most=_MOST_ROWS, found=most)
-    wanted = exact(share, "share")
-    if not 0 < wanted < 1 or wanted.denominator > _FINEST:
-        raise OptionError("share-of-units", option="share", finest=_FINEST, found=share)
+    budget, wanted = _checked(epsilon, most, share)
     charged = account_of(ledger, dataset, budget)
     names, codes = texts(read_declared(data, schema, empty=True), unit.name)
     if (codes < 0).any():
@@ -114,6 +149,17 @@ def choose_bound(
         finally:
             opened.close()
     return BoundChoice(rows, Tuned((SETTING,), budget, (Choice(SETTING, rows, candidates),)))
+
+
+def _checked(epsilon: Any, most: int, share: Any) -> tuple[Fraction, Fraction]:
+    """The budget and the share."""
+    budget = private_epsilon(epsilon)
+    if type(most) is not int or not 2 <= most <= _MOST_ROWS:
+        raise OptionError("most-rows-to-choose", option="most", most=_MOST_ROWS, found=most)
+    wanted = exact(share, "share")
+    if not 0 < wanted < 1 or wanted.denominator > _FINEST:
+        raise OptionError("share-of-units", option="share", finest=_FINEST, found=share)
+    return budget, wanted
 
 
 def penalties_of(counts: Integers, most: int, share: Fraction) -> Integers:

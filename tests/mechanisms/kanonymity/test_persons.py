@@ -25,13 +25,15 @@ from shoal.evaluation._kernels import minimal_uniques
 from shoal.evaluation.disclosure.record_risk import only_person
 from shoal.mechanisms.suppression.mechanism import Combination, emptied_for_all
 from shoal.mechanisms.suppression.wildcard import Wish, emptied
-from shoal.partition.frequencies import as_category, as_wildcard, patterns
 from shoal.partition.groups import (
+    as_category,
+    as_wildcard,
     count_groups,
     distinct_for_units,
     equal_distances,
     most_rows_of_a_unit,
     ordered_distances,
+    patterns,
     places,
     ratio_distances,
     units_of_groups,

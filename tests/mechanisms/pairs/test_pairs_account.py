@@ -303,7 +303,7 @@ def test_more_for_a_measurement_than_is_left_is_refused_before_it_is_drawn(
     monkeypatch.setattr(joint, "_NORMAL", 2.0)
     monkeypatch.setattr(joint, "TOO_MUCH", 10.0**9)
     monkeypatch.setattr(mechanism, "replace", lambda shared, pairs: shared)
-    prepared, account = world("xxx", 24, epsilon=5, rows=1_500)
+    prepared, account = world("xxx", 24, epsilon=5, rows=1_500, triples=False)
     with pytest.raises(OverspendError, match="is left of 'pairs of attributes'"):
         run(prepared, account)
     assert account.spent() <= prepared.method.budget

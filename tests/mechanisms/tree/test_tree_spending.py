@@ -132,13 +132,13 @@ def test_every_way_to_measure_an_attribute_is_among_the_worlds(relation: str) ->
 
 
 def leaves_counted_twice(patch: pytest.MonkeyPatch) -> None:
-    honest = mechanism._leaf_counts
+    honest = mechanism.noisy_leaves
 
     def dishonest(*arguments: Any) -> Any:
         honest(*arguments)
         return honest(*arguments)
 
-    patch.setattr(mechanism, "_leaf_counts", dishonest)
+    patch.setattr(mechanism, "noisy_leaves", dishonest)
 
 
 def a_layout_with(change: Callable[[Layout], Layout]) -> Callable[[pytest.MonkeyPatch], None]:

@@ -94,13 +94,13 @@ def every_attribute_gets_everything(patch: pytest.MonkeyPatch) -> None:
 
 
 def leaves_counted_twice(patch: pytest.MonkeyPatch) -> None:
-    honest = tree._leaf_counts
+    honest = tree.noisy_leaves
 
     def dishonest(*arguments: Any) -> Any:
         honest(*arguments)
         return honest(*arguments)
 
-    patch.setattr(tree, "_leaf_counts", dishonest)
+    patch.setattr(tree, "noisy_leaves", dishonest)
 
 
 def staircase_on_rank_groups(patch: pytest.MonkeyPatch) -> None:
@@ -147,12 +147,12 @@ def test_what_is_not_paid_for_is_not_drawn(
         ("ranking-dp", half_the_noise),
         ("insensitive-dp", half_the_noise),
         ("tree-dp", half_the_noise_of_counts),
-        ("tree-dp", twice_the_rate_of_cuts),
+        pytest.param("tree-dp", twice_the_rate_of_cuts, marks=pytest.mark.slow),
         ("laplace", half_the_sensitivity_of_scores),
         ("insensitive-dp", half_the_sensitivity_of_scores),
         ("laplace", unpaid(every_attribute_gets_everything)),
         ("ranking-dp", unpaid(every_attribute_gets_everything)),
-        ("tree-dp", unpaid(leaves_counted_twice)),
+        pytest.param("tree-dp", unpaid(leaves_counted_twice), marks=pytest.mark.slow),
         ("laplace", rows_in_order),
     ],
 )
@@ -190,7 +190,7 @@ def test_names_that_are_ranked_as_numbers_are_found(monkeypatch: pytest.MonkeyPa
     assert found.lost > 1
 
 
-@pytest.mark.parametrize("preset", ["tree-dp", "insensitive-dp"])
+@pytest.mark.parametrize("preset", [pytest.param("tree-dp", marks=pytest.mark.slow), "insensitive-dp"])
 def test_an_equal_part_of_epsilon_for_every_column_is_found_to_be_too_little(
     preset: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

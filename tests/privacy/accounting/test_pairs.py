@@ -159,7 +159,8 @@ def test_all_of_epsilon_can_be_lost(
 ) -> None:
     # of products of values only records at both ends of their reach can lose all
     monkeypatch.setattr(joint, "TOO_MUCH", 0.0)
-    found = account(neighbours, *shape, **settings)[-1]
+    # nor does a look for structure of three columns show it
+    found = account(neighbours, *shape, **{"triples": False, **settings})[-1]
     assert found.bound >= Fraction(99, 100) * found.results[0].statement.epsilon
     if Elliptope not in laws(found):
         assert found.lost >= Fraction(99, 100) * found.results[0].statement.epsilon
@@ -476,7 +477,7 @@ def test_products_that_are_not_paid_for_are_not_drawn(
     delta: str | None, every_tail: pytest.MonkeyPatch
 ) -> None:
     products_not_paid_for(every_tail)
-    with pytest.raises(OverspendError, match="left of 'pairs of attributes'"):
+    with pytest.raises(OverspendError, match=r"left of 'pairs of attributes'|the plan reserves"):
         account("add-remove", 3, 3, 0, epsilon=5, rows=1_500, **({"delta": delta} if delta else {}))
 
 

@@ -187,6 +187,7 @@ def test_a_server_killed_again_and_again_loses_nothing(tmp_path: Path, address: 
     kill_at_random(place, address, requests=8 * kills, kills=kills, seed=9)
 
 
+@pytest.mark.slow
 def test_a_server_killed_once_loses_nothing(tmp_path: Path) -> None:
     place = make_place(tmp_path / "s", ceiling=Fraction(1000))
     kill_at_random(place, None, requests=32, kills=1, seed=1)

@@ -6,6 +6,7 @@ python -m tests.release.edge.rewrite BUNDLE OUT
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 from datetime import date, timedelta
 from pathlib import Path
@@ -21,7 +22,8 @@ from shoal.io.cell_types import arrow_type
 from shoal.mechanisms.pairs.mechanism import told
 from shoal.mechanisms.pairs.method import PairsDP
 from shoal.mechanisms.registry import load_recipe
-from shoal.release.bundle import write_documents
+from shoal.privacy import Measurements
+from shoal.release.bundle import MEASUREMENTS, write_documents
 from shoal.release.protection import prepare
 
 
@@ -67,8 +69,13 @@ def rewrite(bundle: Path, out: Path) -> None:
     if isinstance(prepared.method, PairsDP):
         # it follows from the number of rows that were released, noisy or not
         prepared = prepared.drawn(told(prepared.method, prepared.described, released.n), released.n)
+    numbers = bundle / MEASUREMENTS
     release = prepared.release(
         data=released.frame.to_native(),
+        # public too: tests/release/edge/test_measurements.py
+        measurements=Measurements.from_dict(json.loads(numbers.read_text("utf-8")))
+        if numbers.is_file()
+        else None,
         aligned=None,
         partitions=[],
         internal={},

@@ -27,8 +27,8 @@ from shoal.evaluation.attacks.singling import (
 )
 from shoal.evaluation.learning import CONFIDENCE, Interval
 from shoal.evaluation.linkage import THREADS_FROM, TIE_ULPS, TREE_SLACK, record_linkage, tie_width
-from shoal.evaluation.pair import TablePair, make_pair
-from shoal.evaluation.result import _empty_table, plain
+from shoal.evaluation.pair import TablePair, make_pair, plain
+from shoal.evaluation.result import _empty_table
 from shoal.io import read
 from shoal.partition import row_groups
 from shoal.progress import Progress, silent

@@ -31,7 +31,7 @@ from shoal.evaluation.disclosure.record_risk import (
     risks_of_units,
     suda,
 )
-from shoal.evaluation.result import plain
+from shoal.evaluation.pair import plain
 from shoal.io import Table, read
 from shoal.numbers import Floats, Integers
 from shoal.partition import RULES, Coded, Form, MissingRule, coded, patterns

@@ -58,10 +58,9 @@ from shoal.evaluation.in_parts.summaries import (
     count_values,
     ordered_keys,
 )
-from shoal.evaluation.measure import chosen_columns, measures_of, moved, skipped_columns, summed_up
 from shoal.evaluation.measures import MEASURES
-from shoal.evaluation.pair import MISSING, TablePair, kind_of
-from shoal.evaluation.result import Evaluation, plain
+from shoal.evaluation.pair import MISSING, TablePair, kind_of, plain
+from shoal.evaluation.result import Evaluation, chosen_columns, measures_of, moved, skipped_columns, summed_up
 from shoal.evaluation.utility import DomainParts, contingency_of, counted_variation
 from shoal.io import Table
 from shoal.numbers import Integers

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.pairs.budget import FREQUENT
-from shoal.numbers import Floats, Integers
+from shoal.numbers import Bools, Floats, Integers
+
+if TYPE_CHECKING:
+    from shoal.mechanisms.pairs.measure_one import Marginal
 
 # Bounds that keep every bin from being completely empty or full.
 LEAST = 1e-4
@@ -19,6 +23,8 @@ LEAST = 1e-4
 _STEEPEST_LOGIT = 500.0
 # A density less steep than this is flat.
 _FLAT = 1e-6
+# Halvings that find the level of a position.
+_HALVINGS = 48
 
 
 @internal()
@@ -49,6 +55,20 @@ class Fine:
         place = _exponential_quantile(inside, self.slopes[which])
         low, high = self.lows[which], self.highs[which]
         found: Floats = np.clip(np.floor(low + place * (high - low + 1)), low, high)
+        return found
+
+    def below(self, cuts: Integers) -> Floats:
+        """Shares of the positions below each cut: the levels at which `positions` reaches it.
+
+        >>> points(np.array([0.25, 0.75])).below(np.array([0, 1, 2])).round(6).tolist()
+        [0.0, 0.25, 1.0]
+        """
+        low, high = np.zeros(cuts.size), np.ones(cuts.size)
+        for _ in range(_HALVINGS):
+            middle = (low + high) / 2
+            before = self.positions(middle) < cuts
+            low, high = np.where(before, middle, low), np.where(before, high, middle)
+        found: Floats = (low + high) / 2
         return found
 
 
@@ -568,3 +588,59 @@ def copula_table(rows: Floats, columns: Floats, r: float) -> Floats:
     below = ndtr((cuts - r * latent[..., None]) / spread)
     table: Floats = (np.diff(below, axis=2) * weights[None, :, None]).sum(axis=1) / 2 * rows[:, None]
     return np.maximum(table, 1e-12)
+
+
+Pair = tuple[int, int]
+
+# Share of records assumed independent in all attributes.
+ODD = 0.02
+# Rounds that split a table, and rakes in each.
+_PASSES, _RAKES = 20, 3
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Zeros:
+    """Cells of pairs of attributes that rules forbid, and the bins that show them.
+
+    Attributes:
+        drawn: the attributes, in bins that are split where what rules allow changes.
+        cells: by pair, the measured cells that can hold rows.
+        drawn_cells: the same by the bins of `drawn`.
+    """
+
+    drawn: tuple[Marginal, ...]
+    cells: Mapping[Pair, Bools]
+    drawn_cells: Mapping[Pair, Bools]
+
+
+def drawn_tables(
+    tables: Mapping[Pair, Floats], correlations: Mapping[Pair, float], zeros: Zeros
+) -> dict[Pair, Floats]:
+    """Tables by the bins that rows are drawn in: sums over measured bins stay, and forbidden cells are 0.
+
+    Pieces of a bin differ as latent normals with these correlations would.
+    """
+    # compiled: loaded only when rows are made
+    from shoal.mechanisms.pairs._kernels import rake_table
+
+    found = {}
+    for (a, b), table in tables.items():
+        first, second = zeros.drawn[a], zeros.drawn[b]
+        if first.within is None and second.within is None:
+            found[a, b] = table
+            continue
+        rows, columns = (np.arange(own.bins) if own.within is None else own.within for own in (first, second))
+        both = np.ix_(rows, columns)
+        fine = np.outer(first.shares, second.shares)
+        if (a, b) in correlations:
+            fine = (1 - ODD) * copula_table(first.shares, second.shares, correlations[a, b]) + ODD * fine
+        if (a, b) in zeros.drawn_cells:
+            fine *= zeros.drawn_cells[a, b]
+        for _ in range(_PASSES):
+            sums = np.zeros(table.shape)
+            np.add.at(sums, both, fine)
+            fine *= np.divide(table, sums, out=np.ones_like(table), where=sums > 0)[both]
+            rake_table(fine, first.shares, second.shares, _RAKES)
+        found[a, b] = fine
+    return found

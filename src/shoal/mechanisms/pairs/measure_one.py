@@ -48,6 +48,9 @@ from shoal.privacy import Accountant, Measurement, RecordSum, Spend
 from shoal.taxonomy import Taxonomy
 from shoal.workers import threaded
 
+# Share of a piece of a bin whose distribution says that nobody is there.
+_LEAST_PIECE = 1e-9
+
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +66,7 @@ class Marginal:
         finer: edges of equally many parts of all bins, two or four each, if there are any finer than the bins.
         parts: for each bin, the share of each part in it, with `finer`.
         answers: the noisy numbers of records it is made of.
+        within: the measured bin of each bin, where rows are drawn in finer ones than those measured.
     """
 
     fine: Fine
@@ -73,10 +77,18 @@ class Marginal:
     finer: Integers | None = None
     parts: Floats | None = None
     answers: tuple[Answers, ...] = ()
+    within: Integers | None = None
 
     @property
     def bins(self) -> int:
         return self.shares.size
+
+    @property
+    def middle(self) -> int:
+        """The first bin of the second half."""
+        if self.within is None:
+            return self.bins // 2
+        return int(np.searchsorted(self.within, (int(self.within[-1]) + 1) // 2))
 
     @property
     def names(self) -> bool:
@@ -94,6 +106,19 @@ class Marginal:
             return False
         assert self.edges is not None
         return bool((np.diff(self.edges) <= 1).all())
+
+    def split(self, cuts: Integers) -> Marginal:
+        """The same with bins that are split at these positions, in which rows can be drawn."""
+        assert self.edges is not None
+        pieces = [
+            [low, *(cut for cut in cuts.tolist() if low < cut < high)]
+            for low, high in zip(self.edges[:-1].tolist(), self.edges[1:].tolist(), strict=True)
+        ]
+        edges = np.array([*(cut for own in pieces for cut in own), self.edges[-1]], dtype=np.int64)
+        within = np.repeat(np.arange(self.bins), [len(own) for own in pieces])
+        parts = np.maximum(np.diff(self.fine.below(edges)), _LEAST_PIECE)
+        shares = parts * (self.shares / np.bincount(within, parts))[within]
+        return replace(self, shares=shares, edges=edges, within=within)
 
     def codes(self, positions: Integers, *, finer: bool = False) -> NDArray[np.uint8]:
         """The bin of each position, or the part of a bin. Private for records' positions."""
@@ -115,8 +140,6 @@ def constant() -> Marginal:
 
 # Placeholder position for a record without a value of an attribute.
 ABSENT = -1
-# Lower bound of the share of records with a value.
-_LEAST_SHARE = 0.01
 
 
 def with_flags(attributes: Sequence[AttributeFacts], flagged: Sequence[str]) -> tuple[AttributeFacts, ...]:
@@ -138,88 +161,6 @@ def flags_of(attributes: Sequence[AttributeFacts]) -> dict[int, int]:
 def present_positions(positions: Sequence[Integers], flags: Mapping[int, int]) -> list[Integers]:
     """The positions of the records that have a value, for each attribute. Private, and so is their number."""
     return [own[own != ABSENT] if number in flags else own for number, own in enumerate(positions)]
-
-
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """Shares of the records that have a value.
-
-    Attributes:
-        flags: the missing-value flag of each attribute that has one.
-        shares: of records with a value, by these attributes.
-        both: share of records with a value of both attributes; other pairs are assumed independent.
-    """
-
-    flags: Mapping[int, int]
-    shares: Mapping[int, float]
-    both: Mapping[tuple[int, int], float]
-
-    def of(self, a: int, b: int) -> float:
-        """The share of records that can change a sum over attributes a and b."""
-        apart = self.shares.get(a, 1.0) * self.shares.get(b, 1.0)
-        return self.both.get((min(a, b), max(a, b)), apart)
-
-
-def presence(marginals: Sequence[Marginal], flags: Mapping[int, int]) -> Presence:
-    """Presence as estimated from single attributes."""
-    shares = {a: max(float(marginals[flag].shares[0]), _LEAST_SHARE) for a, flag in flags.items()}
-    return Presence(flags, shares, {})
-
-
-def of_present(
-    products: Floats, signs: Sequence[int], marginals: Sequence[Marginal], known: Presence
-) -> tuple[Floats, Presence]:
-    """Mean products of signs as they would be without gaps, and the joint shares of gaps they imply.
-
-    A mean product with the sign of a value is over the records that have it. If these differ from others, the other
-    sign has another mean among them, which follows from its product with the flag: that contribution is removed. A
-    value and its own flag are unrelated.
-    """
-    if not known.flags:
-        return products, known
-    place = {number: i for i, number in enumerate(signs)}
-    means = {a: float(2 * marginals[a].shares[: marginals[a].bins // 2].sum() - 1) for a in signs}
-    values = [a for a in known.flags if a in place]
-    both = {
-        (a, b): _together(products, place, means, known, a, b)
-        for a in known.flags
-        for b in known.flags
-        if a < b
-    }
-    known = replace(known, both=both)
-    found = products.copy()
-    for a in values:
-        flag = known.flags[a]
-        for b in signs:
-            i, j = place[a], place[b]
-            if b == a:
-                continue
-            if b == flag:
-                mean = means[a] * means[b]
-            elif b in known.flags:
-                mean = float(products[i, j]) / known.of(a, b)
-            else:
-                among = (means[b] + float(products[place[flag], j])) / (2 * known.shares[a])
-                mean = float(products[i, j]) / known.shares[a] - means[a] * (
-                    min(max(among, -1), 1) - means[b]
-                )
-            found[i, j] = found[j, i] = min(max(mean, -1.0), 1.0)
-    return found, known
-
-
-def _together(
-    products: Floats,
-    place: Mapping[int, int],
-    means: Mapping[int, float],
-    known: Presence,
-    a: int,
-    b: int,
-) -> float:
-    """Share of the records with a value of both, by the product of their flags."""
-    first, second = known.flags[a], known.flags[b]
-    share = (1 + means[first] + means[second] + float(products[place[first], place[second]])) / 4
-    p, q = known.shares[a], known.shares[b]
-    return min(max(share, p + q - 1, p * q / 2, _LEAST_SHARE), p, q)
 
 
 # A declared spike counts if its share is this many times the noise on it.
@@ -703,16 +644,19 @@ def _means(
     account: Accountant,
 ) -> list[tuple[Floats, Floats]]:
     """Noisy offsets of the means of the finest intervals from their middles, and their noise."""
-    exact = []
-    for column, place, cuts in zip(positions, places, edges, strict=True):
-        lows, highs = ends_of(cuts)
-        which = np.repeat(np.arange(lows.size), np.diff(place))
+
+    def exact_of(number: int) -> Integers:
+        column = positions[number]
+        lows, highs = ends_of(edges[number])
+        which = np.repeat(np.arange(lows.size), np.diff(places[number]))
         width = np.maximum(highs - lows, 1)[which]
         terms = np.rint((2 * column.ordered - (lows + highs)[which]) / width * SUM_PARTS)
         terms = np.clip(terms, -SUM_PARTS, SUM_PARTS)
         if column.counts is not None:
             terms = terms * column.counts
-        exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
+        return np.bincount(which, terms, minlength=lows.size).astype(np.int64)
+
+    exact = list(threaded(exact_of, range(len(positions))))
     shape = MeasurementShape(1, len(exact), exact[0].size, unit=SUM_PARTS)
     spend = account.spend(OF_ONE, share, "sums inside intervals", over="intervals")
     what = RecordSum("inside", columns, {"parts": SUM_PARTS})

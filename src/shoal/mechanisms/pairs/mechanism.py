@@ -16,7 +16,6 @@ from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
 from shoal.mechanisms.method import Learned, Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
-from shoal.mechanisms.pairs.agreement import Agreement, agreement
 from shoal.mechanisms.pairs.budget import (
     INSIDE_LEVELS,
     OF_ALL,
@@ -39,7 +38,7 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
-from shoal.mechanisms.pairs.distributions import MISFIT, Answers, Fine
+from shoal.mechanisms.pairs.distributions import MISFIT, Answers, Fine, Zeros
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
     Histogram,
@@ -52,6 +51,7 @@ from shoal.mechanisms.pairs.measure_one import (
 from shoal.mechanisms.pairs.measure_pairs import (
     FOUND,
     LARGE,
+    LARGEST,
     MIXTURE_ROUNDS,
     TOO_MUCH,
     Clipped,
@@ -65,9 +65,11 @@ from shoal.mechanisms.pairs.measure_pairs import (
     tails_possible,
 )
 from shoal.mechanisms.pairs.model import (
+    Agreement,
     Drawing,
     MeasuredMarginals,
     PairsModel,
+    agreement,
     block_sizes,
     counted,
     draw_pair_values,
@@ -75,6 +77,7 @@ from shoal.mechanisms.pairs.model import (
     measure_pairs,
     with_triples,
 )
+from shoal.mechanisms.rules import Bins, changes_of_rules, possible_cells
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Measurements, Plan, RecordSum
@@ -109,6 +112,7 @@ MODEL_PARTS = (
     Tails,
     Triple,
     Triples,
+    Zeros,
 )
 
 
@@ -234,24 +238,28 @@ def tail_terms(
 
 
 def triple_terms(
-    attributes: Sequence[AttributeFacts], triples: Triples | None, asked: bool, rows: float
+    attributes: Sequence[AttributeFacts], triples: Triples | None, asked: bool | None, rows: float
 ) -> list[Message]:
-    """Statement messages about the triples that can be measured, if requested."""
-    if not asked:
+    """Statement messages about the triples, and larger sets, that can be measured."""
+    if asked is False:
         return []
-    if triples is None:
+    if triples is None and asked:
         return [Message.of("triples-not-measured", least=FOUND / 2)]
+    if triples is None:
+        return [Message("no-set-measured")] if len(_multiplied(attributes)) > 2 else []
     number, noise = triples.rounds, triples.deviation / (2 * rows)
-    code = "one-triple" if number <= 1 else "triples-chosen" if triples.choice else "all-triples"
-    return [
-        Message.of(
-            code,
-            triples=number,
-            columns=_names(attributes, triples.columns),
-            noise=noise,
-            followed=LARGE / 2,
-        )
-    ]
+    code = "all-triples" if not triples.choice else "one-triple" if number == 1 else "triples-chosen"
+    found = Message.of(
+        code,
+        triples=number,
+        columns=_names(attributes, triples.columns),
+        largest=triples.largest,
+        noise=noise,
+        followed=LARGE / 2,
+    )
+    if triples.largest < min(LARGEST, len(triples.columns)):
+        return [found, Message.of("larger-sets-not-measured", largest=triples.largest)]
+    return [found]
 
 
 def _names(attributes: Sequence[AttributeFacts], numbers: Sequence[int]) -> tuple[str | Message, ...]:
@@ -426,7 +434,7 @@ class _LaidOut:
     """The measurement plan for a number of rows, as far as it is known in advance.
 
     Attributes:
-        asked: whether triples are requested; they may still be hopeless.
+        asked: whether triples are requested; they may still be hopeless. None if that is left to Shoal.
     """
 
     currency: Currency
@@ -435,7 +443,7 @@ class _LaidOut:
     oneway: OneWay
     pairs: PairMeasurements
     triples: Triples | None
-    asked: bool
+    asked: bool | None
 
     @property
     def beyond_one(self) -> Fraction:
@@ -446,7 +454,7 @@ class _LaidOut:
         return (
             *oneway_terms(self.attributes, self.oneway, self.currency, rows),
             *pair_terms(self.attributes, self.pairs, rows),
-            *triple_terms(self.attributes, self.triples, self.asked, rows),
+            *(triple_terms(self.attributes, self.triples, self.asked, rows) if self.pairs.measured else ()),
             *tail_terms(self.attributes, self.pairs, self.currency, self.shared.pairs, rows),
         )
 
@@ -471,24 +479,30 @@ def _lay_out(method: PairsDP, described: Described, rows: float, budget: Fractio
 def _shared(
     method: PairsDP, attributes: Sequence[AttributeFacts], budget: Fraction, rows: float, target: int | None
 ) -> tuple[Halves, Triples | None]:
-    """Shares of single attributes and pairs, and the part of the pair budget used for triples, if requested.
+    """Shares of single attributes and pairs, and the part of the pair budget used for triples, if any.
 
     Attributes that can be missing are excluded from triples, and so are nominal ones with more than two names.
     """
     currency = _currency(method)
     shared = halves(currency, attributes, budget, rows, target)
-    if not method.triples or shared.only_target:
+    if method.triples is False or shared.only_target:
         return shared, None
+    triples = lay_out_triples(
+        currency, _multiplied(attributes), shared.pairs, rows, asked=bool(method.triples)
+    )
+    if triples is not None:
+        shared = replace(shared, pairs=shared.pairs - triples.share)
+    return shared, triples
+
+
+def _multiplied(attributes: Sequence[AttributeFacts]) -> list[int]:
+    """The attributes whose signs can be multiplied in triples."""
     gaps = {number for pair in flags_of(attributes).items() for number in pair}
-    columns = [
+    return [
         number
         for number, facts in enumerate(attributes)
         if facts.points > 1 and not facts.many_names and number not in gaps
     ]
-    triples = lay_out_triples(currency, columns, shared.pairs, rows)
-    if triples is not None:
-        shared = replace(shared, pairs=shared.pairs - triples.share)
-    return shared, triples
 
 
 def share_noise(method: PairsDP, described: Described) -> ShareNoise:
@@ -704,9 +718,26 @@ def measure_attributes(
     clipped = lay_out_tails(marginals, flags, currency, shared.pairs, rows)
     if clipped is not None:
         shared = replace(shared, pairs=shared.pairs - clipped.share)
+    zeros = zeros_of(described, marginals, flags)
     return MeasuredMarginals(
-        rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions
+        rows, currency, shared, target, tuple(marginals), flags, clipped, triples, conditions, zeros
     )
+
+
+def zeros_of(described: Described, marginals: Sequence[Marginal], flags: Mapping[int, int]) -> Zeros | None:
+    """What rules of two columns say about the bins of these; None if they say nothing.
+
+    Guarantee:
+        A function of measured bins and of public rules.
+    """
+
+    def bins(own: Sequence[Marginal]) -> list[Bins]:
+        return [Bins(one.edges, one.groups, flags.get(number)) for number, one in enumerate(own)]
+
+    changes = changes_of_rules(described, bins(marginals))
+    drawn = tuple(own.split(changes[a]) if a in changes else own for a, own in enumerate(marginals))
+    cells, drawn_cells = possible_cells(described, bins(marginals)), possible_cells(described, bins(drawn))
+    return Zeros(drawn, cells, drawn_cells) if drawn_cells else None
 
 
 def told(method: PairsDP, described: Described, rows: int) -> tuple[Message, ...]:

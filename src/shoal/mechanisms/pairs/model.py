@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +15,8 @@ from shoal.display import internal
 from shoal.mechanisms.pairs._kernels import (
     draw_rows,
     exchange,
-    fit_table,
     place_latent,
     polish,
-    rake_table,
 )
 from shoal.mechanisms.pairs.budget import (
     NO_FLAGS,
@@ -30,13 +29,14 @@ from shoal.mechanisms.pairs.budget import (
 )
 from shoal.mechanisms.pairs.distributions import (
     Fine,
-    copula_table,
+    Zeros,
+    drawn_tables,
     shrunk,
     tetrachoric,
-    without_noise,
 )
-from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal, Presence, of_present, presence
+from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal
 from shoal.mechanisms.pairs.measure_pairs import (
+    LARGEST,
     MIXTURE_ROUNDS,
     Clipped,
     InsideBins,
@@ -49,7 +49,6 @@ from shoal.mechanisms.pairs.measure_pairs import (
     exact_triples,
     exchanged,
     fit,
-    functions,
     group_sums,
     inside_order,
     measure_tails,
@@ -58,12 +57,25 @@ from shoal.mechanisms.pairs.measure_pairs import (
     sign_products,
     to_follow,
 )
+from shoal.mechanisms.pairs.tables import (
+    ContrastBlock,
+    Pair,
+    Presence,
+    blocks_of,
+    blocks_of_signs,
+    inside_bins,
+    of_parts,
+    of_present,
+    pair_tables,
+    presence,
+)
 from shoal.mechanisms.rules import keeping_rules
 from shoal.mechanisms.tree.intervals import whole_counts
 from shoal.noise import Source
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, RecordSum
 from shoal.text import Message
+from shoal.workers import threaded
 
 Codes = NDArray[np.uint8]
 
@@ -93,16 +105,25 @@ def goals_of(shares: Sequence[Floats], tables: Mapping[Pair, Floats], starts: ND
 
 
 def draw_block(
-    mixture: Mixture, goals: Floats, rows: int, source: Source, triples: Sequence[Triple] = ()
+    mixture: Mixture,
+    goals: Floats,
+    rows: int,
+    source: Source,
+    triples: Sequence[Triple] = (),
+    middles: Integers | None = None,
 ) -> Codes:
-    """Bins of this many rows."""
+    """Bins of this many rows; `middles` are the first bins of the second halves, where bins are split."""
+    if middles is None:
+        middles = np.diff(mixture.starts) // 2
     seed, turn = source.words(2)
     codes = draw_rows(whole_counts(mixture.weights, rows), mixture.bins, mixture.starts, seed)
     scaled = np.where(goals >= 0, goals * rows, -1.0)
-    attributes = np.array([one.attributes for one in triples], dtype=np.int64).reshape(-1, 3)
+    attributes = np.full((len(triples), LARGEST), -1, dtype=np.int64)
+    for number, one in enumerate(triples):
+        attributes[number, : len(one.attributes)] = one.attributes
     products = np.array([rows * one.mean for one in triples])
     stride = _stride(rows, int(turn))
-    polish(codes, mixture.starts, scaled, stride, SWEEPS, attributes, products)
+    polish(codes, mixture.starts, middles, scaled, stride, SWEEPS, attributes, products)
     return codes
 
 
@@ -150,8 +171,14 @@ def positions_of(
             if number in inside:
                 assert own.parts is not None
                 names = codes[:, inside[number].names]
-                values = inside_order(codes[:, number], values, names, inside[number].parts, own.parts)
-            yield _in_order(values, own.fine, source, missing)
+                whole = codes[:, number]
+                if own.within is not None:
+                    whole = own.within[whole].astype(np.uint8)
+                values = inside_order(whole, values, names, inside[number].parts, own.parts)
+            if own.within is None:
+                yield _in_order(values, own.fine, source, missing)
+            else:
+                yield _in_bins(values, codes[:, number], own, source, missing)
 
 
 def positions_of_latent(
@@ -190,6 +217,28 @@ def _in_order(values: Floats, fine: Fine, source: Source, missing: NDArray[np.bo
     order = np.argsort(values)
     # ascending levels are looked up faster
     found[order] = fine.positions((np.arange(order.size) + _uniform(order.size, source)) / order.size)
+    return found
+
+
+def _in_bins(
+    values: Floats, codes: Codes, own: Marginal, source: Source, missing: NDArray[np.bool_] | None
+) -> Floats:
+    """The same bin by bin, so that every position is in the bin of its row: rules can depend on that."""
+    assert own.edges is not None
+    here = np.ones(codes.size, dtype=np.bool_) if missing is None else ~missing
+    found = np.full(codes.size, own.fine.positions(np.array([0.5]))[0])
+    bins = codes[here]
+    order = np.lexsort((values[here], bins))
+    sizes = np.bincount(bins, minlength=own.bins)
+    ranks = np.arange(order.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    sorted_bins = bins[order]
+    below = own.fine.below(own.edges)
+    level = (ranks + _uniform(order.size, source)) / np.maximum(sizes, 1)[sorted_bins]
+    level = below[sorted_bins] + level * np.diff(below)[sorted_bins]
+    low, high = own.edges[:-1][sorted_bins], own.edges[1:][sorted_bins] - 1
+    placed = np.empty(order.size)
+    placed[order] = np.clip(own.fine.positions(level), low, np.maximum(high, low))
+    found[here] = placed
     return found
 
 
@@ -256,7 +305,7 @@ def fitted(
     """One model of all measured pairs; None if the correlations determine them."""
     if not model.tables:
         return None
-    shares = [own.shares for own in known.marginals]
+    shares = [own.shares for own in known.drawn]
     random = np.random.Generator(np.random.Philox(int(source.words(1)[0])))
     return fit(shares, model.tables, model.correlations, model.latent, random, rounds)
 
@@ -271,14 +320,14 @@ def with_triples(
     """
     if made is None:
         return Drawing(model, known)
-    shares = [own.shares for own in known.marginals]
+    shares = [own.shares for own in known.drawn]
     triples: tuple[Triple, ...] = ()
     layout, rows = known.triples, known.rows
     if layout is not None and sums.triples is not None:
-        expected = predicted(made, layout)
+        expected = predicted(made, layout, known.middles)
         found = measure_triples(sums.triples, expected, layout, known.currency, rows, account)
         triples = to_follow(expected, layout, *found, rows)
-        if model.from_signs and not triples:
+        if model.from_signs and not triples and known.zeros is None:
             return Drawing(model, known)
     return Drawing(model, known, made, goals_of(shares, model.tables, made.starts), triples)
 
@@ -291,14 +340,15 @@ def draw_pair_values(
     seen: Callable[[Sequence[Floats]], None] | None = None,
 ) -> dict[str, Floats]:
     """The rows of one block, by its index, column by column; `seen` is called with their positions."""
-    model, marginals = drawing.model, drawing.known.marginals
+    model, marginals = drawing.model, drawing.known.drawn
     size = block_sizes(drawing.known.rows)[number]
     own = source.child("rows of pairs", number)
     known = (marginals, model.latent, model.correlations, own, model.flags)
     if drawing.mixture is None or drawing.goals is None:
         placed = list(positions_of_latent(size, *known))
     else:
-        codes = draw_block(drawing.mixture, drawing.goals, size, own, drawing.triples)
+        middles = drawing.known.middles
+        codes = draw_block(drawing.mixture, drawing.goals, size, own, drawing.triples, middles)
         placed = list(positions_of(codes, *known, exactly=model.from_signs, inside=model.inside))
     if model.tails is not None:
         placed = exchanged(placed, model.tails, marginals, model.flags, own)
@@ -316,304 +366,6 @@ def draw_pair_values(
     return keeping_rules(described, values, own)
 
 
-Pair = tuple[int, int]
-# two attributes and their levels
-Contrasts = tuple[int, int, int, int]
-
-# Squared effect sizes of dependence considered, relative to independence.
-_STRENGTHS = np.concatenate(([0.0], np.geomspace(1e-6, 4.0, 60)))
-# A block's own strength is estimated together with this many observations of the usual one.
-_PSEUDO = 2.0
-_RAKES, _LAST_RAKES = 3, 20
-_PASSES = 20
-# Share of records assumed independent in all attributes.
-_ODD = 0.02
-
-
-@internal()
-@dataclass(frozen=True, slots=True, eq=False)
-class ContrastBlock:
-    """Contrasts of one pair at one fineness, as shares of the rows; the first attribute comes before the second.
-
-    Attributes:
-        level, depth: levels of the functions of the first and the second attribute; -1 for names.
-        noisy: one number for each pair of functions.
-        noise: standard deviation of each.
-    """
-
-    first: int
-    second: int
-    level: int
-    depth: int
-    noisy: Floats
-    noise: float
-
-    @property
-    def fineness(self) -> int:
-        return max(self.level, 0) + max(self.depth, 0)
-
-    @property
-    def names(self) -> bool:
-        return min(self.level, self.depth) < 0
-
-    @property
-    def contrasts(self) -> Contrasts:
-        return self.first, self.second, self.level, self.depth
-
-    @property
-    def least(self) -> float:
-        """Contrasts of halves smaller than this are known already from coarser ones; names are not halved."""
-        return self.noise / 2 if self.names else self.noise
-
-    def combined(self, other: ContrastBlock) -> ContrastBlock:
-        """The same contrasts, measured twice."""
-        weight = self.noise**-2 / (self.noise**-2 + other.noise**-2)
-        noisy = weight * self.noisy + (1 - weight) * other.noisy
-        return replace(self, noisy=noisy, noise=(self.noise**-2 + other.noise**-2) ** -0.5)
-
-    @property
-    def turned(self) -> ContrastBlock:
-        return ContrastBlock(self.second, self.first, self.depth, self.level, self.noisy.T, self.noise)
-
-
-def blocks_of(
-    groups: Sequence[ContrastGroup], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
-) -> list[ContrastBlock]:
-    """The measured groups, pair by pair, as shares of the rows with a value of both; repeated ones are combined."""
-    found = []
-    for group, noisy in zip(groups, sums, strict=True):
-        ends = np.cumsum(group.shape.block_sizes)[:-1]
-        parts = np.split(noisy.reshape(len(noisy), -1), ends, axis=1)
-        for b, part, deviation in zip(group.partners, parts, group.deviations, strict=True):
-            rows = rows_of(group.pivot, b)
-            found.append(
-                ContrastBlock(group.pivot, b, group.level, group.depth, part / rows, deviation / rows)
-            )
-    together: dict[Contrasts, ContrastBlock] = {}
-    for block in found:
-        own = block if block.first < block.second else block.turned
-        again = together.get(own.contrasts)
-        together[own.contrasts] = own if again is None else own.combined(again)
-    return list(together.values())
-
-
-def blocks_of_signs(
-    products: Floats,
-    signs: Sequence[int],
-    deviation: float,
-    rows_of: Callable[[int, int], float],
-    flags: Mapping[int, int],
-) -> list[ContrastBlock]:
-    """The mean products of signs, pair by pair; an attribute and its own flag are not a pair."""
-    return [
-        ContrastBlock(
-            signs[j], signs[i], 0, 0, products[i : i + 1, j : j + 1], deviation / rows_of(signs[i], signs[j])
-        )
-        for i in range(len(signs))
-        for j in range(i)
-        if flags.get(signs[j]) != signs[i]
-    ]
-
-
-def pair_tables(
-    marginals: Sequence[Marginal], correlations: Mapping[Pair, float], blocks: Sequence[ContrastBlock]
-) -> dict[Pair, Floats]:
-    """A table for every pair of attributes that have more than one bin, the first attribute before the second."""
-    telling = [number for number, own in enumerate(marginals) if own.bins > 1]
-    tables: dict[Pair, Floats] = {}
-    for place, a in enumerate(telling):
-        for b in telling[place + 1 :]:
-            first, second = marginals[a].shares, marginals[b].shares
-            r = correlations.get((a, b), 0.0)
-            tables[a, b] = np.outer(first, second)
-            if r:
-                # some records are atypical: without them a tilt could not produce what latent normals never do
-                tables[a, b] = (1 - _ODD) * copula_table(first, second, r) + _ODD * tables[a, b]
-    wanted: dict[Pair, list[ContrastBlock]] = {pair: [] for pair in tables}
-    blocks = centred(blocks, tables, marginals)
-    clear = clear_structure(blocks, tables, marginals)
-    for fineness in sorted({block.fineness for block in blocks}):
-        for names in (False, True):
-            here = [block for block in blocks if block.fineness == fineness and block.names == names]
-            if here:
-                _tilt_all(tables, marginals, here, wanted, clear)
-    # tilting by one block and raking disturb the others: once more in turn, until all agree, the coarsest last, which
-    # have the least noise
-    for (a, b), table in tables.items():
-        if len(wanted[a, b]) > 1:
-            _towards(table, marginals[a], marginals[b], wanted[a, b][::-1], _PASSES)
-        rake_table(table, marginals[a].shares, marginals[b].shares, _LAST_RAKES)
-    return tables
-
-
-def centred(
-    blocks: Sequence[ContrastBlock], tables: Mapping[Pair, Floats], marginals: Sequence[Marginal]
-) -> list[ContrastBlock]:
-    """Least-squares contrasts given those of single attributes: over all names they add up to these.
-
-    That removes the part of the noise that the sums over names have.
-    """
-    found = []
-    for block in blocks:
-        if not block.names:
-            found.append(block)
-            continue
-        residual, _ = _residuals(tables, marginals, block)
-        moved, part = residual, 1.0
-        for axis, level in enumerate((block.level, block.depth)):
-            if level < 0:
-                moved = moved - moved.mean(axis=axis, keepdims=True)
-                part *= 1 - 1 / moved.shape[axis]
-        noisy, noise = block.noisy - residual + moved, block.noise * part**0.5
-        found.append(replace(block, noisy=noisy, noise=noise))
-    return found
-
-
-def clear_structure(
-    blocks: Sequence[ContrastBlock], tables: Mapping[Pair, Floats], marginals: Sequence[Marginal]
-) -> dict[Contrasts, Floats]:
-    """The part of the residuals of pairs with names that is too regular to be noise.
-
-    All contrasts of a pair, in units of their noise, form a matrix with a line for each name. Products of few lines and
-    columns, such as an income that rises with education, have singular values beyond the largest of noise alone; these
-    are kept, less what noise adds to them. Single contrasts may not show them.
-
-    Reference:
-        Gavish and Donoho, "Optimal Shrinkage of Singular Values".
-    """
-    found: dict[Contrasts, Floats] = {}
-    pairs: dict[Pair, list[ContrastBlock]] = {}
-    for block in blocks:
-        if block.names:
-            pairs.setdefault((block.first, block.second), []).append(block)
-    for own in pairs.values():
-        turned = [block.level >= 0 for block in own]
-        residuals = [_residuals(tables, marginals, block)[0] / block.noise for block in own]
-        lines = [one.T if turn else one for one, turn in zip(residuals, turned, strict=True)]
-        low = without_noise(np.concatenate(lines, axis=1))
-        parts = np.split(low, np.cumsum([one.shape[1] for one in lines])[:-1], axis=1)
-        for block, part, turn in zip(own, parts, turned, strict=True):
-            found[block.contrasts] = block.noise * (part.T if turn else part)
-    return found
-
-
-def _tilt_all(
-    tables: Mapping[Pair, Floats],
-    marginals: Sequence[Marginal],
-    blocks: Sequence[ContrastBlock],
-    wanted: Mapping[Pair, list[ContrastBlock]],
-    clear: Mapping[Contrasts, Floats],
-) -> None:
-    """Tilt tables by blocks of one fineness, and record the contrasts that they should have.
-
-    What noise explains is removed, except from clear structure.
-    """
-    seen = []
-    for block in blocks:
-        residual, expected = _residuals(tables, marginals, block)
-        seen.append((residual - clear.get(block.contrasts, 0.0), expected))
-    usual = _strength(
-        np.concatenate([residual.ravel() for residual, _ in seen]),
-        np.concatenate([expected.ravel() for _, expected in seen]),
-        np.repeat([block.noise**2 for block in blocks], [residual.size for residual, _ in seen]),
-    )
-    for block, (residual, expected) in zip(blocks, seen, strict=True):
-        noise = np.full(residual.size, block.noise**2)
-        prior = _strength(residual.ravel(), expected.ravel(), noise, usual) * expected
-        trust = prior / (prior + block.noise**2)
-        steady = replace(block, noisy=block.noisy - (1 - trust) * residual)
-        a, b = block.first, block.second
-        _towards(tables[a, b], marginals[a], marginals[b], [steady], 1)
-        wanted[a, b].append(steady)
-
-
-def _towards(
-    table: Floats, first: Marginal, second: Marginal, blocks: Sequence[ContrastBlock], passes: int
-) -> None:
-    """Tilt the table of a pair towards these contrasts; changed."""
-    starts = np.cumsum([0, *(block.noisy.size for block in blocks)])
-    shape = np.array([(b.level, b.depth, start) for b, start in zip(blocks, starts, strict=False)])
-    contrasts = np.concatenate([block.noisy.ravel() for block in blocks])
-    levels = np.array([first.levels, second.levels])
-    least = np.array([block.least for block in blocks])
-    fit_table(table, first.shares, second.shares, levels, shape, contrasts, least, passes, _RAKES)
-
-
-def _residuals(
-    tables: Mapping[Pair, Floats], marginals: Sequence[Marginal], block: ContrastBlock
-) -> tuple[Floats, Floats]:
-    """The difference of the measured contrasts to those of the table, and the product of the shares of their nodes."""
-    a, b = block.first, block.second
-    table = tables[a, b]
-    own = functions(marginals[a].levels, block.level, marginals[a].bins)
-    other = functions(marginals[b].levels, block.depth, marginals[b].bins)
-    (one, small), (two, less) = _halves_of(own, marginals[a].shares), _halves_of(other, marginals[b].shares)
-    # where a half is small, the contrast is known already from coarser ones
-    open_ = np.minimum(np.outer(small, two), np.outer(one, less)) > block.least
-    expected = np.outer(one, two) * open_
-    return block.noisy - own.T @ table @ other, expected
-
-
-def _halves_of(signs: Integers, shares: Floats) -> tuple[Floats, Floats]:
-    """Shares of nodes, and of the smaller half of each; names are not halved."""
-    left, right = np.maximum(signs, 0).T @ shares, np.maximum(-signs, 0).T @ shares
-    names = signs.min(axis=0) >= 0
-    return left + right, np.where(names, left, np.minimum(left, right))
-
-
-def _strength(residuals: Floats, expected: Floats, noise: Floats, usual: float | None = None) -> float:
-    """The maximum likelihood τ² if residuals are normal with variance τ²·expected + noise."""
-    variance = _STRENGTHS[:, None] * expected + noise
-    score = -0.5 * (np.log(variance) + residuals**2 / variance).sum(axis=1)
-    if usual is not None:
-        typical, least = float(expected.mean()), float(noise.mean())
-        spread = _STRENGTHS * typical + least
-        score -= _PSEUDO * 0.5 * (np.log(spread) + (usual * typical + least) / spread)
-    return float(_STRENGTHS[int(np.argmax(score))])
-
-
-def of_parts(block: ContrastBlock, marginals: Sequence[Marginal]) -> bool:
-    """Whether these contrasts of names are between parts of bins."""
-    ordered = marginals[block.second if block.level < 0 else block.first]
-    return min(block.level, block.depth) < 0 and max(block.level, block.depth) >= ordered.levels > 0
-
-
-def inside_bins(
-    blocks: Sequence[ContrastBlock], tables: Mapping[Pair, Floats], marginals: Sequence[Marginal]
-) -> dict[int, InsideBins]:
-    """How values inside bins follow names: for each attribute, those of the column of names that tells most.
-
-    Differences to what the attribute alone says are shrunk by what noise explains.
-    """
-    found: dict[int, tuple[float, InsideBins]] = {}
-    pairs: dict[Pair, list[ContrastBlock]] = {}
-    for block in blocks:
-        turned = block if block.level < 0 else block.turned
-        pairs.setdefault((turned.first, turned.second), []).append(turned)
-    for (names, number), own in pairs.items():
-        alone = marginals[number].parts
-        assert alone is not None
-        table = tables[names, number] if names < number else tables[number, names].T
-        told, shares = 0.0, np.broadcast_to(alone, (*table.shape, alone.shape[1])).copy()
-        for block in sorted(own, key=lambda one: one.depth):
-            # nodes of bins, each with two halves of some parts
-            nodes = (*table.shape, 1 << (block.depth - marginals[number].levels), 2, -1)
-            halves = shares.reshape(nodes).sum(axis=4)
-            mass = table[:, :, None] * halves.sum(axis=3)
-            missed = block.noisy.reshape(mass.shape) - table[:, :, None] * (halves[..., 0] - halves[..., 1])
-            noise = np.full(missed.size, block.noise**2)
-            prior = _strength(missed.ravel(), mass.ravel() ** 2, noise) * mass**2
-            moved = prior / (prior + block.noise**2) * missed / np.maximum(table[:, :, None], 1e-12) / 2
-            after = np.maximum(halves + np.stack([moved, -moved], axis=3), 0.0)
-            after *= halves.sum(axis=3, keepdims=True) / np.maximum(after.sum(axis=3, keepdims=True), 1e-300)
-            factor = after / np.maximum(halves, 1e-300)
-            shares = (shares.reshape(nodes) * factor[..., None]).reshape(shares.shape)
-            told += float(prior.sum())
-        if told > found.get(number, (0.0, None))[0]:
-            found[number] = told, InsideBins(names, shares)
-    return {number: one for number, (_, one) in found.items()}
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class MeasuredMarginals:
     """The results of measuring single attributes; all of it charged.
@@ -625,6 +377,7 @@ class MeasuredMarginals:
         clipped: products of values to be measured in addition, if any.
         triples: products of three signs that can be measured, if any.
         conditions: what is measured, if it follows from the noisy number of rows.
+        zeros: what rules of two columns forbid, if anything.
     """
 
     rows: int
@@ -636,6 +389,17 @@ class MeasuredMarginals:
     clipped: Clipped | None = None
     triples: Triples | None = None
     conditions: tuple[Message, ...] = ()
+    zeros: Zeros | None = None
+
+    @property
+    def drawn(self) -> tuple[Marginal, ...]:
+        """The attributes in the bins that rows are drawn in."""
+        return self.marginals if self.zeros is None else self.zeros.drawn
+
+    @property
+    def middles(self) -> Integers:
+        """The first bins of the second halves, of those that rows are drawn in."""
+        return np.array([own.middle for own in self.drawn], dtype=np.int64)
 
     @property
     def levels(self) -> list[int]:
@@ -653,10 +417,13 @@ class MeasuredMarginals:
 
 def pair_codes(known: MeasuredMarginals, positions: Sequence[Integers]) -> list[NDArray[np.uint8]]:
     """The bins by which records are counted; a missing value gets the index after the last. Private."""
-    codes = [
-        own.codes(found, finer=level > own.levels)
-        for own, found, level in zip(known.marginals, positions, known.levels, strict=True)
-    ]
+    levels = known.levels
+
+    def codes_of(number: int) -> NDArray[np.uint8]:
+        own = known.marginals[number]
+        return own.codes(positions[number], finer=levels[number] > own.levels)
+
+    codes = list(threaded(codes_of, range(len(levels))))
     for number in known.flags:
         codes[number][positions[number] == ABSENT] = known.bins[number]
     return codes
@@ -746,7 +513,7 @@ def _measure_contrasts(
         only_target=known.shared.only_target,
         flags=flags,
     )
-    if not layout.measured:
+    if not layout.measured and known.zeros is None:
         return PairsModel(latent, np.eye(len(latent)), {}, flags)
     correlations, known_gaps, noisy = np.eye(len(latent)), presence(marginals, flags), None
     if layout.signs:
@@ -769,7 +536,7 @@ def _measure_contrasts(
         for j, b in enumerate(latent)
         if a < b and flags.get(a) != b
     }
-    if not layout.groups and known.triples is None:
+    if not layout.groups and known.triples is None and known.zeros is None:
         return PairsModel(latent, correlations, {}, flags, layout=layout, products=noisy, sums=tuple(sums))
 
     def rows_of(a: int, b: int) -> float:
@@ -781,8 +548,10 @@ def _measure_contrasts(
         (parts if of_parts(block, marginals) else blocks).append(block)
     if layout.signs:
         blocks += blocks_of_signs(products, layout.signs, layout.sign_deviation, rows_of, flags)
-    tables = pair_tables(marginals, between, blocks)
+    tables = pair_tables(marginals, between, blocks, {} if known.zeros is None else known.zeros.cells)
     inside = inside_bins(parts, tables, marginals)
+    if known.zeros is not None:
+        tables = drawn_tables(tables, between, known.zeros)
     return PairsModel(
         latent,
         correlations,
@@ -838,3 +607,85 @@ def _correlations(
     # fewer records contribute to the products of an attribute with gaps, so their noise is relatively larger
     scale = 2 * density * np.array([gaps.shares.get(a, 1.0) for a in layout.signs])
     return shrunk(tetrachoric(products, left), scale, layout.sign_deviation / rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Deviations of rows from measurements, in standard deviations of their noise.
+
+    Attributes:
+        numbers: how many noisy numbers were compared.
+        worst: the largest deviation.
+        what: the measurement it belongs to.
+        explained: what the largest of so many noises exceeds once in a hundred times.
+    """
+
+    numbers: int
+    worst: float
+    what: str
+    explained: float
+
+    def facts(self) -> dict[str, Any]:
+        """For the internal log."""
+        return {
+            "numbers_compared": self.numbers,
+            "worst_deviation_in_standard_errors": round(self.worst, 2),
+            "of": self.what,
+            "explained_by_noise_up_to": round(self.explained, 2),
+        }
+
+
+def agreement(
+    placed: Sequence[Floats], known: MeasuredMarginals, model: PairsModel, names: Sequence[str]
+) -> Agreement | None:
+    """Compare rows with everything measured of single columns and pairs; None if nothing was measured.
+
+    Only noisy numbers and released rows take part, so this costs no privacy budget. Numbers that were measured on
+    few records, or that a model of all of them cannot agree with, show here.
+
+    Args:
+        placed: positions of some rows, for each attribute.
+        names: of the attributes.
+    """
+    whole = [np.clip(own, 0, None).astype(np.int64) for own in placed]
+    for a, flag in known.flags.items():
+        whole[a] = np.where(whole[flag] > 0, ABSENT, whole[a])
+    scale = known.rows / max(whole[0].size, 1)
+    worst, what, numbers = 0.0, "", 0
+    for told, noisy, own, noise in _compared(whole, known, model, names):
+        # rows are whole: they cannot agree better than that
+        deviations = np.abs(own * scale - noisy) / np.hypot(noise, scale)
+        if not deviations.size:
+            continue
+        numbers += deviations.size
+        if (largest := float(deviations.max())) > worst or not what:
+            worst, what = largest, told
+    return Agreement(numbers, worst, what, known.currency.largest(numbers)) if numbers else None
+
+
+def _compared(
+    positions: Sequence[Integers], known: MeasuredMarginals, model: PairsModel, names: Sequence[str]
+) -> Iterator[tuple[str, Floats, Floats, float]]:
+    """What was measured: its name, the noisy numbers, those of the rows, the standard deviation of the noise."""
+    for number, marginal in enumerate(known.marginals):
+        own = positions[number][positions[number] != ABSENT]
+        for answers in marginal.answers:
+            yield answers.what, answers.noisy, answers.of(own), answers.deviation
+    layout = model.layout
+    if not layout.measured:
+        return
+    counts, levels = PairCounts(pair_codes(known, positions), known.bins), known.levels
+    if layout.signs and model.products is not None:
+        rows = sign_products(counts, layout.signs, levels, positions[0].size).astype(np.float64)
+        below = np.tril_indices(len(rows), -1)
+        yield "halves of pairs of columns", model.products[below], rows[below], layout.sign_deviation
+    for group, noisy in zip(layout.groups, model.sums, strict=True):
+        rows = group_sums(counts, group, levels, known.bins).astype(np.float64)
+        with_whom = ", ".join(names[b] for b in group.partners)
+        yield f"{names[group.pivot]} with {with_whom}", noisy, rows, group.deviation
+    if model.tails is not None:
+        clipped = model.tails.clipped
+        unit = clipped.shape.unit
+        rows = exact_products(positions, clipped) / unit
+        noisy = model.tails.products * known.rows
+        yield "products of values", noisy, rows, clipped.noise * known.rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from shoal.display import internal
 from shoal.mechanisms.tree.layout import Layout, Purse, noisy
 from shoal.noise import Source, exponential_choice
-from shoal.numbers import Floats, Integers
+from shoal.numbers import Bools, Floats, Integers
 from shoal.privacy import Measurement, Spend
 
 
@@ -26,12 +26,14 @@ class Level:
         variance: variance of the noise on each of them.
         expected: expected share of each parent's left child, given only the levels above.
         doubt: standard deviation of that share.
+        possible: which of them can have records; None if all can.
     """
 
     noisy: Floats
     variance: float
     expected: Floats
     doubt: float
+    possible: Bools | None = None
 
 
 def consistent_counts(total: float, levels: Sequence[Level]) -> list[Floats]:
@@ -66,6 +68,9 @@ def consistent_counts(total: float, levels: Sequence[Level]) -> list[Floats]:
         prior = (level.doubt * parent) ** 2
         trust = prior / (prior + variance / 2)
         left = np.clip(trust * measured + (1 - trust) * level.expected * parent, 0, parent)
+        if level.possible is not None:
+            # known without noise: all of the parent's count belongs to the other child
+            left = np.where(level.possible[::2], np.where(level.possible[1::2], left, parent), 0.0)
         counts.append(np.column_stack((left, parent - left)).ravel())
     return counts
 
@@ -133,10 +138,14 @@ def rank_intervals(
     [[2, 5, 2], [3, 1, 3]]
     """
     # the cuts of rank r lie above the r-th record and not above the next one
-    edges = np.concatenate(([lo], ordered, [hi]))
-    each = np.ones(ordered.size, dtype=np.int64) if counts is None else counts
-    ranks = np.concatenate(([0], np.cumsum(each)))
-    return np.diff(edges), np.abs(2 * ranks - ranks[-1])
+    edges = np.empty(ordered.size + 2, dtype=np.int64)
+    edges[0], edges[1:-1], edges[-1] = lo, ordered, hi
+    if counts is None:
+        penalties = np.arange(-ordered.size, ordered.size + 1, 2)
+    else:
+        penalties = 2 * np.concatenate(([0], np.cumsum(counts)))
+        penalties -= penalties[-1] // 2
+    return np.diff(edges), np.abs(penalties, out=penalties)
 
 
 def draw_cut(

@@ -14,7 +14,7 @@ from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
 from shoal.mechanisms.method import Learned, Rebuilt, gap_terms, noisy_numbers, numbers_terms
-from shoal.mechanisms.rules import keeping_rules
+from shoal.mechanisms.rules import Bins, keeping_rules, possible_cells
 from shoal.mechanisms.tree.intervals import (
     CutIntervals,
     Level,
@@ -50,7 +50,7 @@ from shoal.mechanisms.tree.sample import (
     sort_into,
 )
 from shoal.noise import Source
-from shoal.numbers import Floats, Integers
+from shoal.numbers import Bools, Floats, Integers
 from shoal.privacy import Accountant, Measurements, Plan, RecordSum
 from shoal.progress import Progress
 from shoal.text import Message
@@ -257,7 +257,8 @@ def learn(
         measured.append(found)
         progress("cutting attributes", number + 1, steps)
     tree = grown(measured, layout)
-    cells = _leaf_counts(tree, codes, measured, known, account)
+    exact = leaves_of(tree, codes, measured)
+    cells = noisy_leaves(tree, exact, measured, known, account, described)
     progress("counting leaves", len(columns) + 1, steps)
     model = TreeModel(tuple(measured), tree, whole_counts(cells, rows), method.rebuild, method.generalise)
     internal = {"values_clipped": clipped, "rows_released": rows, "clusters": []}
@@ -398,20 +399,24 @@ def _counted(described: Described, layout: Layout, rows: int) -> tuple[str, ...]
     )
 
 
-def _leaf_counts(
-    tree: DrawnTree,
-    codes: NDArray[np.uint16],
-    measured: Sequence[CutIntervals],
-    known: KnownAttribute,
-    account: Accountant,
-) -> NDArray[np.float64]:
-    """Noisy counts of all levels of the tree, made consistent with each other and with the attributes' intervals.
-
-    Guarantee:
-        Given the cut points the boxes are public and a record is in one box of a level: noise of scale 2/share
-        (1/share when adding) costs each level its share.
-    """
-    return noisy_leaves(tree, leaves_of(tree, codes, measured), measured, known, account)
+def possible_leaves(tree: DrawnTree, measured: Sequence[CutIntervals], described: Described) -> Bools | None:
+    """The boxes in which rules of two columns allow records; None if they allow them in all."""
+    columns = described.columns
+    bins = [
+        Bins(found.edges, gap=column in described.flagged)
+        for column, found in zip(columns, measured, strict=True)
+    ]
+    found = np.ones(tree.leaves, dtype=np.bool_)
+    for pair, cells in possible_cells(described, bins).items():
+        inside = np.zeros([size + 1 for size in cells.shape], dtype=np.int64)
+        inside[1:, 1:] = cells.cumsum(axis=0).cumsum(axis=1)
+        ends = []
+        for number in pair:
+            span = 1 << (len(measured[number].counts) - 1 - tree.halved[:, number])
+            ends.append((tree.place[:, number] * span, (tree.place[:, number] + 1) * span))
+        (low, high), (left, right) = ends
+        found &= inside[high, right] - inside[low, right] - inside[high, left] + inside[low, left] > 0
+    return None if found.all() else found
 
 
 def noisy_leaves(
@@ -420,19 +425,30 @@ def noisy_leaves(
     measured: Sequence[CutIntervals],
     known: KnownAttribute,
     account: Accountant,
+    described: Described,
 ) -> NDArray[np.float64]:
-    """`_leaf_counts` from the exact counts of the leaves."""
+    """Noisy counts of all levels of the tree, made consistent with each other and with the attributes' intervals.
+
+    Guarantee:
+        Given the cut points the boxes are public and a record is in one box of a level: noise of scale 2/share
+        (1/share when adding) costs each level its share. Boxes that rules forbid have no records and are 0.
+    """
     layout, rows = known.layout, float(known.rows)
     if not layout.leaves:
         return np.array([rows])
     levels = []
+    possible = possible_leaves(tree, measured, described)
     for level, share in enumerate(layout.leaves):
         counts = exact.reshape(2 << level, -1).sum(axis=1)
         spend = account.spend(known.purposes.tree_counts(level), share, over="boxes")
         variance = 2 * float(layout.count_scale(share)) ** 2
         what = RecordSum("boxes", tuple(range(len(measured))), {"halved": tree.attributes[: level + 1]})
         drawn = noisy(counts, layout.moved, spend, what)
-        levels.append(Level(drawn, variance, tree.fractions[level], _DEPENDENCE))
+        here: Bools | None = None
+        if possible is not None:
+            here = np.asarray(possible.reshape(2 << level, -1).any(axis=1))
+            drawn = np.where(here, drawn, 0.0)
+        levels.append(Level(drawn, variance, tree.fractions[level], _DEPENDENCE, here))
     cells = consistent_counts(rows, levels)[-1]
     groupings, targets = [], []
     for number, found in enumerate(measured):

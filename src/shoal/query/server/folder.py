@@ -28,12 +28,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns import MOST_DELTA, Schema
+from shoal.columns import Schema
 from shoal.errors import InputError, OptionError, closest
 from shoal.io import MOST_BYTES as MOST_BYTES_READING
 from shoal.io import dumps, find_format, fingerprint, load, unpacked_sizes
 from shoal.ledger import Ledger, Register
-from shoal.noise import parse_epsilon
+from shoal.noise import MOST_DELTA, parse_epsilon
 from shoal.numbers import decimal_text, exact
 from shoal.query.server.guard import warn
 from shoal.text import Message
