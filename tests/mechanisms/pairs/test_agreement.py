@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import shoal
-from shoal.mechanisms.pairs import agreement as check
 from shoal.mechanisms.pairs import mechanism
+from shoal.mechanisms.pairs import model as check
 from shoal.mechanisms.pairs.distributions import Answers
 
 

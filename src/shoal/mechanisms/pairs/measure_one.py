@@ -140,8 +140,6 @@ def constant() -> Marginal:
 
 # Placeholder position for a record without a value of an attribute.
 ABSENT = -1
-# Lower bound of the share of records with a value.
-_LEAST_SHARE = 0.01
 
 
 def with_flags(attributes: Sequence[AttributeFacts], flagged: Sequence[str]) -> tuple[AttributeFacts, ...]:
@@ -163,88 +161,6 @@ def flags_of(attributes: Sequence[AttributeFacts]) -> dict[int, int]:
 def present_positions(positions: Sequence[Integers], flags: Mapping[int, int]) -> list[Integers]:
     """The positions of the records that have a value, for each attribute. Private, and so is their number."""
     return [own[own != ABSENT] if number in flags else own for number, own in enumerate(positions)]
-
-
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """Shares of the records that have a value.
-
-    Attributes:
-        flags: the missing-value flag of each attribute that has one.
-        shares: of records with a value, by these attributes.
-        both: share of records with a value of both attributes; other pairs are assumed independent.
-    """
-
-    flags: Mapping[int, int]
-    shares: Mapping[int, float]
-    both: Mapping[tuple[int, int], float]
-
-    def of(self, a: int, b: int) -> float:
-        """The share of records that can change a sum over attributes a and b."""
-        apart = self.shares.get(a, 1.0) * self.shares.get(b, 1.0)
-        return self.both.get((min(a, b), max(a, b)), apart)
-
-
-def presence(marginals: Sequence[Marginal], flags: Mapping[int, int]) -> Presence:
-    """Presence as estimated from single attributes."""
-    shares = {a: max(float(marginals[flag].shares[0]), _LEAST_SHARE) for a, flag in flags.items()}
-    return Presence(flags, shares, {})
-
-
-def of_present(
-    products: Floats, signs: Sequence[int], marginals: Sequence[Marginal], known: Presence
-) -> tuple[Floats, Presence]:
-    """Mean products of signs as they would be without gaps, and the joint shares of gaps they imply.
-
-    A mean product with the sign of a value is over the records that have it. If these differ from others, the other
-    sign has another mean among them, which follows from its product with the flag: that contribution is removed. A
-    value and its own flag are unrelated.
-    """
-    if not known.flags:
-        return products, known
-    place = {number: i for i, number in enumerate(signs)}
-    means = {a: float(2 * marginals[a].shares[: marginals[a].bins // 2].sum() - 1) for a in signs}
-    values = [a for a in known.flags if a in place]
-    both = {
-        (a, b): _together(products, place, means, known, a, b)
-        for a in known.flags
-        for b in known.flags
-        if a < b
-    }
-    known = replace(known, both=both)
-    found = products.copy()
-    for a in values:
-        flag = known.flags[a]
-        for b in signs:
-            i, j = place[a], place[b]
-            if b == a:
-                continue
-            if b == flag:
-                mean = means[a] * means[b]
-            elif b in known.flags:
-                mean = float(products[i, j]) / known.of(a, b)
-            else:
-                among = (means[b] + float(products[place[flag], j])) / (2 * known.shares[a])
-                mean = float(products[i, j]) / known.shares[a] - means[a] * (
-                    min(max(among, -1), 1) - means[b]
-                )
-            found[i, j] = found[j, i] = min(max(mean, -1.0), 1.0)
-    return found, known
-
-
-def _together(
-    products: Floats,
-    place: Mapping[int, int],
-    means: Mapping[int, float],
-    known: Presence,
-    a: int,
-    b: int,
-) -> float:
-    """Share of the records with a value of both, by the product of their flags."""
-    first, second = known.flags[a], known.flags[b]
-    share = (1 + means[first] + means[second] + float(products[place[first], place[second]])) / 4
-    p, q = known.shares[a], known.shares[b]
-    return min(max(share, p + q - 1, p * q / 2, _LEAST_SHARE), p, q)
 
 
 # A declared spike counts if its share is this many times the noise on it.

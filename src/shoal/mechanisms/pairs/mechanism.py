@@ -23,7 +23,6 @@ from shoal.mechanisms.divided import (
     run_units,
 )
 from shoal.mechanisms.method import Learned, Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
-from shoal.mechanisms.pairs.agreement import Agreement, agreement
 from shoal.mechanisms.pairs.budget import (
     INSIDE_LEVELS,
     OF_ALL,
@@ -73,9 +72,11 @@ from shoal.mechanisms.pairs.measure_pairs import (
     tails_possible,
 )
 from shoal.mechanisms.pairs.model import (
+    Agreement,
     Drawing,
     MeasuredMarginals,
     PairsModel,
+    agreement,
     block_sizes,
     counted,
     draw_pair_values,
