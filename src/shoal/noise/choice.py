@@ -341,7 +341,9 @@ def exponential_choice(
     """
     lengths, penalties = np.asarray(lengths, dtype=np.int64), np.asarray(penalties, dtype=np.int64)
     possible = np.flatnonzero(lengths > 0)
-    if possible.size == 0 or lengths.min() < 0 or rate < 0 or penalties[possible].min() < 0:
+    # usually all of them
+    allowed = penalties if possible.size == lengths.size else penalties[possible]
+    if possible.size == 0 or lengths.min() < 0 or rate < 0 or allowed.min() < 0:
         raise OptionError("exponential-mechanism-needs-rate-penalties-least")
     if largest is not None:
         # keep intervals without candidates: their number must not show in the running time
@@ -350,10 +352,10 @@ def exponential_choice(
         excess, word = np.maximum(penalties - least, 0), int(source.words(1)[0])
         number = _by_floats_evenly(lengths, excess, rate, word, largest)
         return _by_integers(lengths, excess, rate, word, source) if number is None else number
-    lengths, penalties = lengths[possible], penalties[possible]
     if possible.size == 1:
         return int(possible[0])
-    excess = penalties - penalties.min()
+    lengths = lengths if possible.size == lengths.size else lengths[possible]
+    excess = allowed - allowed.min()
     word = int(source.words(1)[0])
     number = _by_floats(lengths, excess, rate, word)
     if number is None:
@@ -370,9 +372,12 @@ def _by_floats(
     the omitted distant terms are below 2^53 · 2^-128.
     """
     furthest = int(excess.max())
-    near = np.flatnonzero(excess <= (min(int(_FAR / rate) + 1, furthest) if rate else furthest))
-    weights = _weights(lengths[near], excess[near], rate, int(excess[near].max()))
-    number = _settled(np.cumsum(weights), word, near.size == excess.size)
+    limit = min(int(_FAR / rate) + 1, furthest) if rate else furthest
+    if furthest <= limit:
+        return _settled(_sums(lengths, excess, rate, furthest), word, complete=True)
+    near = np.flatnonzero(excess <= limit)
+    excess = excess[near]
+    number = _settled(_sums(lengths[near], excess, rate, int(excess.max())), word, complete=False)
     return None if number is None else int(near[number])
 
 
@@ -408,13 +413,16 @@ def _settled(sums: NDArray[np.floating[Any]], word: int, complete: bool) -> int 
     return number if from_below and from_above else None
 
 
-def _weights(
+def _sums(
     lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, largest: int
 ) -> NDArray[np.float64]:
+    """Partial sums of the weights, in few passes and in place."""
     # a power of two, so that the nodes of a level share few tables
     fine, coarse = _float_tables(rate, 1 << largest.bit_length())
-    weights: NDArray[np.float64] = lengths * (fine[excess % _LOW] * coarse[excess // _LOW])
-    return weights
+    weights = fine[excess & (_LOW - 1)]
+    weights *= coarse[excess >> _LOW.bit_length() - 1]
+    weights *= lengths
+    return np.cumsum(weights, out=weights)
 
 
 @lru_cache(maxsize=64)

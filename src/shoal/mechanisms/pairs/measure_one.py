@@ -686,16 +686,19 @@ def _means(
     account: Accountant,
 ) -> list[tuple[Floats, Floats]]:
     """Noisy offsets of the means of the finest intervals from their middles, and their noise."""
-    exact = []
-    for column, place, cuts in zip(positions, places, edges, strict=True):
-        lows, highs = ends_of(cuts)
-        which = np.repeat(np.arange(lows.size), np.diff(place))
+
+    def exact_of(number: int) -> Integers:
+        column = positions[number]
+        lows, highs = ends_of(edges[number])
+        which = np.repeat(np.arange(lows.size), np.diff(places[number]))
         width = np.maximum(highs - lows, 1)[which]
         terms = np.rint((2 * column.ordered - (lows + highs)[which]) / width * SUM_PARTS)
         terms = np.clip(terms, -SUM_PARTS, SUM_PARTS)
         if column.counts is not None:
             terms = terms * column.counts
-        exact.append(np.bincount(which, terms, minlength=lows.size).astype(np.int64))
+        return np.bincount(which, terms, minlength=lows.size).astype(np.int64)
+
+    exact = list(threaded(exact_of, range(len(positions))))
     shape = MeasurementShape(1, len(exact), exact[0].size, unit=SUM_PARTS)
     spend = account.spend(OF_ONE, share, "sums inside intervals", over="intervals")
     what = RecordSum("inside", columns, {"parts": SUM_PARTS})
