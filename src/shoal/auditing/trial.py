@@ -193,6 +193,7 @@ def with_records(described: Described, records: Floats) -> PositionedTable:
         kept=None,
         notes=(),
         outside="clip",
+        rules=described.rules,
         settled=settled,
     )
 

@@ -514,6 +514,7 @@ _UNKNOWN: Mapping[str, str] = {
     NO_NOISE: "method-adds-no-noise",
     "drawn-anew": "method-draws-anew",
     "by-stratum": "method-by-stratum",
+    "by-units": "method-by-units",
     "own-noise": "composition-has-own-noise",
     "passes-matrix": "method-passes-matrix",
     "follows-records": "method-follows-records",
