@@ -30,7 +30,7 @@ from shoal.mechanisms.pairs.distributions import Zeros, drawn_tables, points
 from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal
 from shoal.mechanisms.pairs.measure_pairs import PairCounts, group_sums
 from shoal.mechanisms.pairs.mechanism import pair_positions, zeros_of
-from shoal.mechanisms.pairs.model import ContrastBlock, pair_tables
+from shoal.mechanisms.pairs.tables import ContrastBlock, pair_tables
 from shoal.mechanisms.rules import Bins, changes_of_rules, possible_cells
 from shoal.mechanisms.tree.intervals import CutIntervals, Level, consistent_counts
 from shoal.mechanisms.tree.mechanism import possible_leaves
