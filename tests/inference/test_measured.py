@@ -167,7 +167,7 @@ def test_the_file_holds_the_same_numbers() -> None:
     assert found is not None
     again = Measurements.from_dict(found.to_dict())
     assert again.to_dict() == found.to_dict()
-    assert {one.kind for one in again.measured} <= {"rows", "cuts", *FUNCTIONS}
+    assert {one.kind for one in again.measured} <= {"rows", "cuts", "chosen", *FUNCTIONS}
 
 
 @pytest.mark.parametrize(

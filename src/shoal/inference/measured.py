@@ -185,10 +185,10 @@ def _values(one: Measurement, on: OnRows) -> Iterator[_Part]:
 
 def _triple(one: Measurement, on: OnRows) -> Iterator[_Part]:
     for number, triple in enumerate(np.asarray(one.where["triples"]).tolist()):
-        attributes = [one.columns[place] for place in triple]
+        attributes = [one.columns[place] for place in triple if place >= 0]
         if all(a in on for a in attributes):
             signs = [on.of_bins(a, 0) for a in attributes]
-            yield _Part(signs[0] * signs[1] * signs[2], one.sums[number : number + 1], PRODUCT)
+            yield _Part(np.prod(np.stack(signs), axis=0), one.sums[number : number + 1], PRODUCT)
 
 
 # A new kind of measurement is one entry here. Kinds without one, such as drawn cut points, correct nothing.

@@ -73,6 +73,8 @@ from shoal.mechanisms.partition_stage import PartitionStage as PartitionStage
 from shoal.mechanisms.partition_stage import add_partition as add_partition
 from shoal.mechanisms.partition_stage import check_alike as check_alike
 from shoal.mechanisms.pram.mechanism import CorrectedFrequency as CorrectedFrequency
+from shoal.mechanisms.pram.mechanism import States as States
+from shoal.mechanisms.pram.mechanism import Unmixed as Unmixed
 from shoal.mechanisms.pram.method import Pram as Pram
 from shoal.mechanisms.registry import DEFAULT_METHOD as DEFAULT_METHOD
 from shoal.mechanisms.registry import LOG as LOG

@@ -5,6 +5,7 @@ from shoal.release.bundle import write_documents as write_documents
 from shoal.release.correction import Corrected as Corrected
 from shoal.release.estimate import ResourceEstimate as ResourceEstimate
 from shoal.release.forecast import CALM as CALM
+from shoal.release.forecast import BoundForecast as BoundForecast
 from shoal.release.forecast import DeltaComparison as DeltaComparison
 from shoal.release.forecast import ExpectedNoise as ExpectedNoise
 from shoal.release.forecast import compared_with_delta as compared_with_delta

@@ -146,9 +146,12 @@ def test_parts_of_bins_by_names_lose_no_more_than_epsilon(neighbours: str, setti
     ],
 )
 def test_all_of_epsilon_can_be_lost(
-    neighbours: str, shape: tuple[int, int, int], settings: dict[str, Any]
+    neighbours: str, shape: tuple[int, int, int], settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = account(neighbours, *shape, **settings)[-1]
+    # of products of values only records at both ends of their reach can lose all
+    monkeypatch.setattr(joint, "TOO_MUCH", 0.0)
+    # nor does a look for structure of three columns show it
+    found = account(neighbours, *shape, **{"triples": False, **settings})[-1]
     assert found.bound >= Fraction(99, 100) * found.results[0].statement.epsilon
     if Elliptope not in laws(found):
         assert found.lost >= Fraction(99, 100) * found.results[0].statement.epsilon
@@ -277,7 +280,7 @@ def test_exact_counts_after_the_gate_are_found(where: str, monkeypatch: pytest.M
         EXACT: list[Any] = []
         monkeypatch.setattr(oneway.np, "bincount", remembered)
     with pytest.raises(AssertionError):
-        account("add-remove", 0, 0 if where == "marginals" else 3, 1, epsilon=5, rows=24)
+        account("add-remove", 0, 0 if where == "marginals" else 3, 1, epsilon=20, rows=24)
 
 
 # A value that is unlikely to be an interval of its own.
@@ -465,5 +468,5 @@ def test_products_that_are_not_paid_for_are_not_drawn(
     delta: str | None, every_tail: pytest.MonkeyPatch
 ) -> None:
     products_not_paid_for(every_tail)
-    with pytest.raises(OverspendError, match="left of 'pairs of attributes'"):
+    with pytest.raises(OverspendError, match="left of 'pairs of attributes'|the plan reserves"):
         account("add-remove", 3, 3, 0, epsilon=5, rows=1_500, **({"delta": delta} if delta else {}))

@@ -89,7 +89,7 @@ def polish(
         codes: bins of the rows; changed.
         middles: the first bin of the second half of each attribute.
         goals: (all bins, all bins), symmetric, of single attributes on the diagonal.
-        triples: three attributes each, with two bins.
+        triples: three attributes each or more, filled up with -1.
         products: target sums of the products of their signs.
 
     Returns:
@@ -119,6 +119,11 @@ def polish(
     single = np.diag(more).copy()
     # excess of the sums of products over their goals, and the products of the current row
     above, own = -products, np.zeros(products.size)
+    among = np.zeros((products.size, attributes), dtype=np.bool_)
+    for t in range(products.size):
+        for a in triples[t]:
+            if a >= 0:
+                among[t, a] = True
     for r in range(rows if products.size else 0):
         for t in range(products.size):
             above[t] += _product(codes, r, middles, triples[t])
@@ -150,7 +155,7 @@ def polish(
                             cost[i] += more[line, base + np.uint64(i)]
                 half = low + middles[a]
                 for t in range(products.size):
-                    if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
+                    if among[t, a]:
                         own[t] = _product(codes, r, middles, triples[t])
                         flipped = 4 * (1 - own[t] * above[t]) / rows
                         for i in range(bins):
@@ -165,7 +170,7 @@ def polish(
                     moved += 1
                     if (best < half) != (old < half):
                         for t in range(products.size):
-                            if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
+                            if among[t, a]:
                                 above[t] -= 2 * own[t]
                     single[old] -= 2 * weight[old, old]
                     single[best] += 2 * weight[best, best]
@@ -186,10 +191,10 @@ def polish(
 
 @compiled
 def _product(codes: Codes, row: int, middles: Integers, triple: Integers) -> float:
-    """The product of the signs of three attributes in a row."""
+    """The product of the signs of some attributes in a row."""
     found = 1.0
     for a in triple:
-        if int(codes[row, a]) >= middles[a]:
+        if a >= 0 and int(codes[row, a]) >= middles[a]:
             found = -found
     return found
 
@@ -202,7 +207,7 @@ def fit_table(
     levels: Integers,
     blocks: Integers,
     contrasts: Floats,
-    noise: Floats,
+    least: Floats,
     passes: int,
     rakes: int,
 ) -> None:
@@ -216,7 +221,7 @@ def fit_table(
         table: changed.
         levels: of the trees of both attributes.
         blocks: for each, the levels of its functions (-1 for names, whose function is 1) and where its contrasts begin.
-        noise: for each, the standard deviation of its contrasts.
+        least: for each, the smallest half whose contrasts are followed.
     """
     first, second = table.shape
     for _ in range(passes):
@@ -245,7 +250,7 @@ def fit_table(
                         plus, minus = alike[node, other], unlike[node, other]
                         if (
                             min(inner[node, 1] * outer[other, 0], inner[node, 0] * outer[other, 1])
-                            <= noise[k]
+                            <= least[k]
                         ):
                             alike[node, other] = unlike[node, other] = 1.0
                             continue

@@ -65,10 +65,10 @@ class PureEpsilon:
 
     factor: int
 
-    # growth of the noise with the depth of a contrast
-    growth = 1.1
-    # share of single attributes, and how cut points split theirs among levels
-    oneway = Fraction(1, 2)
+    # growth of the noise with the depth of a contrast, and its decline with the number of cells of a table of names
+    growth, decline = 1.1, 1 / 2
+    # share of single attributes, the same where none has cut points, and how cut points split theirs among levels
+    oneway, oneway_counted = Fraction(1, 2), Fraction(1, 3)
     cut_growth = Fraction(6, 5)
     count_growth = Fraction(7, 5)
     # minimum ratio of a node to its noise for a contrast to be measured; noise above which pairs are hopeless
@@ -154,8 +154,8 @@ class Concentrated:
 
     factor: int
 
-    growth = 0.375
-    oneway = Fraction(2, 5)
+    growth, decline = 0.375, 1 / 3
+    oneway, oneway_counted = Fraction(2, 5), Fraction(3, 10)
     cut_growth = Fraction(6, 5) ** 2
     count_growth = Fraction(7, 5) ** 2
     worth = 8.0
@@ -288,6 +288,10 @@ SUM_PARTS = 1 << 10
 # Number of groups of values that pairs distinguish for a nominal attribute, and for all of them together, as far as
 # that leaves each of them the third.
 _MOST_GROUPS, _ALL_GROUPS, _FAIR_GROUPS = 250, 600, 32
+# Tables with names are measured the better the more sums they have, from the first number to the second: the error of
+# all tables, Σ c·σ for c sums with noise σ, is least for noise proportional to c^-1/2 in ε and c^-1/3 in ρ. Where most
+# sums are noise, further precision would be wasted.
+_FEW_SUMS, _MANY_SUMS = 10, 160
 # Share of the pair budget for a prediction target, and share of everything if its pairs are the only ones.
 _TARGET, _TARGET_ONLY = Fraction(1, 5), Fraction(2, 5)
 NO_FLAGS: Mapping[int, int] = MappingProxyType({})
@@ -392,6 +396,12 @@ class ContrastGroup:
     def fineness(self) -> int:
         return max(self.level, 0) + max(self.depth, 0)
 
+    @property
+    def weight(self) -> float:
+        """The number of sums of a table with names, relative to few, within limits; 1 for others."""
+        sums = self.shape.cells * sum(self.shape.block_sizes) / self.shape.blocks
+        return min(max(sums, _FEW_SUMS), _MANY_SUMS) / _FEW_SUMS if self.level < 0 else 1.0
+
 
 @dataclass(frozen=True, slots=True)
 class PairMeasurements:
@@ -448,7 +458,8 @@ def halves(
     }
     if len(owners) < 2:
         return Halves(budget, Fraction(0))
-    pairs = budget * (1 - currency.oneway)
+    counted = not lay_out_oneway(currency, attributes, budget * currency.oneway_counted, rows).cut
+    pairs = budget * (1 - (currency.oneway_counted if counted else currency.oneway))
     if len(signs) > 1:
         noise = currency.deviation(currency.sign_shape(len(signs)), pairs)
         if math.pi / 2 * noise / rows > currency.hopeless * math.sqrt(len(signs)):
@@ -667,7 +678,7 @@ def _allotted(
     currency: Currency, signs: Sequence[int], wanted: Sequence[ContrastGroup], budget: Fraction
 ) -> PairMeasurements:
     shapes = [group.shape for group in wanted]
-    aims = [2 ** (currency.growth * group.fineness) for group in wanted]
+    aims = [2 ** (currency.growth * group.fineness) / group.weight**currency.decline for group in wanted]
     if len(signs) > 1:
         shapes, aims = [currency.sign_shape(len(signs)), *shapes], [1.0, *aims]
     if not shapes:

@@ -39,6 +39,7 @@ from shoal.mechanisms.pairs.distributions import (
 )
 from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal, Presence, of_present, presence
 from shoal.mechanisms.pairs.measure_pairs import (
+    LARGEST,
     MIXTURE_ROUNDS,
     Clipped,
     InsideBins,
@@ -110,7 +111,9 @@ def draw_block(
     seed, turn = source.words(2)
     codes = draw_rows(whole_counts(mixture.weights, rows), mixture.bins, mixture.starts, seed)
     scaled = np.where(goals >= 0, goals * rows, -1.0)
-    attributes = np.array([one.attributes for one in triples], dtype=np.int64).reshape(-1, 3)
+    attributes = np.full((len(triples), LARGEST), -1, dtype=np.int64)
+    for number, one in enumerate(triples):
+        attributes[number, : len(one.attributes)] = one.attributes
     products = np.array([rows * one.mean for one in triples])
     stride = _stride(rows, int(turn))
     polish(codes, mixture.starts, middles, scaled, stride, SWEEPS, attributes, products)
@@ -357,6 +360,8 @@ def draw_pair_values(
 
 
 Pair = tuple[int, int]
+# two attributes and their levels
+Contrasts = tuple[int, int, int, int]
 
 # Squared effect sizes of dependence considered, relative to independence.
 _STRENGTHS = np.concatenate(([0.0], np.geomspace(1e-6, 4.0, 60)))
@@ -389,6 +394,25 @@ class ContrastBlock:
         return max(self.level, 0) + max(self.depth, 0)
 
     @property
+    def names(self) -> bool:
+        return min(self.level, self.depth) < 0
+
+    @property
+    def contrasts(self) -> Contrasts:
+        return self.first, self.second, self.level, self.depth
+
+    @property
+    def least(self) -> float:
+        """Contrasts of halves smaller than this are known already from coarser ones; names are not halved."""
+        return self.noise / 2 if self.names else self.noise
+
+    def combined(self, other: ContrastBlock) -> ContrastBlock:
+        """The same contrasts, measured twice."""
+        weight = self.noise**-2 / (self.noise**-2 + other.noise**-2)
+        noisy = weight * self.noisy + (1 - weight) * other.noisy
+        return replace(self, noisy=noisy, noise=(self.noise**-2 + other.noise**-2) ** -0.5)
+
+    @property
     def turned(self) -> ContrastBlock:
         return ContrastBlock(self.second, self.first, self.depth, self.level, self.noisy.T, self.noise)
 
@@ -396,7 +420,7 @@ class ContrastBlock:
 def blocks_of(
     groups: Sequence[ContrastGroup], sums: Sequence[Floats], rows_of: Callable[[int, int], float]
 ) -> list[ContrastBlock]:
-    """The measured groups, pair by pair, as shares of the rows with a value of both."""
+    """The measured groups, pair by pair, as shares of the rows with a value of both; repeated ones are combined."""
     found = []
     for group, noisy in zip(groups, sums, strict=True):
         ends = np.cumsum(group.shape.block_sizes)[:-1]
@@ -406,7 +430,12 @@ def blocks_of(
             found.append(
                 ContrastBlock(group.pivot, b, group.level, group.depth, part / rows, deviation / rows)
             )
-    return [block if block.first < block.second else block.turned for block in found]
+    together: dict[Contrasts, ContrastBlock] = {}
+    for block in found:
+        own = block if block.first < block.second else block.turned
+        again = together.get(own.contrasts)
+        together[own.contrasts] = own if again is None else own.combined(again)
+    return list(together.values())
 
 
 def blocks_of_signs(
@@ -449,21 +478,20 @@ def pair_tables(
                 tables[a, b] = (1 - ODD) * copula_table(first, second, r) + ODD * tables[a, b]
             _without(tables, marginals, (a, b), cells, _LAST_RAKES)
     wanted: dict[Pair, list[ContrastBlock]] = {pair: [] for pair in tables}
+    blocks = centred(blocks, tables, marginals)
+    clear = clear_structure(blocks, tables, marginals)
     for fineness in sorted({block.fineness for block in blocks}):
         for names in (False, True):
-            here = [
-                block
-                for block in blocks
-                if block.fineness == fineness and (min(block.level, block.depth) < 0) == names
-            ]
+            here = [block for block in blocks if block.fineness == fineness and block.names == names]
             if here:
-                _tilt_all(tables, marginals, here, wanted, cells)
+                _tilt_all(tables, marginals, here, wanted, cells, clear)
                 for pair in cells:
                     _without(tables, marginals, pair, cells, _LAST_RAKES)
-    # tilting by one block and raking disturb the others: once more in turn, until all agree
+    # tilting by one block and raking disturb the others: once more in turn, until all agree, the coarsest last, which
+    # have the least noise
     for (a, b), table in tables.items():
         if len(wanted[a, b]) > 1:
-            _towards(table, marginals[a], marginals[b], wanted[a, b], _PASSES)
+            _towards(table, marginals[a], marginals[b], wanted[a, b][::-1], _PASSES)
         rake_table(table, marginals[a].shares, marginals[b].shares, _LAST_RAKES)
         _without(tables, marginals, (a, b), cells, _LAST_RAKES)
     return tables
@@ -482,15 +510,90 @@ def _without(
         rake_table(tables[pair], marginals[pair[0]].shares, marginals[pair[1]].shares, rakes)
 
 
+def centred(
+    blocks: Sequence[ContrastBlock], tables: Mapping[Pair, Floats], marginals: Sequence[Marginal]
+) -> list[ContrastBlock]:
+    """Least-squares contrasts given those of single attributes: over all names they add up to these.
+
+    That removes the part of the noise that the sums over names have.
+    """
+    found = []
+    for block in blocks:
+        if not block.names:
+            found.append(block)
+            continue
+        residual, _ = _residuals(tables, marginals, block)
+        moved, part = residual, 1.0
+        for axis, level in enumerate((block.level, block.depth)):
+            if level < 0:
+                moved = moved - moved.mean(axis=axis, keepdims=True)
+                part *= 1 - 1 / moved.shape[axis]
+        noisy, noise = block.noisy - residual + moved, block.noise * part**0.5
+        found.append(replace(block, noisy=noisy, noise=noise))
+    return found
+
+
+def clear_structure(
+    blocks: Sequence[ContrastBlock], tables: Mapping[Pair, Floats], marginals: Sequence[Marginal]
+) -> dict[Contrasts, Floats]:
+    """The part of the residuals of pairs with names that is too regular to be noise.
+
+    All contrasts of a pair, in units of their noise, form a matrix with a line for each name. Products of few lines and
+    columns, such as an income that rises with education, have singular values beyond the largest of noise alone; these
+    are kept, less what noise adds to them. Single contrasts may not show them.
+
+    Reference:
+        Gavish and Donoho, "Optimal Shrinkage of Singular Values".
+    """
+    found: dict[Contrasts, Floats] = {}
+    pairs: dict[Pair, list[ContrastBlock]] = {}
+    for block in blocks:
+        if block.names:
+            pairs.setdefault((block.first, block.second), []).append(block)
+    for own in pairs.values():
+        turned = [block.level >= 0 for block in own]
+        residuals = [_residuals(tables, marginals, block)[0] / block.noise for block in own]
+        lines = [one.T if turn else one for one, turn in zip(residuals, turned, strict=True)]
+        low = _without_noise(np.concatenate(lines, axis=1))
+        parts = np.split(low, np.cumsum([one.shape[1] for one in lines])[:-1], axis=1)
+        for block, part, turn in zip(own, parts, turned, strict=True):
+            found[block.contrasts] = block.noise * (part.T if turn else part)
+    return found
+
+
+def _without_noise(matrix: Floats) -> Floats:
+    """The signal of few dimensions in a matrix with independent noise of variance 1.
+
+    >>> np.abs(_without_noise(np.random.default_rng(0).standard_normal((20, 30)))).max() < 0.2
+    True
+    """
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    first, second = matrix.shape
+    clear = values > first**0.5 + second**0.5
+    less = np.sqrt(np.maximum((values**2 - first - second) ** 2 - 4 * first * second, 0.0))
+    kept = np.where(clear, less / np.maximum(values, 1.0), 0.0)
+    found: Floats = (left * kept) @ right
+    return found
+
+
 def _tilt_all(
     tables: Mapping[Pair, Floats],
     marginals: Sequence[Marginal],
     blocks: Sequence[ContrastBlock],
     wanted: Mapping[Pair, list[ContrastBlock]],
     cells: Mapping[Pair, Bools],
+    clear: Mapping[Contrasts, Floats],
 ) -> None:
-    """Tilt tables by blocks of one fineness, and record the contrasts that they should have."""
-    seen = [_residuals(tables, marginals, block, cells.get((block.first, block.second))) for block in blocks]
+    """Tilt tables by blocks of one fineness, and record the contrasts that they should have.
+
+    What noise explains is removed, except from clear structure; rules leave no structure where they fix a contrast.
+    """
+    seen = []
+    for block in blocks:
+        known = cells.get((block.first, block.second))
+        residual, expected = _residuals(tables, marginals, block, known)
+        kept = clear.get(block.contrasts, np.zeros_like(residual))
+        seen.append((residual - (kept if known is None else np.where(expected > 0, kept, 0.0)), expected))
     usual = _strength(
         np.concatenate([residual.ravel() for residual, _ in seen]),
         np.concatenate([expected.ravel() for _, expected in seen]),
@@ -514,8 +617,8 @@ def _towards(
     shape = np.array([(b.level, b.depth, start) for b, start in zip(blocks, starts, strict=False)])
     contrasts = np.concatenate([block.noisy.ravel() for block in blocks])
     levels = np.array([first.levels, second.levels])
-    noise = np.array([block.noise for block in blocks])
-    fit_table(table, first.shares, second.shares, levels, shape, contrasts, noise, passes, _RAKES)
+    least = np.array([block.least for block in blocks])
+    fit_table(table, first.shares, second.shares, levels, shape, contrasts, least, passes, _RAKES)
 
 
 def _residuals(
@@ -530,8 +633,8 @@ def _residuals(
     own = functions(marginals[a].levels, block.level, marginals[a].bins)
     other = functions(marginals[b].levels, block.depth, marginals[b].bins)
     (one, small), (two, less) = _halves_of(own, marginals[a].shares), _halves_of(other, marginals[b].shares)
-    # where a half is smaller than the noise, the contrast is known already from coarser ones
-    open_ = np.minimum(np.outer(small, two), np.outer(one, less)) > block.noise
+    # where a half is small, the contrast is known already from coarser ones
+    open_ = np.minimum(np.outer(small, two), np.outer(one, less)) > block.least
     if cells is not None:
         # where rules leave cells of one sign or none, the contrast is known without noise
         signs = [np.abs(own).T @ cells @ np.abs(other), own.T @ cells @ other]
