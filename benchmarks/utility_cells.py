@@ -154,11 +154,16 @@ def fill(
     seeds: Sequence[int],
     say: Callable[[str], None],
 ) -> None:
-    """Measure the runs that the file lacks: all seeds of Shoal together, those of a synthesiser one by one."""
+    """Measure the runs that the file lacks: all seeds of Shoal together, those of a synthesiser one by one.
+
+    A synthesiser that was stopped once on a table is not run there again.
+    """
     known = read_cells(path)
     if task.target is not None and (task.name, ORIGINAL, "", 0) not in known:
         add_cell(path, Cell(task.name, ORIGINAL, scores={"learned": trained_auc(task, task.records)}))
-    missing = [seed for seed in seeds if (task.name, contestant.name, epsilon, seed) not in known]
+    same = task.name, contestant.name, epsilon
+    stopped = any(cell.failed for key, cell in known.items() if key[:3] == same)
+    missing = [seed for seed in seeds if (*same, seed) not in known and not stopped]
     for batch in [missing] if isinstance(contestant, Preset) else [[seed] for seed in missing]:
         for cell in measure(task, contestant, epsilon, batch) if batch else ():
             add_cell(path, cell)

@@ -71,6 +71,10 @@ name = "outcome"
 kind = "nominal"
 values = ["home", "rehabilitation", "nursing home", "died"]
 source = "questionnaire"
+
+[[rule]]
+keep = 'department = "geriatrics" -> age > 75'
+source = "questionnaire"
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -13,6 +13,8 @@ import pytest
 import shoal
 from shoal.inference import analysis
 from shoal.inference.calibration import WeightCalibration
+from shoal.inference.expressions import Raking, parsed
+from shoal.inference.rows import Frame, PublicRelease, released_rows
 from tests.mechanisms.test_rules import KINDS, hospital
 from tests.mechanisms.test_rules import schema as ruled_schema
 
@@ -154,27 +156,38 @@ class TestThreeColumns:
     """y is whether a and b differ: pairs show nothing of it."""
 
     @staticmethod
-    def found(seed: int, **options: Any) -> Any:
+    def found(seed: int, n: int = 3000, **options: Any) -> Any:
         random = np.random.default_rng(seed)
-        a, b = random.integers(0, 2, 3000), random.integers(0, 2, 3000)
-        odd = random.random(3000) < 0.1
+        a, b = random.integers(0, 2, n), random.integers(0, 2, n)
+        odd = random.random(n) < 0.1
         table = pd.DataFrame(
-            {"a": a, "b": b, "y": np.where(odd, 1 - (a ^ b), a ^ b), "c": random.integers(0, 2, 3000)}
+            {"a": a, "b": b, "y": np.where(odd, 1 - (a ^ b), a ^ b), "c": random.integers(0, 2, n)}
         )
         entries = [
             {"name": name, "kind": "numeric", "type": "integer", "lo": 0, "hi": 1, "source": "questionnaire"}
             for name in table
         ]
         declared = shoal.Schema.from_dict({"attribute": entries})
-        made = shoal.protect(table, declared, epsilon="2", seed=seed, **options)
+        made = shoal.protect(table, declared, seed=seed, **{"epsilon": "2", **options})
         return shoal.intervals(made, "mean(y | a = 1 and b = 1)")[0]
 
     def test_a_number_that_nothing_measured_is_flagged(self) -> None:
         for seed in range(3):
-            found = self.found(seed)
+            found = self.found(seed, triples=False)
             assert found.flag == "not-carried"
             assert found.carried < 0.9
             assert "three columns" in found.sentence
+
+    @pytest.mark.slow
+    def test_it_is_flagged_in_100_of_100_releases(self) -> None:
+        found = [self.found(seed, 5000, epsilon="1", triples=False) for seed in range(100)]
+        assert all("not-carried" in one.flags for one in found)
+
+    @pytest.mark.slow
+    def test_with_triples_it_is_contained_in_90_of_100(self) -> None:
+        found = [self.found(seed, 5000, epsilon="1", triples=True) for seed in range(100)]
+        assert sum(one.low < 0.1 < one.high for one in found) >= 90
+        assert not any("not-carried" in one.flags for one in found)
 
     def test_measured_triples_carry_it(self) -> None:
         covered = [(one := self.found(seed, triples=True)).low < 0.1 < one.high for seed in range(4)]
@@ -313,3 +326,119 @@ def test_what_is_no_statistic_is_refused(text: str, release: shoal.Release) -> N
 def test_wrong_options_are_refused(options: dict[str, Any], release: shoal.Release) -> None:
     with pytest.raises(shoal.OptionError):
         shoal.intervals(release, "mean(age)", **options)
+
+
+class TestRaking:
+    """Weights raked to known totals are functions of the released columns."""
+
+    TOTALS: ClassVar = {"sex": {"f": 600, "m": 400}, "owner": {"0": 3, "1": 7}}
+
+    def test_influence_is_the_derivative_by_a_weight(self, release: shoal.Release) -> None:
+        shown = PublicRelease.of(release)
+        frame = Frame(released_rows(shown, shown.described.columns))
+        statistic = Raking.of(self.TOTALS, frame).raked(parsed("mean(hours | region = north)", frame))
+        weights = np.random.default_rng(1).uniform(0.5, 1.5, frame.size)
+        value, influence = statistic.evaluate(frame, weights)
+        for row in (0, 7, 100, 2000):
+            moved = weights.copy()
+            moved[row] += 0.01
+            found = (statistic.evaluate(frame, moved)[0] - value) / 0.01 * weights.sum()
+            np.testing.assert_allclose(found, influence[row], rtol=0.02, atol=0.02)
+
+    def test_shares_are_the_known_ones_and_have_no_width(self, release: shoal.Release) -> None:
+        found = shoal.intervals(release, ['share(sex = "f")', "mean(owner)", "mean(age)"], rake=self.TOTALS)
+        assert found[0].low == pytest.approx(0.6) == found[0].high
+        assert found["mean(owner)"].estimate == pytest.approx(0.7)
+        # younger people own less: more owners are older
+        assert found["mean(age)"].estimate > shoal.intervals(release, "mean(age)").high
+
+    def test_a_raked_mean_is_that_of_the_raked_population(self, truth: pd.DataFrame) -> None:
+        """Six data sets in which women are rare, raked to the true shares."""
+        wanted = truth.hours.mean()
+        covered, plain = 0, 0
+        for seed in range(6):
+            rare = np.where(truth.sex == "f", 0.2, 1.0)
+            data = truth.sample(3000, weights=rare, random_state=seed).reset_index(drop=True)
+            made = shoal.protect(data, schema(), epsilon="4", seed=seed, rows=3000)
+            found = shoal.intervals(made, "mean(hours)", rake={"sex": {"f": 1, "m": 1}})
+            covered += found.low < wanted < found.high
+            biased = shoal.intervals(made, "mean(hours)")
+            plain += biased.low < wanted < biased.high
+        assert covered >= 4
+        assert plain == 0
+
+    def test_functions_and_replicates_are_raked_too(self, release: shoal.Release) -> None:
+        def older(frame: Any, weights: Any) -> float:
+            return float(np.average(frame["age"].to_numpy(dtype=float), weights=weights))
+
+        found = shoal.intervals(release, older, columns="age", seed=1, rake=self.TOTALS)
+        formula = shoal.intervals(release, "mean(age)", rake=self.TOTALS)
+        assert found.estimate == pytest.approx(formula.estimate, abs=0.5)
+        weights = shoal.replicate_weights(release, ["age"], 10, seed=1, rake=self.TOTALS)
+        for name in ("w", "w1", "w10"):
+            own = weights[name].to_numpy()
+            assert own[(weights["sex"] == "f").to_numpy()].sum() / own.sum() == pytest.approx(0.6)
+
+    def test_margins_of_the_schema_are_used(self, tmp_path: Path) -> None:
+        declared = schema()
+        margin = shoal.Margin.from_dict(
+            {"column": "sex", "totals": {"f": 300, "m": 700}, "source": "common knowledge"}
+        )
+        with_margin = shoal.Schema(declared.attributes, margins=(margin,))
+        made = shoal.protect(people(), with_margin, epsilon="4", seed=1)
+        made.save(tmp_path / "out")
+        for one in (made, tmp_path / "out"):
+            assert shoal.intervals(one, 'share(sex = "f")', rake=True).estimate == pytest.approx(0.3)
+
+    @pytest.mark.parametrize(
+        "rake", [True, {}, {"sex": {"f": 1}}, {"sex": {"f": 1, "m": 0}}, {"none": {"f": 1}}]
+    )
+    def test_what_gives_no_totals_is_refused(self, rake: Any, release: shoal.Release) -> None:
+        with pytest.raises(shoal.OptionError):
+            shoal.intervals(release, "mean(age)", rake=rake)
+
+    def test_quantiles_and_functions_without_weights_are_refused(self, release: shoal.Release) -> None:
+        for what in ("median(age)", lambda frame: 1.0):
+            with pytest.raises(shoal.OptionError):
+                shoal.intervals(release, what, rake=self.TOTALS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"neighbours": "replace-one"}, {"target": "owner"}, {"rows": 3000, "delta": "0.000001"}],
+    ids=str,
+)
+def test_every_way_of_release_gives_intervals(options: dict[str, Any], truth: pd.DataFrame) -> None:
+    """Noisy number of rows, the other adjacency, a column to predict, Gaussian noise; missing values in all."""
+    table = people(gaps=True)
+    made = shoal.protect(table, schema(gaps=True), epsilon="4", seed=3, **options)
+    found = shoal.intervals(made, [*ASKED, "mean(hours)", "median(hours)"])
+    assert found.engine == "calibration"
+    wanted = {**numbers_of(truth), "mean(hours)": truth.hours.mean(), "median(hours)": truth.hours.median()}
+    assert sum(found[name].low <= value <= found[name].high for name, value in wanted.items()) >= 5
+
+
+def test_many_columns_many_names_and_frequent_values() -> None:
+    """24 columns, 120 names, and an amount that most people have nothing of."""
+    random = np.random.default_rng(2)
+    n, names = 2500, [f"place {number}" for number in range(120)]
+    place = random.choice(120, n, p=random.dirichlet(np.ones(120)))
+    gain = np.where(random.random(n) < 0.8, 0, random.lognormal(7, 1, n).round()).clip(0, 50_000)
+    more = {f"c{number}": random.integers(0, 2, n) for number in range(22)}
+    table = pd.DataFrame({"place": [names[one] for one in place], "gain": gain.astype(int), **more})
+    domains: dict[str, Any] = {"place": names, "gain": (0, 50_000), **dict.fromkeys(more, (0, 1))}
+    made = shoal.protect(table, epsilon="8", seed=1, domains=domains)
+    frequent = names[int(np.bincount(place).argmax())]
+    asked = ["share(gain > 0)", f'share(place = "{frequent}")', "mean(c3 | c4 = 1)", "corr(c0, c1)"]
+    values = [(gain > 0).mean(), (place == np.bincount(place).argmax()).mean(), 0.5, 0.0]
+    found = shoal.intervals(made, asked, about="records")
+    assert (
+        sum(one.low - 0.05 <= value <= one.high + 0.05 for one, value in zip(found, values, strict=True)) == 4
+    )
+    weights = shoal.replicate_weights(made, None, 10, seed=1)
+    assert np.isfinite(weights["w10"].to_numpy()).all()
+
+
+def test_standard_errors_of_a_sample_are_refused(release: shoal.Release) -> None:
+    with pytest.raises(shoal.OptionError, match="synthetic"):
+        shoal.estimates(release)

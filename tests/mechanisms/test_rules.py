@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -15,9 +17,12 @@ import pytest
 
 import shoal
 from shoal import Attribute, OptionError, Rule, Schema
+from shoal.auditing.trial import make_stage
 from shoal.cli import run
+from shoal.columns import description
 from shoal.columns.description import CodedByRules, coded
 from shoal.columns.kinds import day_number
+from shoal.columns.rule_tests import rows_breaking
 from shoal.columns.rulebook import Rulebook, _Step
 from shoal.io import read
 from shoal.mechanisms.pairs import mechanism
@@ -26,15 +31,19 @@ from shoal.mechanisms.pairs.distributions import Zeros, drawn_tables, points
 from shoal.mechanisms.pairs.measure_one import ABSENT, Marginal
 from shoal.mechanisms.pairs.measure_pairs import PairCounts, group_sums
 from shoal.mechanisms.pairs.mechanism import pair_positions, zeros_of
-from shoal.mechanisms.pairs.model import ContrastBlock, pair_tables
+from shoal.mechanisms.pairs.tables import ContrastBlock, pair_tables
 from shoal.mechanisms.rules import Bins, changes_of_rules, possible_cells
 from shoal.mechanisms.tree.intervals import CutIntervals, Level, consistent_counts
 from shoal.mechanisms.tree.mechanism import possible_leaves
 from shoal.mechanisms.tree.sample import grow
+from shoal.noise import Seeded
 from shoal.release.forecast import rule_effects
 from shoal.release.protection import Preparation, prepare
+from shoal.release.rehearsal import made_up_people
 from tests.privacy.accounting import accounting
+from tests.privacy.accounting.noise import DivergenceError
 from tests.privacy.accounting.transcript import recording, replaying
+from tools.public_data import data_folder
 
 METHODS = ("pairs-dp", "tree-dp")
 # both share the code of rules; fitting the model of pairs takes seconds
@@ -586,17 +595,6 @@ def test_the_local_engine_makes_the_same_rows(method: str, tmp_path: Path) -> No
     assert here.internal["rules_broken"][KINDS["order"].words] >= 21
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_rules_are_refused_with_strata(method: str) -> None:
-    """Before anything is drawn: `prepare` is what a charge waits for."""
-    people = pd.DataFrame({"first": [1, 2] * 20, "second": [3, 2] * 20, "sex": ["f", "m"] * 20})
-    numbers = [Attribute(name, lo=0, hi=9, type="integer", source="law") for name in ("first", "second")]
-    sexes = Attribute("sex", "nominal", values=("f", "m"), source="law")
-    ruled = Schema((*numbers, sexes), rules=(Rule("first <= second", "law"),))
-    with pytest.raises(OptionError, match="strata are measured one by one"):
-        prepare(read(people), ruled, method, epsilon=1, strata=["sex"])
-
-
 @pytest.mark.parametrize("method", EITHER)
 def test_rows_of_a_model_satisfy_the_rules(method: str, tmp_path: Path) -> None:
     configured = {"pairs-dp": shoal.PairsDP, "tree-dp": shoal.TreeDP}[method](epsilon="1")
@@ -616,3 +614,185 @@ def test_rows_of_a_model_satisfy_the_rules(method: str, tmp_path: Path) -> None:
     read_off = Schema(ATTRIBUTES, rules=(Rule("admission <= discharge", "these records"),))
     with pytest.raises(OptionError, match="read off the records"):
         configured.fit(hospital(400), read_off)
+
+
+# --- strata
+
+
+@pytest.mark.parametrize("method", EITHER)
+@pytest.mark.parametrize(
+    ("strata", "settings"),
+    [
+        (["marital"], {}),
+        (["region", "district"], {}),
+        (["marital"], {"neighbours": "replace-one", "membership": "public"}),
+    ],
+)
+def test_rows_of_every_stratum_satisfy_the_rules(
+    method: str, strata: list[str], settings: dict[str, str]
+) -> None:
+    """Rules that name a column of the strata included."""
+    data = hospital(300)
+    found = shoal.protect(
+        data, schema(tuple(KINDS)), method=method, epsilon=9, seed=1, strata=strata, **settings
+    )
+    assert not any(violations(found.data).values())
+    assert not any(found.internal["rules_broken"].values())
+    # 18 combinations of a region and a district, of which a rule allows 6
+    words = " ".join(found.statement.conditions)
+    assert ("No row of 12 of these strata satisfies the rules" in words) == (len(strata) == 2)
+
+
+def test_neighbours_in_strata_give_one_release_under_one_transcript() -> None:
+    data = hospital(40).sort_values("income", ignore_index=True)
+    odd = data.iloc[[0]].assign(marital="married", age=3, born=data["born"].max(), district="w1")
+    made, draws = [], []
+    for table in (data, pd.concat([data, odd], ignore_index=True)):
+        with recording(1) if not draws else replaying(draws[0]) as found:
+            given = shoal.protect(
+                table,
+                schema(tuple(KINDS)),
+                method="tree-dp",
+                epsilon=2,
+                strata=["marital"],
+                neighbours="add-remove",
+            )
+        made.append(given.data)
+        draws.append(found.draws)
+    pd.testing.assert_frame_equal(*made)
+    assert accounting.loss(*draws) <= 2
+    assert accounting.loss(draws[1], draws[0]) <= 2
+
+
+def test_strata_that_rules_forbid_are_refused_where_their_rows_are_public() -> None:
+    broken = hospital(40).assign(district="w1")
+    settings: dict[str, Any] = {"strata": ["region", "district"], "neighbours": "replace-one"}
+    with pytest.raises(OptionError, match="no row with its values satisfies the rules"):
+        prepared("tree-dp", ("combinations",), broken, **settings, membership="public")
+    prepared("tree-dp", ("combinations",), broken, **settings)
+    numbers = [Attribute(name, type="integer", lo=0, hi=9, source="law") for name in ("a", "age", "c")]
+    ruled = Schema(tuple(numbers), rules=(Rule("age = a + 1", "law"),))
+    people = read(pd.DataFrame({"a": [1, 2], "age": [2, 3], "c": [1, 1]}))
+    with pytest.raises(OptionError, match="add 'age' to"):
+        prepare(people, ruled, "tree-dp", epsilon=1, strata=["a"])
+
+
+# --- rehearsals, and planted faults
+
+
+def test_records_of_a_rehearsal_satisfy_the_rules() -> None:
+    for kinds, number in ((tuple(KINDS), 0), ((), 300)):
+        people = read(made_up_people(schema(kinds), "tree-dp", 1, None, 300))
+        assert (rows_breaking(people, schema(tuple(KINDS)))[KINDS["derived"].words] or 0) >= number
+        assert kinds == () or not any(rows_breaking(people, schema(kinds)).values())
+
+
+def test_zeros_that_are_read_off_the_records_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: cells are 0 where no record is, so that one more record changes the rows."""
+    honest = mechanism.zeros_of
+
+    def dishonest(described: Any, marginals: Any, flags: Any) -> Any:
+        found = honest(described, marginals, flags)
+        assert found is not None
+        age, marital = (described.columns.index(name) for name in ("age", "marital"))
+        codes = [
+            found.drawn[number].codes(described.positions(described.columns[number])[0])
+            for number in (age, marital)
+        ]
+        seen = np.zeros((found.drawn[age].bins, found.drawn[marital].bins), dtype=np.bool_)
+        seen[codes[0], codes[1]] = True
+        cells = {(min(age, marital), max(age, marital)): seen if age < marital else seen.T}
+        return replace(found, drawn_cells=cells, cells={})
+
+    data = hospital(60)
+    data["marital"] = np.where(data["age"] < 16, "never", "married")
+    odd = data.iloc[[0]].assign(marital="widowed", age=90)
+    equal = []
+    for plant in (honest, dishonest):
+        monkeypatch.setattr(mechanism, "zeros_of", plant)
+        made, draws = [], []
+        # where the rows differ, their drawing may need other random numbers
+        with contextlib.suppress(DivergenceError):
+            for table in (data, pd.concat([data, odd], ignore_index=True)):
+                with recording(1) if not draws else replaying(draws[0]) as found:
+                    given = shoal.protect(table, schema(("implication",)), epsilon=9, rows=200)
+                made.append(given.data)
+                draws.append(found.draws)
+        equal.append(len(made) == 2 and made[0].equals(made[1]))
+    assert equal == [True, False]
+
+
+def test_a_source_of_a_rule_that_is_forgotten_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: a rule that is known from these records does not taint."""
+    read_off = Schema(ATTRIBUTES, rules=(Rule('age < 16 -> marital = "never"', "these records"),))
+    verdicts = []
+    for plant in (description.rules_from_records, lambda book: []):
+        monkeypatch.setattr(description, "rules_from_records", plant)
+        found = prepare(read(hospital(50)), read_off, "tree-dp", epsilon=1)
+        verdicts.append(found.statement.publishable)
+    assert verdicts == [False, True]
+
+
+def test_a_derived_column_that_is_measured_as_well_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: the column takes a share of the budget, so that the others have less."""
+    shares = [prepared("tree-dp", ("derived",), hospital(50)).plan.shares]
+    monkeypatch.setattr(Rulebook, "unmeasured", ())
+    shares.append(prepared("tree-dp", ("derived",), hospital(50)).plan.shares)
+    assert ["age" in own for own in shares] == [False, True]
+    assert shares[1]["income"] < shares[0]["income"]
+
+
+# --- audits, and the examples
+
+
+def test_an_audit_measures_the_method_with_its_rules() -> None:
+    random = np.random.default_rng(1)
+    first = random.integers(0, 50, 30)
+    people = pd.DataFrame({"first": first, "second": first + 3, "total": 2 * first + 3})
+    attributes = [Attribute(name, type="integer", lo=0, hi=200, source="law") for name in people]
+    rules = (Rule("first <= second <= first + 20", "law"), Rule("total = first + second", "law"))
+    planned = prepare(read(people), Schema(tuple(attributes), rules=rules), "tree-dp", epsilon=1)
+    setup = make_stage(planned.method, planned.described, "original")
+    world = setup.world(setup.records[:-1])
+    rows = world.outputs(5, Seeded(2)).tables.reshape(-1, 3)
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    assert len(rows) > 50
+    assert (rows[:, 2] == rows[:, 0] + rows[:, 1]).all()
+    assert ((rows[:, 1] >= rows[:, 0]) & (rows[:, 1] <= rows[:, 0] + 20)).all()
+
+
+def test_the_hospital_of_the_examples_has_no_impossible_row(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[2] / "examples"
+    spec = importlib.util.spec_from_file_location("hospital_example", folder / "hospital.py")
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    (tmp_path / "hospital.toml").write_text(example.SCHEMA, "utf-8")
+    rules = Schema.load(tmp_path / "hospital.toml")
+    made = shoal.protect(
+        example.stays(900, 2000), rules, method="tree-dp", epsilon=1, seed=1, neighbours="add-remove"
+    )
+    assert rules.rules
+    assert not any(rows_breaking(read(made.data), rules).values())
+
+
+@pytest.mark.slow
+def test_households_of_a_survey_have_no_impossible_row() -> None:
+    """Children without income or a marriage, and tenure of households only: the extract of NIST."""
+    people = pd.read_csv(data_folder() / "nist" / "national2019.csv", keep_default_na=False, dtype=str)
+    names = ["AGEP", "SEX", "MSP", "HOUSING_TYPE", "OWN_RENT", "EDU", "PINCP_DECILE"]
+    people = people[names].assign(AGEP=people["AGEP"].astype(int))
+    attributes = [Attribute("AGEP", type="integer", lo=0, hi=99, source="questionnaire")]
+    for name in names[1:]:
+        values = tuple(sorted(set(people[name])))
+        attributes.append(Attribute(name, "nominal", type="text", values=values, source="questionnaire"))
+    kept = [Rule(f'AGEP < 15 -> {name} = "N"', "questionnaire") for name in ("MSP", "PINCP_DECILE")]
+    kept += [Rule('AGEP < 3 -> EDU = "N"', "questionnaire"), Rule('AGEP > 2 -> EDU != "N"', "questionnaire")]
+    tenure = (("1", "1"), ("1", "2"), ("2", "0"), ("3", "0"))
+    kept.append(Rule(columns=("HOUSING_TYPE", "OWN_RENT"), allowed=tenure, source="questionnaire"))
+    rules = Schema(tuple(attributes), rules=tuple(kept))
+    assert not any(rows_breaking(read(people), rules).values())
+    for given, broken in ((rules, False), (Schema(tuple(attributes)), True)):
+        made = shoal.protect(people, given, epsilon=1, seed=1, rows=len(people))
+        assert any(rows_breaking(read(made.data), rules).values()) == broken

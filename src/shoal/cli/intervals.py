@@ -49,6 +49,14 @@ def intervals_flags() -> tuple[Flag, ...]:
             placeholder="population|records",
         ),
         Flag("deff", "Design effect of the sample.", "run", float, default=1.0, common=True),
+        Flag(
+            "rake",
+            "Rake weights to the margins of the released schema.",
+            "run",
+            bool,
+            default=False,
+            common=True,
+        ),
         Flag("replicates", number, "output", int, common=True, placeholder="COUNT"),
         Flag("columns", used, "output", common=True, placeholder="A,B,C"),
         Flag(
@@ -88,7 +96,9 @@ def intervals(typed: Mapping[str, Any]) -> None:
         from shoal.mechanisms import names_in
 
         names = None if typed["columns"] is None else names_in(typed["columns"])
-        rows = write_replicate_weights(typed["bundle"], out, columns=names, count=replicates)
+        rows = write_replicate_weights(
+            typed["bundle"], out, columns=names, count=replicates, rake=typed["rake"]
+        )
         messages().print(
             f"Written to {out}: {rows} rows with weights w and w1 to w{replicates}.", markup=False
         )
@@ -96,7 +106,7 @@ def intervals(typed: Mapping[str, Any]) -> None:
         from shoal.inference import intervals as found_intervals
 
         about = {"level": typed["level"] / 100, "about": typed["about"], "deff": typed["deff"]}
-        found = found_intervals(typed["bundle"], wanted, **about)
+        found = found_intervals(typed["bundle"], wanted, **about, rake=typed["rake"])
         if typed["json"]:
             print_json(found.to_dict())
         else:

@@ -608,6 +608,9 @@ class CodedByRules(Described):
         assert self.book is not None
         found = {}
         for name, own in self.book.fields.items():
+            if name in self.book.fixed:
+                found[name] = np.full(self.whole.n, self.book.fixed[name])
+                continue
             absent = self.whole.absent(name) if own.can_miss and own.gap is None else None
             found[name] = own.of_positions(self.whole.positions(name)[0], absent)
         return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -101,6 +101,7 @@ class Rulebook:
         coordinates: columns that are measured as a distance: the orders it follows from, and its lattice.
         joint: combinations that are measured as one column, by its name, that of their last column.
         witness: a row that satisfies all rules, for records and rows for which nothing else helps.
+        fixed: the values of columns that are the same in all rows, those of a stratum.
     """
 
     numbered: tuple[tuple[int, Rule], ...]
@@ -110,6 +111,12 @@ class Rulebook:
     tests: tuple[Test, ...]
     joint: Mapping[str, Joint]
     witness: Mapping[str, float]
+    fixed: Mapping[str, float] = field(default_factory=dict)
+
+    def within(self, values: Mapping[str, float]) -> Rulebook | None:
+        """The rules where some columns have these values; None if no row satisfies them there."""
+        fixed = {name: value for name, value in values.items() if name in self.fields}
+        return _book(self.numbered, self.fields, fixed)
 
     @property
     def unmeasured(self) -> tuple[str, ...]:
@@ -145,6 +152,8 @@ class Rulebook:
 
     def sources(self, name: str) -> frozenset[str]:
         """The coordinates that decide a column."""
+        if name in self.fixed:
+            return frozenset()
         for joint, one in self.joint.items():
             if name in one.columns:
                 return frozenset((joint,))
@@ -169,7 +178,7 @@ class Rulebook:
     def possible(self, given: Values, tests: Sequence[Test]) -> Bools:
         """Whether coordinates can be in one row, as far as tests of their columns say."""
         coordinates = dict(given)
-        now: dict[str, Floats] = {}
+        now = self._constants(next(iter(given.values())).size)
         for name in given:
             if name in self.joint:
                 coordinates |= self.joint[name].decoded(given[name])
@@ -222,9 +231,12 @@ class Rulebook:
             given |= one.decoded(drawn[name])
         return self._settled(given, random)
 
+    def _constants(self, rows: int) -> dict[str, Floats]:
+        return {name: np.full(rows, value) for name, value in self.fixed.items()}
+
     def _settled(self, given: Values, random: np.random.Generator | None) -> dict[str, Floats]:
-        now: dict[str, Floats] = {}
         rows = next(iter(given.values())).size
+        now = self._constants(rows)
         stuck = np.zeros(rows, dtype=np.bool_)
         for name, derived, tests in self.steps:
             own = self.fields[name]
@@ -425,15 +437,41 @@ def applied_rules(
     names = [name for name in released if any(name in rule.named for _, rule in numbered)]
     fields = {name: Field.of(released[name], lattices[name], integer=name in integers) for name in names}
     _check_missing(numbered, fields)
+    _check_circles([(number, rule.meaning) for number, rule in numbered if isinstance(rule.meaning, Order)])
+    book = _book(numbered, fields, {})
+    assert book is not None
+    return book
+
+
+def _book(
+    numbered: Sequence[tuple[int, Rule]], fields: Mapping[str, Field], fixed: Mapping[str, float]
+) -> Rulebook | None:
+    """The rules ready to be applied; None if no row has the fixed values.
+
+    Raises:
+        OptionError: nothing is fixed, and the rules contradict each other.
+    """
     tests = tuple(test for number, rule in numbered for test in tests_of(number, rule, fields))
-    derived = {rule.meaning.column: rule.meaning for _, rule in numbered if isinstance(rule.meaning, Derived)}
+    meanings = [rule.meaning for _, rule in numbered]
+    # a derived column with a fixed value is a condition of its parts
+    derived = {one.column: one for one in meanings if isinstance(one, Derived) and one.column not in fixed}
     orders = [(number, rule.meaning) for number, rule in numbered if isinstance(rule.meaning, Order)]
-    decided = _sorted(names, derived, numbered)
-    _check_circles(orders)
-    steps = _steps(decided, derived, tests)
-    coordinates = _coordinates(decided, derived, orders, fields)
-    book = Rulebook(numbered, fields, steps, coordinates, tests, _joint(numbered, fields), {})
-    return replace(book, witness=_witness(book))
+    for one in derived.values():
+        if set(one.parts) <= set(fixed):
+            raise OptionError("strata-fix-a-derived-column", option="strata", column=one.column)
+    decided = _sorted([name for name in fields if name not in fixed], derived, numbered)
+    steps = _steps(decided, derived, tests, fixed)
+    coordinates = _coordinates(decided, fixed, orders, fields)
+    joint = {name: one for name, one in _joint(numbered, fields).items() if not set(one.columns) & set(fixed)}
+    book = Rulebook(tuple(numbered), fields, steps, coordinates, tests, joint, {}, fixed)
+    if not fixed:
+        return replace(book, witness=_witness(book))
+    try:
+        return replace(book, witness=_witness(book, conditions=False))
+    except OptionError as error:
+        if error.code == "rules-unsettled":
+            raise
+        return None
 
 
 def not_applied(rules: Sequence[Rule], released: Iterable[str]) -> tuple[Message, ...]:
@@ -484,17 +522,23 @@ def _sorted(
     """The measured columns: the earlier one of an order first, conditions before what follows from them."""
     before: dict[str, set[str]] = {name: set() for name in names}
     wished: dict[str, set[str]] = {name: set() for name in names}
+
+    def after(name: str, others: Iterable[str], found: dict[str, set[str]]) -> None:
+        # columns with fixed values are known from the beginning
+        if name in found:
+            found[name] |= set(others) & set(names)
+
     for _, rule in numbered:
         meaning = rule.meaning
         if isinstance(meaning, Order):
-            before[meaning.high].add(meaning.low)
+            after(meaning.high, (meaning.low,), before)
         elif isinstance(meaning, Derived):
-            before[meaning.column] |= set(meaning.parts)
+            after(meaning.column, meaning.parts if meaning.column in derived else (), before)
         elif isinstance(meaning, Implication):
             for atom in meaning.then:
-                wished[atom.column] |= {one.column for one in meaning.given}
+                after(atom.column, (one.column for one in meaning.given), wished)
         elif isinstance(meaning, MissingIf):
-            wished[meaning.column] |= {one.column for one in meaning.given}
+            after(meaning.column, (one.column for one in meaning.given), wished)
     found: list[str] = []
     while len(found) < len(names):
         left = [name for name in names if name not in found]
@@ -506,9 +550,12 @@ def _sorted(
 
 
 def _steps(
-    decided: Sequence[str], derived: Mapping[str, Derived], tests: Sequence[Test]
+    decided: Sequence[str],
+    derived: Mapping[str, Derived],
+    tests: Sequence[Test],
+    fixed: Collection[str],
 ) -> tuple[tuple[str, tuple[Derived, ...], tuple[Test, ...]], ...]:
-    known: set[str] = set()
+    known: set[str] = set(fixed)
     left = list(tests)
     steps = []
     for name in decided:
@@ -527,7 +574,7 @@ def _steps(
 
 def _coordinates(
     decided: Sequence[str],
-    derived: Mapping[str, Derived],
+    fixed: Collection[str],
     orders: Sequence[tuple[int, Order]],
     fields: Mapping[str, Field],
 ) -> dict[str, tuple[tuple[Order, ...], Lattice]]:
@@ -537,7 +584,7 @@ def _coordinates(
         own = [
             order
             for _, order in orders
-            if order.high == name and order.low in decided[:place] and not fields[name].labels
+            if order.high == name and order.low in (*fixed, *decided[:place]) and not fields[name].labels
         ]
         if not own:
             continue
@@ -565,8 +612,11 @@ def _joint(numbered: Sequence[tuple[int, Rule]], fields: Mapping[str, Field]) ->
     return found
 
 
-def _witness(book: Rulebook) -> dict[str, float]:
+def _witness(book: Rulebook, *, conditions: bool = True) -> dict[str, float]:
     """A row that satisfies all rules, and proof that every condition of an implication can hold in some row.
+
+    Args:
+        conditions: whether to look for that proof.
 
     Raises:
         OptionError: there is none, or some condition cannot hold; names two rules.
@@ -582,7 +632,7 @@ def _witness(book: Rulebook) -> dict[str, float]:
             raise OptionError("rules-unsettled", numbers=numbers) from None
         found |= row
         # a condition that cannot be settled in time is not refused
-        for test in group.tests:
+        for test in group.tests if conditions else ():
             with contextlib.suppress(_UnsettledError):
                 _check_condition(book, group, test)
     return found
@@ -649,8 +699,12 @@ def _search(book: Rulebook, tests: Sequence[Test], names: Sequence[str]) -> dict
     ways = [(name, tuple(one for one in found if one in asked)) for name, found, _ in book.steps]
     ways += [(one.column, ()) for _, found, _ in book.steps for one in found if one not in asked]
     steps = []
-    left = list(tests)
-    known: set[str] = set()
+    known: set[str] = set(book.fixed)
+    constants_known = {name: np.array([value]) for name, value in book.fixed.items()}
+    settled = [test for test in tests if set(test.columns) <= known]
+    if not all(test.holds(constants_known).all() for test in settled):
+        return None
+    left = [test for test in tests if test not in settled]
     for name, derived in ways:
         if name not in names:
             continue
@@ -690,7 +744,7 @@ def _search(book: Rulebook, tests: Sequence[Test], names: Sequence[str]) -> dict
                 return found
         return None
 
-    found = complete(0, {})
+    found = complete(0, constants_known)
     if found is None:
         if tried > _MOST_TRIED:
             raise _UnsettledError

@@ -13,8 +13,8 @@ import numpy as np
 
 from shoal.arguments import as_names
 from shoal.errors import OptionError
-from shoal.inference.calibration import Uncertainty, WeightCalibration
-from shoal.inference.expressions import Statistic, parsed, weighted_ratio
+from shoal.inference.calibration import KAPPA_ONE, Uncertainty, WeightCalibration
+from shoal.inference.expressions import Raking, Statistic, parsed, weighted_ratio
 from shoal.inference.measured import coarsened, most_functions
 from shoal.inference.rerun import ReRun, check_offered
 from shoal.inference.result import Asked, Interval, Intervals
@@ -23,6 +23,7 @@ from shoal.inference.rows import (
     Cells,
     Frame,
     PublicRelease,
+    WeightedRows,
     cells_of,
     compressed,
     released_rows,
@@ -55,6 +56,7 @@ def intervals(
     columns: str | Sequence[str] | None = None,
     repetitions: int = 25,
     seed: int | None = None,
+    rake: bool | Mapping[str, Mapping[Any, float]] = False,
 ) -> Intervals:
     """Confidence intervals from a published release alone; this uses no privacy budget.
 
@@ -70,6 +72,8 @@ def intervals(
         columns: the columns that functions use; by default all.
         repetitions: number of re-runs of the recipe, where measurements cannot be used.
         seed: makes the draws of re-runs and functions reproducible.
+        rake: rake the weights to known totals: those of the margins in the schema of the release (`True`), or
+            `{column: {value: total}}`.
 
     Raises:
         OptionError: the text is no statistic of released columns, or the method of the release gives no valid
@@ -83,7 +87,7 @@ def intervals(
     published = PublicRelease.of(release)
     named = list(published.described.columns) if columns is None else as_names(columns)
     named = [published.column(name) for name in named]
-    return Analysis(published, asked, named, repetitions, seed).all(wanted)
+    return Analysis(published, asked, named, repetitions, seed, rake).all(wanted)
 
 
 def main_numbers(release: Any) -> tuple[Interval, ...]:
@@ -123,7 +127,12 @@ class Analysis:
         columns: Sequence[str],
         repetitions: int,
         seed: int | None,
+        rake: bool | Mapping[str, Mapping[Any, float]] = False,
     ) -> None:
+        self.raking: Raking | None = None
+        if rake is not False:
+            totals = published.margins if rake is True else rake
+            self.raking = Raking.of(totals, Frame(released_rows(published, published.described.columns)))
         self.published, self.asked, self.columns, self.seed = published, asked, columns, seed
         self.repetitions = repetitions
         self.measurements = published.measurements if published.method.intervals == "all" else None
@@ -138,13 +147,23 @@ class Analysis:
         for one in wanted:
             if isinstance(one, str):
                 statistic = parsed(one, frame)
+                if self.raking is not None:
+                    statistic = self.raking.raked(statistic)
                 check_offered(self.published.method, statistic)
+                if self.published.method.intervals == "matrix":
+                    if self.raking is not None:
+                        raise OptionError("rake-not-with-matrices", option="rake")
+                    each += through_matrices(self.published, self.asked, statistic)
+                    engines.add("matrices")
+                    continue
                 by_weights = self.measurements is not None
                 each += self.calibrated(statistic, frame) if by_weights else self.rerun(statistic, frame)
             else:
                 by_weights = self.measurements is not None and takes_weights(one)
                 if not by_weights:
                     check_offered(self.published.method, None)
+                    if self.raking is not None:
+                        raise OptionError("rake-needs-weights", option="rake")
                 each += self.of_function(one) if by_weights else self.rerun(one, frame)
             engines.add("calibration" if by_weights else "re-runs")
         return Intervals(tuple(each), " and ".join(sorted(engines)), self.asked.level, self.seed)
@@ -431,26 +450,35 @@ class Analysis:
 
     # --- functions of a frame and weights
 
+    def raked(self, frame: Frame, weights: Floats) -> Floats:
+        """Weights raked to known totals, if that was asked for."""
+        return weights if self.raking is None else weights * self.raking.factors(frame, weights)
+
     def of_function(self, function: Function) -> list[Interval]:
         """The numbers of a function, by drawing noise and weights anew."""
-        made = self.calibration(self.columns, empty=False, whole=True)
+        raking = self.raking
+        columns = [*self.columns, *(() if raking is None else raking.totals)]
+        made = self.calibration(tuple(dict.fromkeys(columns)), empty=False, whole=True)
         random = np.random.default_rng(self.seed)
         rows, weights = made.rows, made.weights
-        frame = Frame(rows).native
-        names, estimate = _numbers(function(frame, weights), function)
+        held, frame = Frame(rows), Frame(rows).native
+        names, estimate = _numbers(function(frame, self.raked(held, weights)), function)
         plain = rows.without_support()
-        own = _numbers(function(Frame(plain).native, plain.weights), function)[1]
+        without = Frame(plain)
+        own = _numbers(function(without.native, self.raked(without, plain.weights)), function)[1]
 
         def spread(every: Iterator[Floats]) -> Floats:
-            found = np.array([_numbers(function(frame, each), function)[1] for each in every])
+            found = np.array(
+                [_numbers(function(frame, self.raked(held, each)), function)[1] for each in every]
+            )
             return np.asarray(found.std(axis=0, ddof=1))
 
         noise = spread(made.weights_for(gap) for gap in made.drawn_gaps(_NOISE_DRAWS, random))
         moves = random.exponential(1.0, (_WEIGHT_DRAWS, rows.size)) - 1
         scale = math.sqrt(rows.size)
         whole = scale * spread(weights + rows.weights * move for move in moves)
-        held, inner = made.without_measured(moves.T)
-        left = np.minimum(scale * spread(weights + rows.weights * move for move in held.T), whole)
+        free, inner = made.without_measured(moves.T)
+        left = np.minimum(scale * spread(weights + rows.weights * move for move in free.T), whole)
         beyond = np.minimum(scale * spread(weights + rows.weights * move for move in inner.T), left)
         inside = np.sqrt(np.maximum(left**2 - beyond**2, 0))
         n = made.measurements.rows
@@ -543,3 +571,80 @@ def _numbers(found: Any, function: Function) -> tuple[tuple[str, ...], Floats]:
         raise OptionError("function-returns-numbers", found=type(found).__name__)
     names = (name,) if values.size == 1 else tuple(f"{name}[{place}]" for place in range(values.size))
     return names, values
+
+
+# --- values that passed a matrix
+
+
+def through_matrices(published: PublicRelease, asked: Asked, statistic: Statistic) -> list[Interval]:
+    """The intervals of a statistic of columns whose values passed public matrices.
+
+    The statistic is computed from estimated joint counts of the original values. The influence φ of a record on it is
+    that of g of a released row, P·g = φ. With n rows, Σ g² / n² estimates the squared error of the matrices and of the
+    choice of people together; Σ φ² / n² over the estimated records is the part of the choice. Values in bands are
+    spread over their band; how a statistic varies within bands is not measured.
+    """
+    made = published.method.unmixed(published.described, statistic.columns)
+    sizes = made.counts.shape
+    tables = [
+        passage.states.spread(published.described.lattices[name].steps + 1)
+        for name, passage in zip(made.names, made.passages, strict=True)
+    ]
+    inner = tuple(table.shape[1] for table in tables)
+    axes = len(sizes)
+    places = np.indices((*sizes, *inner)).reshape(2 * axes, -1)
+    positions = {
+        name: np.where(table < 0, ABSENT, table)[places[axis], places[axes + axis]]
+        for axis, (name, table) in enumerate(zip(made.names, tables, strict=True))
+    }
+    n, parts = published.described.n, math.prod(inner)
+    weights = np.repeat(made.counts.reshape(-1), parts) / parts
+    rows = WeightedRows(published.described, positions, positions, weights, weights.size, n)
+    released = released_rows(published, statistic.columns)
+    own = statistic.evaluate(Frame(released), released.weights)[0]
+    estimate, influence = statistic.evaluate(Frame(rows), rows.weights)
+    within = influence.reshape(-1, parts, estimate.size)
+    phi = within.mean(axis=1)
+    counts, shares = made.counts.reshape(-1), made.solved(phi.reshape(*sizes, estimate.size))
+    of_people = np.maximum(counts @ phi**2, 0.0)
+    together = made.released.reshape(-1) @ shares.reshape(-1, estimate.size) ** 2
+    unmeasured = np.maximum(counts @ within.var(axis=1), 0.0) / max(n, 1)
+    found = []
+    for place, (name, value) in enumerate(zip(statistic.names, estimate.tolist(), strict=True)):
+        mine = float(own[place])
+        if not math.isfinite(value) or not n:
+            found.append(_without_rows(name, mine, asked))
+            continue
+        sampling = 0.0 if asked.records else of_people[place] / n**2 * asked.deff
+        noise = max(together[place] - of_people[place], 0.0) / n**2
+        squares = [asked.z**2 * part for part in (sampling, noise, KAPPA_ONE**2 * unmeasured[place])]
+        half = math.sqrt(sum(squares))
+        people, chance, beyond = (float(part / max(half**2, 1e-300)) for part in squares)
+        carried = float(of_people[place] / n / max(of_people[place] / n + unmeasured[place], 1e-300))
+        flags = ["not-carried"] if carried < _CARRIED or beyond > _MOST_UNMEASURED else []
+        low, high = value - half, value + half
+        if name.startswith("corr") and abs(value) > 1:
+            # an estimated variance near 0 or below it
+            value, low, high, flags = min(max(value, -1.0), 1.0), -1.0, 1.0, [*flags, "noise"]
+        elif chance > _NOISE:
+            flags.append("noise")
+        if name.startswith(("share", "corr")):
+            least = 0.0 if name.startswith("share") else -1.0
+            low, high = (min(max(end, least), 1.0) for end in (low, high))
+        found.append(
+            Interval(
+                name,
+                value,
+                low,
+                high,
+                mine,
+                people,
+                chance,
+                beyond,
+                carried,
+                tuple(flags),
+                asked.level,
+                asked.about,
+            )
+        )
+    return found

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -530,3 +530,87 @@ def _logit(text: str, frame: Frame) -> Statistic:
     evaluate(frame, frame.rows.weights)
     names = tuple(f"logit({name.replace(': ', '): ', 1)}" for name in model.names)
     return Statistic(names, model.columns, evaluate, linear=False, slope=True)
+
+
+# --- weights raked to known totals
+
+
+@dataclass(frozen=True, slots=True)
+class Raking:
+    """Weights whose sums by the values of columns are known totals: a function of the released columns.
+
+    Attributes:
+        totals: by column, the known total or share of each value, as text.
+    """
+
+    totals: Mapping[str, Mapping[str, float]]
+
+    @classmethod
+    def of(cls, totals: Mapping[str, Mapping[Any, Any]], frame: Frame) -> Raking:
+        """Known totals, checked against the released rows.
+
+        Raises:
+            OptionError: a column is not released, a value has no total, or a total is not positive.
+        """
+        found: dict[str, dict[str, float]] = {}
+        for name, own in totals.items():
+            column = _column(name, frame)
+            found[column] = {str(value): float(total) for value, total in own.items()}
+            for label, value in groups_of(column, frame):
+                if label not in found[column] and bool((frame[column][: frame.rows.released] == value).any()):
+                    raise OptionError("rake-value-without-total", column=column, found=label)
+            if not all(total > 0 and np.isfinite(total) for total in found[column].values()):
+                raise OptionError("rake-total", column=column)
+        if not found:
+            raise OptionError("rake-without-totals", option="rake")
+        return cls(found)
+
+    def _groups(self, frame: Frame) -> Iterator[list[tuple[Bools, float]]]:
+        """For each column, the rows with each value, and the share that they should have of those with a value."""
+        for column, totals in self.totals.items():
+            kept = [(value, totals[label]) for label, value in groups_of(column, frame) if label in totals]
+            whole = sum(total for _, total in kept)
+            yield [(frame[column] == value, total / whole) for value, total in kept]
+
+    def factors(self, frame: Frame, weights: Floats) -> Floats:
+        """By what each weight is multiplied (iterative proportional fitting)."""
+        found = np.ones(weights.size)
+        columns = list(self._groups(frame))
+        for _ in range(_RAKING_ROUNDS):
+            moved = 0.0
+            for groups in columns:
+                sums = [float((found * weights)[rows].sum()) for rows, _ in groups]
+                for (rows, share), now in zip(groups, sums, strict=True):
+                    if now > 0:
+                        factor = share * sum(sums) / now
+                        found[rows] *= factor
+                        moved = max(moved, abs(factor - 1))
+            if moved < 1e-9:
+                break
+        return found
+
+    def raked(self, statistic: Statistic) -> Statistic:
+        """The statistic under raked weights; its influence is what the margins leave over.
+
+        Reference:
+            Deville and Särndal (1992), Journal of the American Statistical Association 87(418), section 3.
+        """
+        if statistic.quantile is not None:
+            raise OptionError("rake-no-quantiles", found=statistic.names[0])
+
+        def evaluate(frame: Frame, weights: Floats) -> Evaluation:
+            factors = self.factors(frame, weights)
+            own = weights * factors
+            values, influence = statistic.evaluate(frame, own)
+            every = [rows.astype(np.float64) for groups in self._groups(frame) for rows, _ in groups]
+            margins = np.stack(every, axis=1)
+            slopes = np.linalg.pinv((margins * own[:, None]).T @ margins) @ (
+                margins.T @ (own[:, None] * influence)
+            )
+            return values, factors[:, None] * (influence - margins @ slopes)
+
+        columns = tuple(dict.fromkeys([*statistic.columns, *self.totals]))
+        return replace(statistic, columns=columns, evaluate=evaluate, threshold=None, mean=None)
+
+
+_RAKING_ROUNDS = 200

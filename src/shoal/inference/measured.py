@@ -145,6 +145,13 @@ def _value(one: Measurement, on: OnRows) -> Iterator[_Part]:
             yield _Part(each, one.sums[place][wide], ONE)
 
 
+def _spike(one: Measurement, on: OnRows) -> Iterator[_Part]:
+    (a,) = one.columns
+    if a in on:
+        each = (on.positions[a][:, None] == np.asarray(one.where["values"])).astype(np.float64)
+        yield _Part(each, one.sums, ONE)
+
+
 def _product(one: Measurement, on: OnRows) -> Iterator[_Part]:
     number = 0
     for i, a in enumerate(one.columns):
@@ -185,10 +192,10 @@ def _values(one: Measurement, on: OnRows) -> Iterator[_Part]:
 
 def _triple(one: Measurement, on: OnRows) -> Iterator[_Part]:
     for number, triple in enumerate(np.asarray(one.where["triples"]).tolist()):
-        attributes = [one.columns[place] for place in triple]
+        attributes = [one.columns[place] for place in triple if place >= 0]
         if all(a in on for a in attributes):
             signs = [on.of_bins(a, 0) for a in attributes]
-            yield _Part(signs[0] * signs[1] * signs[2], one.sums[number : number + 1], PRODUCT)
+            yield _Part(np.prod(np.stack(signs), axis=0), one.sums[number : number + 1], PRODUCT)
 
 
 # A new kind of measurement is one entry here. Kinds without one, such as drawn cut points, correct nothing.
@@ -199,6 +206,7 @@ FUNCTIONS: dict[str, Callable[[Measurement, OnRows], Iterator[_Part]]] = {
     "tree": _tree,
     "inside": _inside,
     "value": _value,
+    "spike": _spike,
     "product": _product,
     "contrast": _contrast,
     "values": _values,

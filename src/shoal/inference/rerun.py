@@ -32,6 +32,11 @@ def check_offered(method: Method, statistic: Statistic | None) -> None:
     """
     if method.intervals == "all":
         return
+    if method.intervals == "matrix":
+        if statistic is None or statistic.quantile is not None:
+            code = "no-intervals-for-functions" if statistic is None else "no-intervals-for-quantiles"
+            raise OptionError(code, method=method.name)
+        return
     if method.intervals != "single":
         code = "no-intervals-clipped" if method.intervals == "unclipped" else "no-intervals-for-method"
         raise OptionError(code, method=method.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -35,12 +35,14 @@ class PublicRelease:
     """A release as a reader has it.
 
     Attributes:
+        margins: known totals by column and value, of the published schema.
         prepared: the released rows, described by the public schema; its method is the public recipe.
     """
 
     prepared: Preparation
     statement: PrivacyStatement
     measurements: Measurements | None
+    margins: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: Any, most: int | None = None) -> PublicRelease:
@@ -64,7 +66,12 @@ class PublicRelease:
             chosen = np.random.default_rng(_SEED).permutation(frame.shape[0])[:most]
             data = frame[np.sort(chosen).tolist()].to_native()
         table = read_as_asked(data, request, empty=True)
-        return cls(prepare(table, method=method, **request), *found)
+        margins = {
+            margin.column: {value: float(total) for value, total in margin.totals}
+            for margin in schema.margins
+            if margin.column in columns
+        }
+        return cls(prepare(table, method=method, **request), *found, margins)
 
     @property
     def method(self) -> Method:

@@ -14,6 +14,8 @@ from shoal.mechanisms.clusters import concepts_of as concepts_of
 from shoal.mechanisms.clusters import floors as floors
 from shoal.mechanisms.clusters import sum_noise as sum_noise
 from shoal.mechanisms.clusters import sums_of as sums_of
+from shoal.mechanisms.divided import declared_strata as declared_strata
+from shoal.mechanisms.divided import within_strata as within_strata
 from shoal.mechanisms.kanonymity.columns import KINDS as KINDS
 from shoal.mechanisms.kanonymity.columns import confidential_columns as confidential_columns
 from shoal.mechanisms.kanonymity.columns import place_in_tree as place_in_tree
@@ -73,6 +75,8 @@ from shoal.mechanisms.partition_stage import PartitionStage as PartitionStage
 from shoal.mechanisms.partition_stage import add_partition as add_partition
 from shoal.mechanisms.partition_stage import check_alike as check_alike
 from shoal.mechanisms.pram.mechanism import CorrectedFrequency as CorrectedFrequency
+from shoal.mechanisms.pram.mechanism import States as States
+from shoal.mechanisms.pram.mechanism import Unmixed as Unmixed
 from shoal.mechanisms.pram.method import Pram as Pram
 from shoal.mechanisms.registry import DEFAULT_METHOD as DEFAULT_METHOD
 from shoal.mechanisms.registry import LOG as LOG

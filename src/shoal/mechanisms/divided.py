@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,7 @@ from shoal.progress import Progress, silent
 from shoal.text import Message
 
 if TYPE_CHECKING:
+    from shoal.columns import Rulebook
     from shoal.mechanisms.pairs.method import PairsDP
     from shoal.mechanisms.tree.method import TreeDP
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 # every stratum is measured, empty or not
 MOST_STRATA = 1000
 OF_STRATA = "measurements within strata"
+_NO_ROWS: Integers = np.zeros(0, dtype=np.int64)
 
 
 @internal()
@@ -41,10 +44,14 @@ class DeclaredStratum:
     Attributes:
         values: the released number of each column of the strata.
         rows: the records that have these values, among those that take part. Private.
+        rules: the rules as they are there; None if there are none.
+        possible: whether rules allow rows there; public.
     """
 
     values: tuple[float, ...]
     rows: Integers
+    rules: Rulebook | None = None
+    possible: bool = True
 
 
 def of_stratum(method: Dividing) -> Dividing:
@@ -68,16 +75,23 @@ def _share(method: Dividing) -> tuple[Fraction, Fraction]:
     return whole, whole / moved(Currency.EPSILON if rho is None else Currency.RHO)
 
 
-def rest_of(method: Dividing, described: Described, rows: Integers) -> Described:
-    """The described table of one stratum: its rows, and the columns that are measured."""
+def rest_of(method: Dividing, described: Described, stratum: DeclaredStratum) -> Described:
+    """The described table of one stratum: its rows, the columns that are measured, and the rules about these."""
     strata = method.strata or ()
     attributes = tuple(one for one in described.attributes if one.name not in strata)
     return replace(
         described,
         attributes=attributes,
         lattices={one.name: described.lattices[one.name] for one in attributes},
-        kept=rows if described.kept is None else described.kept[rows],
+        kept=stratum.rows if described.kept is None else described.kept[stratum.rows],
+        rules=stratum.rules,
     )
+
+
+def within_strata(method: Dividing, described: Described) -> tuple[Dividing, Described]:
+    """The method as it works inside a stratum, and what it measures in the first one that rules allow: no row."""
+    every = _combinations(method, described, _checked(method, described))
+    return of_stratum(method), rest_of(method, described, next(one for one in every if one.possible))
 
 
 def _declared(described: Described, column: str) -> Floats:
@@ -131,30 +145,56 @@ def declared_strata(method: Dividing, described: Described) -> Iterator[Declared
         if column in described.flagged:
             found = np.where(described.absent(column), last, np.minimum(found, last - 1))
         number = number * values.size + np.minimum(found, last)
-    sizes = [one.size for one in every]
+    for place, stratum in enumerate(_combinations(method, described, every)):
+        yield replace(stratum, rows=np.flatnonzero(number == place))
+
+
+def _combinations(
+    method: Dividing, described: Described, every: Sequence[Floats]
+) -> Iterator[DeclaredStratum]:
+    """All combinations of declared values, without their records, each with its rules: public."""
+    book, sizes = described.rules, [one.size for one in every]
+    known: dict[tuple[str, ...], Rulebook | None] = {}
     for place in range(math.prod(sizes)):
         which = np.unravel_index(place, sizes)
-        values_here = tuple(float(one[int(own)]) for one, own in zip(every, which, strict=True))
-        yield DeclaredStratum(values_here, np.flatnonzero(number == place))
-
-
-_NO_ROWS: Integers = np.zeros(0, dtype=np.int64)
+        values = tuple(float(one[int(own)]) for one, own in zip(every, which, strict=True))
+        if not book:
+            yield DeclaredStratum(values, _NO_ROWS)
+            continue
+        fixed = {
+            name: float(book.fields[name].of_drawn(np.array([value]))[0])
+            for name, value in zip(method.strata or (), values, strict=True)
+            if name in book.fields
+        }
+        key = tuple(map(str, fixed.values()))
+        if key not in known:
+            known[key] = book.within(fixed)
+        here = known[key]
+        # where all columns of the rules are fixed, nothing is left to apply
+        rules = here if here is not None and here.steps else None
+        yield DeclaredStratum(values, _NO_ROWS, rules, possible=here is not None)
 
 
 def plan_in_strata(method: Dividing, described: Described) -> Plan:
     """One reservation for all strata; what it is spent on inside is planned stratum by stratum."""
-    count = math.prod(one.size for one in _checked(method, described))
+    every = _checked(method, described)
+    count = math.prod(one.size for one in every)
     strata = tuple(method.strata or ())
     whole, _ = _share(method)
     conditions = [Message.of("strata-declared", strata=strata, count=count)]
+    possible = [one for one in _combinations(method, described, every) if one.possible]
+    if len(possible) < count:
+        conditions.append(Message.of("strata-without-rows", count=count - len(possible)))
     if method.membership is not None:
         conditions.append(Message.of("strata-membership-public", strata=strata))
     else:
-        of_stratum(method).plan(rest_of(method, described, _NO_ROWS))
+        of_stratum(method).plan(rest_of(method, described, possible[0]))
         code = "strata-sizes-drawn" if method.adjacency.hides_size else "strata-may-be-left"
         conditions.append(Message(code))
     conditions.append(Message("rows-are-no-sample"))
-    shares = dict.fromkeys(described.columns, whole / len(described.columns))
+    unmeasured = () if described.rules is None else described.rules.unmeasured
+    measured = [name for name in described.columns if name in strata or name not in unmeasured]
+    shares = dict.fromkeys(measured, whole / len(measured))
     # a record that changes in one attribute may change its stratum
     costs = {} if method.adjacency.hides_size else dict.fromkeys(described.columns, whole)
     return Plan({OF_STRATA: whole}, shares, tuple(conditions), costs)
@@ -164,13 +204,18 @@ def check_in_strata(method: Dividing, described: Described) -> None:
     """Raise what a run would raise in any stratum."""
     own = of_stratum(method)
     if method.membership is None:
-        # sizes are private, so that nothing depends on them
-        within = rest_of(method, described, _NO_ROWS)
-        own.refuse(within, own.plan(within))
+        # sizes are private, so that nothing depends on them; without rules all strata are alike
+        every = _combinations(method, described, _checked(method, described))
+        possible = (one for one in every if one.possible)
+        for stratum in possible if described.rules else islice(possible, 1):
+            within = rest_of(method, described, stratum)
+            own.refuse(within, own.plan(within))
         return
     for stratum in declared_strata(method, described):
+        if stratum.rows.size and not stratum.possible:
+            raise OptionError("strata-rows-against-rules", option="strata")
         if stratum.rows.size:
-            within = rest_of(method, described, stratum.rows)
+            within = rest_of(method, described, stratum)
             own.refuse(within, own.plan(within))
 
 
@@ -192,8 +237,8 @@ def run_in_strata(method: Dividing, described: Described, account: Accountant, p
     strata = list(declared_strata(method, described))
     for number, stratum in enumerate(strata):
         # under public membership an empty stratum is a public fact, and has no rows to release
-        if method.membership is None or stratum.rows.size:
-            within = rest_of(method, described, stratum.rows)
+        if stratum.possible and (method.membership is None or stratum.rows.size):
+            within = rest_of(method, described, stratum)
             planned = own.plan(within)
             part = parts.part()
             part.divide(OF_STRATA, planned.spending)
@@ -201,7 +246,7 @@ def run_in_strata(method: Dividing, described: Described, account: Accountant, p
             rows = next(iter(made.values.values())).size
             for column, drawn in made.values.items():
                 values[column].append(drawn)
-                clipped[column] += made.internal["values_clipped"][column]
+                clipped[column] += made.internal["values_clipped"].get(column, 0)
             for column, value in zip(method.strata or (), stratum.values, strict=True):
                 values[column].append(np.full(rows, value))
         progress("measuring strata", number + 1, len(strata))

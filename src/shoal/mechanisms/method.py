@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from shoal.columns import Described
     from shoal.evaluation import Check
     from shoal.io import Table
-    from shoal.mechanisms.pram.mechanism import CorrectedFrequency
+    from shoal.mechanisms.pram.mechanism import CorrectedFrequency, Unmixed
     from shoal.noise import Source
     from shoal.partition import Partition
     from shoal.privacy import Plan
@@ -260,7 +260,8 @@ class Method:
         outside: the third party that registered it, None for Shoal's own; set by registration.
         synthetic: its rows are synthetic records.
         intervals: the statistics that intervals from re-runs of its recipe were measured to hold for: `all`, `single`
-            columns and means of groups, or none; `unclipped` if values cut at the ends of domains prevent them.
+            columns and means of groups, or none; `unclipped` if values cut at the ends of domains prevent them;
+            `matrix` if intervals follow from the matrices that values passed.
         keeps_rules: its rows satisfy the rules of the schema.
         freezes: it makes clusters that a claim "given the partition" takes as fixed (`freeze`, `run_frozen`).
         statistics: masked statistics of every cluster can be published, too.
@@ -432,9 +433,10 @@ class Method:
     @property
     def rho(self) -> Fraction | None:
         """The budget per row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
-        return (
-            None if self.pure else rho_from(self.unit_epsilon or self.budget, self.delta, self.charged_rows)
-        )
+        if self.pure:
+            return None
+        of_unit = rho_from(self.unit_epsilon or self.budget, self.delta)
+        return row_budget(of_unit, self.charged_rows, Currency.RHO)
 
     @property
     def additive(self) -> bool:
@@ -546,12 +548,10 @@ class Method:
         Raises:
             OptionError: the parameters do not fit the columns.
         """
-        if self.strata and described.rules and self.keeps_rules:
-            raise OptionError("strata-not-with-rules", option="strata")
         if self.measures_units and described.rules and self.keeps_rules:
             raise OptionError("unit-columns-not-with-rules", option="unit_columns")
         found = cast("Plan", self._do("plan", self.ruled(described)))
-        return ruled_plan(described, found) if self.keeps_rules else found
+        return ruled_plan(described, found, self.strata or ()) if self.keeps_rules else found
 
     def refuse(self, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
         """Raise now anything a run would raise for these records and labels.
@@ -593,7 +593,8 @@ class Method:
         """Spend the budget on the records."""
         here = self.ruled(described)
         made = cast("Rebuilt", self._do("run", here, plan, account, progress, labels))
-        return replace(made, internal={**made.internal, **broken_rules(here)})
+        broken = broken_rules(described) if self.keeps_rules else {}
+        return replace(made, internal={**made.internal, **broken})
 
     def learn(self, described: Described, plan: Plan, account: Accountant, progress: Progress) -> Learned:
         """Spend the budget of a synthesiser on the records, without drawing rows."""
@@ -651,8 +652,11 @@ class Method:
     # --- rules between columns
 
     def ruled(self, described: Described) -> Described:
-        """The table as the method measures it: in the coordinates of its rules, if the method keeps rules."""
-        if not described.rules or not self.keeps_rules:
+        """The table as the method measures it: in the coordinates of its rules, if the method keeps rules.
+
+        Strata have coordinates of their own.
+        """
+        if not described.rules or not self.keeps_rules or self.strata:
             return described
         from shoal.columns import coded
 
@@ -674,6 +678,11 @@ class Method:
         if self._function("estimate") is None:
             raise OptionError("method-needs-no-correction", name=self.name)
         return cast("CorrectedFrequency", self._do("estimate", described, column))
+
+    def unmixed(self, described: Described, columns: Sequence[str]) -> Unmixed:
+        """The joint counts of columns before their values were changed at random, for methods whose `intervals` are
+        `matrix`."""
+        return cast("Unmixed", self._do("unmix", described, columns))
 
     def verify(
         self,

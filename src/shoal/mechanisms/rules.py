@@ -30,8 +30,11 @@ _TRIED, _OF_A_BIN, _MOST_CHANGES = 257, 16, 4
 _MOST_TRIED = 1 << 22
 
 
-def ruled_plan(described: Described, plan: Plan) -> Plan:
+def ruled_plan(described: Described, plan: Plan, strata: Sequence[str] = ()) -> Plan:
     """The plan of a method that keeps rules, with statement messages and the cost of a change in one column alone.
+
+    Args:
+        strata: columns with the same value in all rows of a stratum; rules are applied inside it.
 
     Guarantee:
         A change in one column changes the coordinates of its rules at most, so it costs at most what these cost
@@ -47,22 +50,24 @@ def ruled_plan(described: Described, plan: Plan) -> Plan:
             together = sum((costs[name] for name in names if name in costs), Fraction(0))
             costs |= dict.fromkeys(names, min(together, everything))
     per_attribute = None if plan.per_attribute is None else costs
-    return replace(plan, conditions=(*plan.conditions, *rule_terms(described)), per_attribute=per_attribute)
+    return replace(
+        plan, conditions=(*plan.conditions, *rule_terms(described, strata)), per_attribute=per_attribute
+    )
 
 
-def rule_terms(described: Described) -> tuple[Message, ...]:
+def rule_terms(described: Described, strata: Sequence[str] = ()) -> tuple[Message, ...]:
     """Statement messages about rules that released rows satisfy, and about columns that are not measured."""
     book = described.rules
     if not book:
         return ()
     found = [Message.of("rows-keep-rules", count=len(book.numbered))]
-    if book.derived:
-        found.append(Message.of("columns-derived", columns=book.derived))
-    if book.joint:
-        together = tuple(Message.of("columns-together", columns=one.columns) for one in book.joint.values())
+    if derived := tuple(name for name in book.derived if name not in strata):
+        found.append(Message.of("columns-derived", columns=derived))
+    if joint := [one for one in book.joint.values() if not set(one.columns) & set(strata)]:
+        together = tuple(Message.of("columns-together", columns=one.columns) for one in joint)
         found.append(Message.of("columns-measured-together", groups=together))
-    if book.coordinates:
-        found.append(Message.of("columns-as-distances", columns=tuple(book.coordinates)))
+    if distances := tuple(name for name in book.coordinates if name not in strata):
+        found.append(Message.of("columns-as-distances", columns=distances))
     return tuple(found)
 
 
@@ -104,13 +109,14 @@ def keeping_rules(described: Described, drawn: dict[str, Floats], source: Source
 
 def broken_rules(described: Described) -> dict[str, Any]:
     """How many records break each rule: a private fact for the internal report."""
-    from shoal.columns import CodedByRules
+    from shoal.columns import CodedByRules, coded
 
-    if not isinstance(described, CodedByRules):
+    here = coded(described)
+    if not isinstance(here, CodedByRules):
         return {}
-    assert described.book is not None
-    found = described.book.broken(described.values())
-    return {"rules_broken": {rule.words: found[number] for number, rule in described.book.numbered}}
+    assert here.book is not None
+    found = here.book.broken(here.values())
+    return {"rules_broken": {rule.words: found[number] for number, rule in here.book.numbered}}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

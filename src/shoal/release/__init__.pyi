@@ -5,12 +5,14 @@ from shoal.release.bundle import write_documents as write_documents
 from shoal.release.correction import Corrected as Corrected
 from shoal.release.estimate import ResourceEstimate as ResourceEstimate
 from shoal.release.forecast import CALM as CALM
+from shoal.release.forecast import BoundForecast as BoundForecast
 from shoal.release.forecast import DeltaComparison as DeltaComparison
 from shoal.release.forecast import ExpectedNoise as ExpectedNoise
 from shoal.release.forecast import compared_with_delta as compared_with_delta
 from shoal.release.forecast import drowned as drowned
 from shoal.release.forecast import expected_noise as expected_noise
 from shoal.release.forecast import noise_by_bound as noise_by_bound
+from shoal.release.forecast import noise_by_stratum as noise_by_stratum
 from shoal.release.forecast import noise_of as noise_of
 from shoal.release.forecast import rule_effects as rule_effects
 from shoal.release.measure import Where as Where

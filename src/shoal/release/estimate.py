@@ -434,7 +434,7 @@ def _bare(described: Described) -> tuple[tuple[Attribute, ...], Described]:
 def _drawn(described: Described, attributes: Sequence[Attribute], rows: int) -> Any:
     from shoal.release.rehearsal import drawn
 
-    return drawn(attributes, described.lattices, rows, described.schema)
+    return drawn(replace(described, attributes=tuple(attributes), rules=None), rows, described.schema)
 
 
 def _of(prepared: Preparation, described: Described) -> Preparation:

@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from shoal.arguments import as_names
-from shoal.columns import DROPPED_ROLES, MISSING_VALUE, Attribute, Lattice, Schema, marked, read_as_asked
+from shoal.columns import (
+    DROPPED_ROLES,
+    MISSING_VALUE,
+    Attribute,
+    CodedByRules,
+    Described,
+    Lattice,
+    Schema,
+    coded,
+    marked,
+    read_as_asked,
+)
 from shoal.display import internal
 from shoal.errors import OptionError
 from shoal.evaluation import Evaluation, Verdict, evaluate, verdict
@@ -186,26 +197,27 @@ def made_up_people(
     settled = configured(method, epsilon=epsilon, k=k, **own)
     columns, domains, types = (options.get(name) for name in ("columns", "domains", "types"))
     described = public_description(settled, schema, as_names(columns), domains, people, types)
-    return drawn(described.attributes, described.lattices, people, schema)
+    return drawn(coded(described), people, schema)
 
 
-def drawn(
-    attributes: Sequence[Attribute],
-    lattices: dict[str, Lattice],
-    people: int,
-    schema: Schema | None = None,
-    seed: int = 0,
-) -> pa.Table:
-    """Values drawn from public domains: a shared variable creates correlations, and the seed makes it repeatable."""
+def drawn(described: Described, people: int, schema: Schema | None = None, seed: int = 0) -> pa.Table:
+    """Values drawn from public domains: a shared variable creates correlations, and the seed makes it repeatable.
+
+    Records of a table in the coordinates of its rules satisfy them.
+    """
     import pyarrow as pa
 
     rng = np.random.default_rng(seed)
     common = rng.normal(size=people)
-    columns: dict[str, Any] = {}
-    for attribute in attributes:
+    values: dict[str, NDArray[np.float64]] = {}
+    for attribute in described.attributes:
         own = rng.normal(size=people)
         mixed = _COMMON**0.5 * common + (1 - _COMMON) ** 0.5 * own
-        columns[attribute.name] = _values(attribute, lattices[attribute.name], mixed)
+        values[attribute.name] = _values(attribute, described.lattices[attribute.name], mixed)
+    attributes = described.attributes
+    if isinstance(described, CodedByRules) and described.whole is not None:
+        values, attributes = described.decoded(values, rng), described.whole.attributes
+    columns: dict[str, Any] = {one.name: _shown(one, values[one.name]) for one in attributes}
     unit = None if schema is None else schema.unit
     if unit is not None and unit.name not in columns and unit.role in DROPPED_ROLES:
         numbers = np.arange(1, people + 1)
@@ -214,28 +226,53 @@ def drawn(
     return pa.table(columns)
 
 
-def _values(attribute: Attribute, lattice: Lattice, normal: NDArray[np.float64]) -> Any:
-    facts = attribute.kind_facts
-    tree = attribute.tree
+def _values(attribute: Attribute, lattice: Lattice, normal: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers, places in the list of an ordinal column, or concepts of a nominal one."""
+    facts, tree = attribute.kind_facts, attribute.tree
     names = attribute.ordered if facts.listed else () if tree is None else tree.values
     if names:
         # the first values are the likelier ones
         weights = 1.0 / np.arange(1.0, len(names) + 1) if not facts.listed else np.ones(len(names))
         ends = np.cumsum(weights / weights.sum())
         places = np.minimum(np.searchsorted(ends, _uniform(normal)), len(names) - 1)
-        # where missing is one more value, some rows have it
-        shown = [None if name == MISSING_VALUE else str(name) for name in names]
-        return _typed(np.array(shown, dtype=object)[places], attribute)
+        if tree is None:
+            return places.astype(np.float64)
+        codes = {tree.labels[code]: code for code in tree.domain}
+        return np.array([codes[name] for name in names], dtype=np.float64)[places]
     share = np.minimum(np.exp(_MIDDLE + _SPREAD * normal), 1.0)
-    values = np.minimum(lattice.values(np.floor(share * lattice.steps)), float(lattice.hi))
+    return np.minimum(lattice.values(np.floor(share * lattice.steps)), float(lattice.hi))
+
+
+def _shown(attribute: Attribute, values: NDArray[np.float64]) -> Any:
+    """Values as a column of the declared type holds them; a missing one is empty."""
+    facts, tree = attribute.kind_facts, attribute.tree
+    gaps = np.isnan(values)
+    filled = np.where(gaps, 0.0, values)
+    if facts.listed or tree is not None:
+        labels: Sequence[Any] = attribute.ordered if tree is None else tree.labels
+        # where missing is one more value, some rows have it
+        names = [None if name == MISSING_VALUE else str(name) for name in labels]
+        found = np.array(names, dtype=object)[filled.astype(np.int64)]
+        found[gaps] = None
+        return _typed(found, attribute)
     if facts.days:
-        days = np.rint(values).astype(np.int64).astype("datetime64[D]")
-        return np.datetime_as_string(days).astype(object) if attribute.type == "text" else days
-    return np.rint(values).astype(np.int64) if attribute.type == "integer" else values
+        days = np.rint(filled).astype(np.int64).astype("datetime64[D]")
+        days[gaps] = np.datetime64("NaT")
+        if attribute.type == "text":
+            return _with_gaps(np.datetime_as_string(days), gaps)
+        return days
+    found = np.rint(filled).astype(np.int64) if attribute.type == "integer" else filled
+    return _with_gaps(found, gaps).tolist() if gaps.any() else found
+
+
+def _with_gaps(values: NDArray[Any], gaps: NDArray[np.bool_]) -> NDArray[Any]:
+    found = values.astype(object)
+    found[gaps] = None
+    return found
 
 
 def _typed(names: NDArray[Any], attribute: Attribute) -> Any:
-    """Nominal values as a column of the declared type holds them."""
+    """Names as a column of the declared type holds them."""
     if attribute.type == "boolean":
         return [None if name is None else name.lower() in ("true", "yes", "1") for name in names]
     if attribute.type == "integer":

@@ -540,13 +540,27 @@ def guarantee(session: At, body: Payload) -> Response:
             session.ledger = str(body.get("ledger", "")).strip()
         elif what == "look":
             weighing.look(session, value)
+        elif what == "column":
+            session.choose_column(name, str(body.get("column", "")), on=body.get("value") is True)
+        elif what in ("bound", "max_rows", "called"):
+            weighing.change_unit(session, what, value)
         elif what == "leave":
             weighing.change(session, session.recipe.schema.names.index(value), "publish", None)
         elif what in ("outside", "missing"):
             session.set(what, value)
         else:
             session.set(name, value)
-        method = what in ("card", "method", "first", "undo", "leave", "setting", "outside", "missing")
+        method = what in (
+            "card",
+            "method",
+            "first",
+            "undo",
+            "leave",
+            "setting",
+            "outside",
+            "missing",
+            "column",
+        )
         return HTMLResponse(column_views.guaranteed(session, method=method, moved=name, by=what))
 
 

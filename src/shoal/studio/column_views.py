@@ -25,8 +25,9 @@ from shoal.columns import (
 from shoal.columns import preview as step_lines
 from shoal.errors import OptionError, ShoalError
 from shoal.io import FORMATS, titles
-from shoal.mechanisms import DECLARATIONS, Parameter, method_class
-from shoal.privacy import DATA_DEPENDENT
+from shoal.mechanisms import DECLARATIONS, Parameter, method_class, names_in
+from shoal.numbers import decimal_text, exact_text
+from shoal.privacy import DATA_DEPENDENT, MODELS
 from shoal.studio import facts, weighing
 from shoal.studio.edit import RULE_FIELDS, RULE_KINDS, RULE_SIGNS, TYPES, in_rule, range_words, source_of
 from shoal.studio.guarantee import CARDS, PLACES, RAKED, SLIDERS, Recipe, offers, typed
@@ -188,12 +189,8 @@ def status(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
     if attribute.release == RAKED:
         return "good", "raked"
     if not session.recipe.publishes(attribute):
-        if (
-            attribute.role == "unit"
-            and attribute.max_rows is None
-            and attribute.name not in session.recipe.left_out
-        ):
-            return "warn", "needs a number of rows"
+        if attribute.role == "unit" and attribute.name not in session.recipe.left_out:
+            return _status_of_unit(attribute)
         return "off", "left out"
     draft = session.drafts.get(attribute.name)
     if draft is not None:
@@ -215,6 +212,15 @@ def status(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
     return "good", "ready"
 
 
+def _status_of_unit(attribute: Attribute) -> tuple[str, str]:
+    if attribute.max_rows is None and attribute.bound is None:
+        return "warn", "needs a number of rows"
+    origin = source_of(attribute)
+    if origin == RECORDS:
+        return "warn", "from the data"
+    return ("good", "unit") if origin else ("warn", "needs a source")
+
+
 def outside(session: StudioSession, attribute: Attribute) -> int:
     """Number of values outside the declared range; shown only after the user asked to see the values."""
     if attribute.name not in session.viewed:
@@ -231,7 +237,7 @@ def unsettled(session: StudioSession) -> int:
     return sum(
         status(session, attribute)[0] in ("warn", "bad")
         for attribute in session.recipe.schema.attributes
-        if session.recipe.publishes(attribute) or attribute.role == "weight"
+        if session.recipe.publishes(attribute) or attribute.role in ("weight", "unit")
     )
 
 
@@ -491,6 +497,7 @@ def guarantee(session: StudioSession) -> str:
         known=[a.name for a in session.recipe.wanted if a.role == "quasi-identifier"],
         strength=Markup(strength(session)),
         noise=Markup(noise(session)),
+        units=Markup(units(session)),
         statement=Markup(statement(session)),
         same=Markup(same(session)),
         people=Markup(_people(session)),
@@ -525,6 +532,7 @@ def guaranteed(session: StudioSession, *, method: bool = False, moved: str = "",
     """
     parts = [
         fragment("#noise", noise(session)),
+        fragment("#units", units(session)),
         fragment("#statement", statement(session)),
         fragment("#same", same(session)),
         fragment("#people-problem", render("people_problem.html", session=session, wrong=_wrong(session))),
@@ -547,7 +555,7 @@ def strength(session: StudioSession) -> str:
     own = method.parameters()
     kinds = [attribute.kind for attribute in recipe.wanted]
     shown = [name for name in SLIDERS if name in own and _shown(session, name)]
-    elsewhere = ("link", "t", "delta", *(("split",) if len(recipe.taken) > 1 else ()))
+    elsewhere = ("link", "t", "delta", *_OF_UNITS, *(("split",) if len(recipe.taken) > 1 else ()))
     rest = [name for name in own if name not in shown and name not in elsewhere]
     left_out = [a.name for a in recipe.wanted if a.kind not in method.kinds]
     return render(
@@ -632,6 +640,63 @@ def noise(session: StudioSession) -> str:
     shared = method_class(session.recipe.method).parameters().get("split")
     split = _field(session, shared) if shared is not None and len(session.recipe.taken) > 1 else None
     return render("noise.html", ahead=session.look_ahead(), recipe=session.recipe, split=split)
+
+
+# parameters that a panel of its own shows
+_OF_UNITS = ("strata", "unit_columns", "membership")
+
+
+def units(session: StudioSession) -> str:
+    """The unit of protection with its price, the bound on its rows, and strata."""
+    recipe, ahead = session.recipe, session.look_ahead()
+    own = method_class(recipe.method).parameters()
+    unit = recipe.schema.unit
+    listed = [a.name for a in recipe.wanted if not a.kind_facts.ranged and "," not in a.name]
+    everything = [a.name for a in recipe.wanted if "," not in a.name]
+    strata, together = (names_in(recipe.settings.get(name, "")) for name in ("strata", "unit_columns"))
+    shown = [("strata", "Strata", dict.fromkeys([*listed, *strata]), strata)] if "strata" in own else []
+    if "unit_columns" in own and unit is not None:
+        shown.append(
+            ("unit_columns", "Attributes of the unit", dict.fromkeys([*everything, *together]), together)
+        )
+    return render(
+        "units.html",
+        unit=unit,
+        draft=None if unit is None else session.drafts.get(unit.name),
+        price=_price(session),
+        bounds=ahead.bounds,
+        rows=None if ahead.prepared is None else ahead.prepared.described.provenance.rows_per_unit,
+        choices=[
+            {
+                "name": name,
+                "title": title,
+                "about": _sentence(own[name].about),
+                "columns": columns,
+                "chosen": chosen,
+            }
+            for name, title, columns, chosen in shown
+        ],
+        membership=_field(session, own["membership"])
+        if "membership" in own and (strata or recipe.settings.get("membership"))
+        else None,
+    )
+
+
+def _price(session: StudioSession) -> dict[str, str] | None:
+    """What the release costs one unit, in the words of the statement; None where there is no ε that composes."""
+    prepared = session.look_ahead().prepared
+    if prepared is None:
+        return None
+    stated, rows = prepared.statement, prepared.described.provenance.rows_per_unit
+    if not MODELS[stated.model].budgeted or stated.epsilon is None:
+        return None
+    shared = rows > 1 and not stated.delta
+    return {
+        "epsilon": exact_text(stated.epsilon),
+        "delta": decimal_text(stated.delta) if stated.delta else "",
+        "unit": stated.unit,
+        "row": exact_text(stated.epsilon / rows) if shared else "",
+    }
 
 
 def ask_cost(cost: Cost, kind: str, price: str) -> str:

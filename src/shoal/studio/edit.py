@@ -30,7 +30,7 @@ from shoal.columns import (
 )
 from shoal.errors import OptionError, ShoalError
 from shoal.io import ColumnType
-from shoal.mechanisms import method_class, names
+from shoal.mechanisms import method_class, names, names_in
 from shoal.numbers import decimal_text
 from shoal.studio.guarantee import BY_NAME, Recipe, offered, typed
 from shoal.taxonomy import Taxonomy
@@ -42,7 +42,7 @@ ROLES: Mapping[str, str] = {
     "other": "Neither",
     "identifier": "Direct identifier: drop",
     "weight": "Sampling weight",
-    "unit": "Unit (person number): drop; a person may have several rows",
+    "unit": "Unit (person, household): drop; may have several rows",
 }
 KINDS: Mapping[str, str] = {
     "numeric": "Number",
@@ -142,7 +142,7 @@ def changed(attribute: Attribute, what: str, value: Any, found: Sequence[str] = 
     """The attribute after one change.
 
     Args:
-        what: kind, type, role, range, values, ordered, taxonomy, rename, source, missing, step, max_rows or suggestion.
+        what: the fact, one of `_CHANGES`.
         value: as sent by the page.
         found: the values of the column in the file, for confirming a list.
 
@@ -187,6 +187,8 @@ def _role(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
         attribute,
         role=value,
         max_rows=attribute.max_rows if value == "unit" else None,
+        called=attribute.called if value == "unit" else None,
+        bound=attribute.bound if value == "unit" else None,
         release=attribute.release if value == "weight" else None,
     )
 
@@ -288,6 +290,18 @@ def _max_rows(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribu
     return replace(attribute, max_rows=int(text) if text else None)
 
 
+def _bound(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    """At most so many rows of each unit take part; all of them where it is empty."""
+    text = str(value).strip()
+    made: Any = int(text) if text.isdecimal() else text or None
+    return replace(attribute, bound=made)
+
+
+def _called(attribute: Attribute, value: Any, found: Sequence[str]) -> Attribute:
+    """The word for one unit in statements."""
+    return replace(attribute, called=str(value).strip() or None)
+
+
 _CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
     "kind": _kind,
     "type": _type,
@@ -302,6 +316,8 @@ _CHANGES: Mapping[str, Callable[[Attribute, Any, Sequence[str]], Attribute]] = {
     "missing": _missing,
     "step": _step,
     "max_rows": _max_rows,
+    "bound": _bound,
+    "called": _called,
 }
 
 
@@ -317,20 +333,20 @@ def step_of(attribute: Attribute, form: Mapping[str, str]) -> Step:
     name, source = attribute.name, form.get("source") or source_of(attribute)
     told = {"source": source} if source else {}
     if breaks := form.get("breaks", "").strip():
-        return Step.recode(name, breaks=[_bound(part) for part in breaks.split(",") if part.strip()], **told)
+        return Step.recode(name, breaks=[_end(part) for part in breaks.split(",") if part.strip()], **told)
     if mapping := form.get("mapping", "").strip():
         pairs = [line.partition("->") for line in mapping.splitlines() if "->" in line]
         return Step.recode(name, mapping={old.strip(): new.strip() for old, _, new in pairs}, **told)
     if (level := form.get("level", "").strip()) and level.isdigit():
         return Step.recode(name, level=int(level), **told)
     if top := form.get("top", "").strip():
-        return Step.top(name, _bound(top), **told)
+        return Step.top(name, _end(top), **told)
     if bottom := form.get("bottom", "").strip():
-        return Step.bottom(name, _bound(bottom), **told)
+        return Step.bottom(name, _end(bottom), **told)
     raise OptionError("column-say-into-bands-how-names", column=name)
 
 
-def _bound(text: str) -> Any:
+def _end(text: str) -> Any:
     """A bound as written in a schema file: a number, an open end, or a date."""
     word = text.strip()
     if word in ("inf", "-inf"):
@@ -544,6 +560,17 @@ def with_setting(recipe: Recipe, name: str, value: str) -> Recipe:
     if name not in method_class(recipe.method).parameters():
         raise OptionError("method-no-option", method=recipe.method, name=name)
     return replace(recipe, settings={**recipe.settings, name: value})
+
+
+def with_column(recipe: Recipe, name: str, column: str, *, on: bool) -> Recipe:
+    """A setting that lists columns, such as strata, with one column more or less.
+
+    Raises:
+        OptionError: the method has no such option.
+    """
+    known = names_in(recipe.settings.get(name, ""))
+    listed = [*known, column] if on else [one for one in known if one != column]
+    return with_setting(recipe, name, ",".join(dict.fromkeys(listed)))
 
 
 def with_settings_of(recipe: Recipe, settings: Mapping[str, Any]) -> Recipe:

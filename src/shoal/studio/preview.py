@@ -18,10 +18,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from shoal.columns import POLICIES, RECORDS, SOURCES, Declaration, Described
-from shoal.errors import ShoalError
+from shoal.errors import CodeAndFacts, ShoalError
 from shoal.io import Table
 from shoal.journal import Match
-from shoal.mechanisms import settled_text
+from shoal.mechanisms import method_class, settled_text
 from shoal.privacy import (
     CANNOT_CHECK,
     DECISIONS,
@@ -33,6 +33,7 @@ from shoal.privacy import (
 from shoal.release import (
     CALM,
     Angle,
+    BoundForecast,
     DeltaComparison,
     ExpectedNoise,
     Preparation,
@@ -40,6 +41,7 @@ from shoal.release import (
     compared_with_delta,
     describe_table,
     drowned,
+    noise_by_bound,
     noise_of,
     prepare,
     public_schema,
@@ -102,9 +104,13 @@ def capital(said: object) -> str:
     >>> capital("values move"), capital("k was chosen"), capital("a row")
     ('Values move', 'k was chosen', 'A row')
     """
-    text = str(said)
+    text = said.rendered(_SIGNS.get) if isinstance(said, (Message, CodeAndFacts)) else str(said)
     first = text.partition(" ")[0]
     return text if len(first) == 1 and first in "klt" else begun(text)
+
+
+# options that the page shows by their sign
+_SIGNS: Mapping[str, str] = {"delta": "δ", "epsilon": "ε"}
 
 
 def render(template: str, **values: Any) -> str:
@@ -166,7 +172,7 @@ class PreviewProblem:
 
     @property
     def sentence(self) -> str:
-        return capital(str(self.message))
+        return capital(self.message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +194,7 @@ class Preview:
         noise_note: the meaning of the widths, or why there are none.
         compared: the expected error without and with a δ, for methods that take one.
         rules: what the rules between columns change.
+        bounds: the expected error for several bounds on the rows of a unit.
         fix_k: a k that brings noise to a tenth of the ranges; None where there is none.
         recipe: the text of `method.toml`.
     """
@@ -204,6 +211,7 @@ class Preview:
     prepared: Preparation | None = None
     compared: DeltaComparison | None = None
     rules: tuple[Message, ...] = ()
+    bounds: tuple[BoundForecast, ...] = ()
 
     @property
     def ready(self) -> bool:
@@ -244,6 +252,7 @@ def preview(table: Table, recipe: Recipe, uses: Uses, memory: Memory | None = No
         prepared,
         compared_with_delta(prepared.method, prepared.described),
         rule_effects(prepared.method, prepared.described, prepared.plan),
+        noise_by_bound(prepared.method, prepared.described),
     )
 
 
@@ -330,6 +339,9 @@ def _problem(error: ShoalError, table: Table, recipe: Recipe) -> PreviewProblem:
     fixes: list[tuple[str, Mapping[str, Any]]] = []
     if error.option == "outside":
         fixes.append(("Clip values to the range", {"what": "outside", "value": "clip"}))
+    if error.code == "bound-needs-add-remove" and "neighbours" in method_class(recipe.method).parameters():
+        sent = {"what": "setting", "name": "neighbours", "value": "add-remove"}
+        fixes.append(("Use add-remove adjacency", sent))
     if error.option == "k":
         fixes.append(
             ("Use a smaller k", {"what": "setting", "name": "k", "value": str(max(table.n // 10, 2))})

@@ -33,7 +33,7 @@ from shoal.io import Conventions, Table, content_digest, fingerprint
 from shoal.journal import Journal
 from shoal.release import Uses, domains_of, people_of, prepare
 from shoal.studio import facts
-from shoal.studio.edit import Draft, with_guarantee, with_setting, with_settings_of
+from shoal.studio.edit import Draft, with_column, with_guarantee, with_setting, with_settings_of
 from shoal.studio.guarantee import SLIDERS, Recipe, SliderScale, around
 from shoal.studio.preview import Expecting, Memory, Preview, preview
 from shoal.studio.runs import StudioRun
@@ -441,6 +441,10 @@ class StudioSession:
     def set(self, name: str, value: str, merge: str = "") -> None:
         """Change a setting to the value typed."""
         self.settle(with_setting(self.recipe, name, value), merge)
+
+    def choose_column(self, name: str, column: str, *, on: bool) -> None:
+        """Add a column to a setting that lists columns, or remove it."""
+        self.settle(with_column(self.recipe, name, self.recipe.schema[column].name, on=on))
 
     def slide(self, name: str, place: int) -> None:
         """Change a setting by its position on the slider."""

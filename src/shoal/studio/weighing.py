@@ -218,6 +218,18 @@ def change(session: StudioSession, number: int, what: str, value: Any, merge: st
         session.guarantee()
 
 
+def change_unit(session: StudioSession, what: str, value: str) -> None:
+    """Change a fact about the unit of protection, such as the bound on its rows.
+
+    Raises:
+        OptionError: no column has the role of the unit.
+    """
+    unit = session.recipe.schema.unit
+    if unit is None:
+        raise OptionError("bound-needs-unit", option="bound")
+    change(session, session.recipe.schema.names.index(unit.name), what, value)
+
+
 def slide(session: StudioSession, number: int, end: str, place: int) -> None:
     """Move one end of a range by its position on the slider; an undeclared end starts where its slider is."""
     attribute = session.column(number)

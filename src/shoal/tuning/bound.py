@@ -30,10 +30,7 @@ _MOST_ROWS = 10_000
 _FINEST = 10_000
 # probability with which a choice may miss its share by more than `units_off` says
 _MISSED = 0.05
-_RECIPE = (
-    "# A bound on the rows of each unit that was chosen privately, and its cost.\n"
-    "# Release with: shoal protect DATA --config FILE --epsilon E --out DIR\n"
-)
+_RECIPE = "# A bound on the rows of each unit that was chosen privately, with its cost.\n"
 
 
 @dataclass(frozen=True, slots=True)

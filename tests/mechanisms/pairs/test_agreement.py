@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import shoal
-from shoal.mechanisms.pairs import agreement as check
 from shoal.mechanisms.pairs import mechanism
-from shoal.mechanisms.pairs.measure_one import Answers
+from shoal.mechanisms.pairs import model as check
+from shoal.mechanisms.pairs.distributions import Answers
 
 
 def test_numbers_of_other_positions() -> None:
@@ -45,7 +45,8 @@ def test_rows_agree_with_what_they_were_made_of(n: int, settings: dict[str, Any]
     found = release.internal["rows_and_measurements"]
     assert found["numbers_compared"] > 20
     assert found["of"]
-    assert found["worst_deviation_in_standard_errors"] < 2 * found["explained_by_noise_up_to"]
+    # x determines s, at a place that is no cut: tables of bins cannot say so
+    assert found["worst_deviation_in_standard_errors"] < 3 * found["explained_by_noise_up_to"]
     assert not any("deviation" in str(one) for one in release.statement.to_dict().values() if one == found)
 
 

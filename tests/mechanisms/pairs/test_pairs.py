@@ -50,10 +50,11 @@ from shoal.mechanisms.pairs.measure_pairs import (
     inside_order,
     sign_products,
 )
-from shoal.mechanisms.pairs.model import (
+from shoal.mechanisms.pairs.model import block_sizes, goals_of
+from shoal.mechanisms.pairs.tables import (
     ContrastBlock,
-    block_sizes,
-    goals_of,
+    centred,
+    clear_structure,
     inside_bins,
     of_parts,
     pair_tables,
@@ -124,13 +125,34 @@ class TestSizes:
             assert group.shape.cells == groups[group.pivot] >= max(group.shape.block_sizes)
             assert group.shape.block_sizes == tuple(groups[b] for b in group.partners)
 
-    def test_names_measured_together_have_less_noise_than_pair_by_pair(self) -> None:
+    def test_names_measured_together_have_less_noise_than_pair_by_pair(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         for groups, less in (([6] * 8, 0.88), ([3, 3, 3, 30, 30, 30, 100, 2], 0.95), ([3] * 10, 0.76)):
-            found = lay_out_pairs(PureEpsilon(1), [0] * len(groups), groups, Fraction(1), 10**6)
+            with monkeypatch.context() as patch:
+                patch.setattr(PureEpsilon, "decline", 0.0)
+                found = lay_out_pairs(PureEpsilon(1), [0] * len(groups), groups, Fraction(1), 10**6)
             alone = PureEpsilon(1).deviation(MeasurementShape(6, 1, 6), Fraction(1))
             alone *= len(groups) * (len(groups) - 1) // 2
             assert all(group.deviation < less * alone for group in found.groups)
             assert max(max(group.deviations) for group in found.groups) < 2 * alone
+
+    @every_currency
+    def test_large_tables_of_names_have_less_noise(self, currency: Currency) -> None:
+        """So that the error of all tables together is least: its slope along shares is the same for each table."""
+        groups = [4, 6, 9, 11, 12]
+        found = lay_out_pairs(currency, [0] * 5, groups, Fraction(1), 10**6)
+        each = [
+            (groups[group.pivot] * size, noise)
+            for group in found.groups
+            for size, noise in zip(group.shape.block_sizes, group.deviations, strict=True)
+        ]
+        if isinstance(currency, Concentrated):
+            # tables measured together have the same noise, and their mean number of sums counts
+            slopes = [group.weight * group.deviation**3 for group in found.groups]
+            assert max(slopes) == pytest.approx(min(slopes))
+        largest, smallest = max(each), min(each)
+        assert largest[1] < smallest[1]
 
     @every_currency
     def test_noise_of_an_allotment_follows_the_aims(self, currency: Currency) -> None:
@@ -277,6 +299,34 @@ class TestTables:
         ]
         found = pair_tables([marginal(3), marginal(3)], {(0, 1): 0.3}, blocks)[0, 1]
         assert np.abs(found - truth).max() < 1e-3
+
+    def test_contrasts_of_names_add_up_to_those_of_the_column(self) -> None:
+        """Centring takes the noise of the sums over names away, and nothing else."""
+        random, marginals = (
+            np.random.default_rng(0),
+            [_of_counts(np.full(8, 1 / 8)), merged(np.full(5, 0.2), 0, 9, None)],
+        )
+        tables = {(0, 1): np.full((8, 5), 1 / 40)}
+        noisy = random.normal(0, 0.01, (4, 5))
+        (found,) = centred([ContrastBlock(0, 1, 2, -1, noisy, 0.01)], tables, marginals)
+        assert np.allclose(found.noisy.sum(axis=1), 0)
+        assert np.allclose(found.noisy, noisy - noisy.mean(axis=1, keepdims=True))
+        assert found.noise == pytest.approx(0.01 * 0.8**0.5)
+        (same,) = centred([ContrastBlock(0, 0, 1, 1, noisy, 0.01)], tables, marginals)
+        assert same.noisy is noisy
+
+    def test_structure_too_weak_for_single_contrasts_is_kept(self) -> None:
+        """Every residual is below its noise, but all follow one product of a line and a column."""
+        random = np.random.default_rng(1)
+        names = [merged(np.full(40, 1 / 40), 0, 99, None) for _ in range(2)]
+        tables = {(0, 1): np.full((40, 40), 1 / 1600)}
+        truth = 0.0006 * np.outer(np.linspace(-1, 1, 40), np.linspace(-1, 1, 40))
+        noise = 0.0005
+        for scale in (1.0, 0.0):
+            noisy = tables[0, 1] + scale * truth + random.normal(0, noise, truth.shape)
+            found = clear_structure([ContrastBlock(0, 1, -1, -1, noisy, noise)], tables, names)[0, 1, -1, -1]
+            error = np.sqrt(((found - scale * truth) ** 2).mean())
+            assert error < 0.3 * noise
 
     def test_contrasts_that_are_noise_change_nothing(self) -> None:
         random = np.random.default_rng(5)

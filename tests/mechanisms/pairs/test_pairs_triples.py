@@ -17,6 +17,7 @@ from scipy.special import ndtri
 
 import shoal
 from shoal.errors import OptionError
+from shoal.io import read
 from shoal.mechanisms.pairs.budget import Concentrated, Currency, PureEpsilon
 from shoal.mechanisms.pairs.distributions import Fine, points
 from shoal.mechanisms.pairs.measure_one import Marginal
@@ -25,9 +26,11 @@ from shoal.mechanisms.pairs.measure_pairs import (
     Mixture,
     Triples,
     exact_triples,
+    largest_sets,
     lay_out_triples,
     measure_triples,
     predicted,
+    sets_of,
     to_follow,
 )
 from shoal.mechanisms.pairs.model import positions_of
@@ -35,6 +38,7 @@ from shoal.mechanisms.registry import method_class, names
 from shoal.noise import Seeded
 from shoal.noise.discrete import rho_from
 from shoal.privacy import Accountant
+from shoal.release.protection import prepare
 
 CURRENCIES: list[Currency] = [PureEpsilon(1), PureEpsilon(2), Concentrated(1), Concentrated(2)]
 every_currency = pytest.mark.parametrize("currency", CURRENCIES, ids=str)
@@ -46,8 +50,8 @@ def marginal(levels: int) -> Marginal:
     return Marginal(points(np.full(bins, 1 / bins)), np.full(bins, 1 / bins), levels, np.arange(bins + 1))
 
 
-def layout(columns: int, rounds: int = 3) -> Triples:
-    return Triples(tuple(range(columns)), rounds, Fraction(1), Fraction(1), 1.0)
+def layout(columns: int, rounds: int = 3, largest: int = 3) -> Triples:
+    return Triples(tuple(range(columns)), rounds, Fraction(1), Fraction(1), 1.0, min(largest, columns))
 
 
 def account(found: Triples, seed: int) -> Accountant:
@@ -62,15 +66,15 @@ def of_signs(records: tuple[tuple[int, ...], ...]) -> NDArray[np.int64]:
 
 def sums(records: Any, levels: tuple[int, ...] = LEVELS) -> NDArray[np.int64]:
     codes = [np.array(column, dtype=np.uint8) for column in np.array(records).reshape(-1, len(levels)).T]
-    return exact_triples(codes, [marginal(one) for one in levels], layout(len(levels)))
+    return exact_triples(codes, [marginal(one) for one in levels], layout(len(levels), largest=5))
 
 
 class TestSizes:
     @pytest.mark.parametrize(
         ("currency", "budget", "fewest"),
         [
-            (PureEpsilon(1), Fraction(1), 1_700),
-            (Concentrated(1), rho_from(Fraction(1), Fraction("1e-6")), 650),
+            (PureEpsilon(1), Fraction(1), 1_930),
+            (Concentrated(1), rho_from(Fraction(1), Fraction("1e-6")), 700),
         ],
         ids=str,
     )
@@ -80,7 +84,12 @@ class TestSizes:
         assert lay_out_triples(currency, range(10), pairs, 1.05 * fewest) is not None
         found = lay_out_triples(currency, range(10), pairs, 10_000)
         assert found is not None
-        assert not isinstance(currency, PureEpsilon) or round(float(100 * found.share / pairs)) == 7
+        assert not isinstance(currency, PureEpsilon) or round(float(100 * found.share / pairs)) == 8
+        by_itself = [lay_out_triples(currency, range(10), pairs, rows, asked=False) for rows in (5_000, 900)]
+        assert by_itself[0] is not None
+        assert by_itself[0].rounds == 1
+        assert by_itself[0].share <= pairs / 20
+        assert by_itself[1] is None
 
     @every_currency
     @pytest.mark.parametrize("columns", [3, 4, 10, 40])
@@ -96,6 +105,7 @@ class TestSizes:
         assert found.rounds == min(3, math.comb(columns, 3))
         # with one candidate there is nothing to choose
         assert (found.choice > 0) == (columns > 3)
+        assert found.largest == (min(columns, 5) if columns < 40 else 3)
         assert found.deviation < rows / 10
 
     @every_currency
@@ -110,15 +120,15 @@ class TestSizes:
 
     @every_currency
     def test_an_effect_of_the_size_that_is_wanted_is_found(self, currency: Currency) -> None:
-        """One of 120 triples has it: it is chosen first in nearly all of 80 runs, as the sizes promise."""
+        """One of 582 sets has it: it is chosen first in nearly all of 80 runs, as the sizes say."""
         rows, missed = 20_000, 0
         found = lay_out_triples(currency, range(10), Fraction(2), rows)
         assert found is not None
-        exact = np.zeros(120, dtype=np.int64)
+        exact = np.zeros(582, dtype=np.int64)
         exact[77] = -rows // 5
         for seed in range(80):
             paid = account(found, seed)
-            numbers, means = measure_triples(exact, np.zeros(120), found, currency, rows, paid)
+            numbers, means = measure_triples(exact, np.zeros(582), found, currency, rows, paid)
             assert paid.unspent() == {}
             missed += numbers[0] != 77
             assert numbers[0] != 77 or abs(means[0] + 0.2) < 0.2
@@ -132,22 +142,30 @@ class TestOneRecord:
         records = np.stack([random.integers(0, 1 << one, 70) for one in LEVELS], axis=1)
         signs = np.array([[1 if code < 1 << (one - 1) else -1 for code, one in zip(row, LEVELS, strict=True)] for row in records.tolist()])  # fmt: skip # noqa: E501
         slow = [
-            sum(int(a * b * c) for a, b, c in signs[:, list(three)].tolist())
-            for three in itertools.combinations(range(5), 3)
+            int(signs[:, list(own)].prod(axis=1).sum())
+            for size in (3, 4, 5)
+            for own in itertools.combinations(range(5), size)
         ]
         assert sums(records).tolist() == slow
+        assert len(slow) == largest_sets(5)[1] == len(sets_of(5, 5))
+
+    def test_bits_are_counted_with_an_older_numpy(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        records = np.random.default_rng(3).integers(0, 2, (70, 5))
+        whole = sums(records, (1,) * 5)
+        monkeypatch.delattr(np, "bitwise_count", raising=False)
+        assert (sums(records, (1,) * 5) == whole).all()
 
     def test_runs_of_records_add_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
         random = np.random.default_rng(2)
         records = np.stack([random.integers(0, 1 << one, 50) for one in LEVELS], axis=1)
         whole = sums(records)
-        monkeypatch.setattr("shoal.mechanisms.pairs.measure_pairs._RUN", 7)
+        monkeypatch.setattr("shoal.mechanisms.pairs.measure_pairs._RUN", 1)
         assert (sums(records) == whole).all()
 
     def test_every_record_moves_every_sum_by_one_and_scores_by_no_more(self) -> None:
         """All records of four two-valued columns, added to and replaced in all tables of two records."""
         kinds = list(itertools.product((0, 1), repeat=4))
-        centres = np.array([-1, 0, 1, 2])
+        centres = np.array([-1, 0, 1, 2, 0])
         most = 0
         for table in itertools.product(kinds, repeat=2):
             scores = [np.abs(of_signs(one) - centres) for one in (table, table[:1])]
@@ -161,7 +179,7 @@ class TestOneRecord:
     @pytest.mark.parametrize("factor", [1, 2])
     def test_no_choice_is_likelier_than_its_share_allows(self, factor: int) -> None:
         """Exact probabilities of all choices, over all tables of two records and all their neighbours."""
-        centres, share = np.array([-1, 0, 1, 2]), Fraction(3, 2)
+        centres, share = np.array([-1, 0, 1, 2, 0]), Fraction(3, 2)
         kinds = list(itertools.product((0, 1), repeat=4))
         rate = float(PureEpsilon(factor).rate(share))
 
@@ -251,12 +269,39 @@ class TestReleases:
         table, schema = exclusive(300)
         said = shoal.protect(table, schema, "pairs-dp", 40, seed=1, triples=True, rows=300).statement
         assert any(
-            "Up to 3 triples of x0, x1, x2, x3, odd are chosen privately" in one for one in said.conditions
+            "Up to 3 sets of three to 5 columns among x0, x1, x2, x3, odd are chosen privately" in one
+            for one in said.conditions
         )
         assert said.spending["triples of attributes"] > 0
         assert sum(said.spending.values()) == said.epsilon
         hopeless = shoal.protect(table, schema, "pairs-dp", 1, seed=1, triples=True, rows=300).statement
         assert any("Triples of columns are not measured" in one for one in hopeless.conditions)
+
+    def test_large_effects_are_looked_for_where_that_costs_little(self) -> None:
+        """Without a request: an exclusive or of four columns with 5,000 rows at ε = 1, and nothing with 500."""
+        random = np.random.default_rng(8)
+        table = pd.DataFrame({f"x{i}": random.integers(0, 2, 5_000) for i in range(5)})
+        table["odd"] = (table.x0 ^ table.x2 ^ table.x4 ^ (random.random(5_000) < 0.1)).astype(int)
+        entries = [{"name": name, "lo": 0, "hi": 1} for name in table]
+        schema = shoal.Schema.from_dict({"attribute": entries})
+        kept, said = [], []
+        for rows in (5_000, 500):
+            made = shoal.protect(table.head(rows), schema, "pairs-dp", 1, seed=2, rows=rows)
+            kept.append(float(((made.data.x0 ^ made.data.x2 ^ made.data.x4) == made.data.odd).mean()))
+            said.append(" ".join(made.statement.conditions))
+        assert kept[0] > 0.8
+        assert "One set of three to 5 columns" in said[0]
+        assert "is not measured: finding a large effect" in said[1]
+        off = shoal.protect(table, schema, "pairs-dp", 1, seed=2, rows=5_000, triples=False)
+        assert "triples of attributes" not in off.statement.spending
+
+    def test_where_there_are_many_columns_the_statement_says_which_sets_are_left_out(self) -> None:
+        table = pd.DataFrame(
+            np.random.default_rng(1).integers(0, 2, (100, 40)), columns=[f"x{i}" for i in range(40)]
+        )
+        schema = shoal.Schema.from_dict({"attribute": [{"name": name, "lo": 0, "hi": 1} for name in table]})
+        prepared = prepare(read(table), schema, "pairs-dp", epsilon=1, rows=10**6)
+        assert any("only more than 3 columns" in str(one) for one in prepared.plan.conditions)
 
     def test_an_engine_releases_the_same_rows(self, tmp_path: Path) -> None:
         table, schema = exclusive(1_000)

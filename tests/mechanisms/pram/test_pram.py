@@ -356,11 +356,45 @@ def test_a_recipe_with_matrices_by_stratum_repeats_the_release(tmp_path: Path) -
     assert prod(again.corrected("sex").counts) == prod(first.corrected("sex").counts)
 
 
-def test_an_engine_refuses_in_one_line_before_anything_is_read(tmp_path: Path) -> None:
+def test_an_engine_refuses_an_invariant_matrix_before_anything_is_read(tmp_path: Path) -> None:
     path = tmp_path / "people.parquet"
     pq.write_table(table(), path)
+    told: dict[str, Any] = {"method": "pram", "domains": DOMAINS, "engine": "local", "out": tmp_path / "out"}
     with pytest.raises(OptionError) as caught:
-        shoal.publish(path, method="pram", epsilon=1, domains=DOMAINS, engine="local", out=tmp_path / "out")
+        shoal.publish(path, keep="0.5", invariant=True, **told)
     assert "\n" not in str(caught.value)
     assert "pram" in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"keep": "0.8"},
+        {
+            "stratum": "region",
+            "keep": {"size": "0.7"},
+            "matrix": {"region": [["0.9", "0.1"], ["0.2", "0.8"]], "sex": {"n": SEX, "s": [*reversed(SEX)]}},
+        },
+    ],
+)
+def test_in_parts_frequencies_after_the_matrices_are_those_of_all_rows(
+    options: dict[str, Any], tmp_path: Path
+) -> None:
+    data = table(6000, seed=5)
+    pq.write_table(data, tmp_path / "people.parquet", row_group_size=400)
+    made = shoal.publish(
+        tmp_path / "people.parquet", method="pram", domains=DOMAINS, engine="local", out=tmp_path / "out", **options
+    )  # fmt: skip
+    loaded = shoal.Bundle.load(tmp_path / "out")
+    assert loaded.statement.epsilon == release(data, **options).statement.epsilon
+    assert made.release.internal["clusters"] == []
+    for column in DOMAINS:
+        found = loaded.corrected(column)
+        original = [str(one) for one in data.column(column).to_pylist()]
+        for value, count, error in zip(found.values, found.counts, found.standard_errors, strict=True):
+            assert abs(count - original.count(value)) < 6 * error
+    # control: released frequencies are not the original ones
+    found = loaded.corrected("sex")
+    original = data.column("sex").to_pylist().count("f")
+    assert abs(found.released[0] - original) > 6 * found.standard_errors[0]

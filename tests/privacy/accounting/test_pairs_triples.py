@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-import shoal.mechanisms.pairs.measure_pairs as triples
 import shoal.mechanisms.pairs.mechanism as mechanism
 import shoal.mechanisms.pairs.model as drawing
 from shoal.privacy import OverspendError
@@ -21,7 +20,7 @@ from .test_renyi import over_rho
 
 DELTA = "0.000001"
 # so many declared rows that triples are measured, although there are few records
-MANY = 4_000
+MANY = 5_000
 
 
 def choices(found: Account) -> list[Any]:
@@ -94,12 +93,12 @@ def test_what_is_expected_of_triples_is_not_private() -> None:
 
 
 def choice_not_paid_for(patch: pytest.MonkeyPatch) -> None:
-    honest = triples.exponential_choice
+    honest = drawing.measure_triples
 
-    def dishonest(lengths: Any, penalties: Any, rate: Fraction, source: Any) -> int:
-        return honest(lengths, penalties, 4 * rate, source)
+    def dishonest(exact: Any, expected: Any, layout: Any, *more: Any) -> Any:
+        return honest(exact, expected, replace(layout, choice=8 * layout.choice), *more)
 
-    patch.setattr(triples, "exponential_choice", dishonest)
+    patch.setattr(drawing, "measure_triples", dishonest)
 
 
 def triples_not_paid_for(patch: pytest.MonkeyPatch) -> None:

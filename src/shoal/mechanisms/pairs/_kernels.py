@@ -88,8 +88,8 @@ def polish(
     Args:
         codes: bins of the rows; changed.
         middles: the first bin of the second half of each attribute.
-        goals: (all bins, all bins), of single attributes on the diagonal.
-        triples: three attributes each, with two bins.
+        goals: (all bins, all bins), symmetric, of single attributes on the diagonal.
+        triples: three attributes each or more, filled up with -1.
         products: target sums of the products of their signs.
 
     Returns:
@@ -110,10 +110,20 @@ def polish(
         for a in range(attributes):
             here[a] = starts[a] + codes[r, a]
         for a in range(attributes):
-            for b in range(attributes):
+            for b in range(a + 1):
                 more[here[a], here[b]] += 2 * weight[here[a], here[b]]
+    for i in range(total):
+        for j in range(i):
+            more[j, i] = more[i, j]
+    # of single attributes, in one piece that is read faster than the diagonal
+    single = np.diag(more).copy()
     # excess of the sums of products over their goals, and the products of the current row
     above, own = -products, np.zeros(products.size)
+    among = np.zeros((products.size, attributes), dtype=np.bool_)
+    for t in range(products.size):
+        for a in triples[t]:
+            if a >= 0:
+                among[t, a] = True
     for r in range(rows if products.size else 0):
         for t in range(products.size):
             above[t] += _product(codes, r, middles, triples[t])
@@ -133,8 +143,8 @@ def polish(
                 old = here[a]
                 bins = high - low
                 for i in range(bins):
-                    cost[i] = more[low + i, low + i]
-                leaving = 2 * weight[old, old] - more[old, old]
+                    cost[i] = single[low + i]
+                leaving = 2 * weight[old, old] - single[old]
                 for b in range(attributes):
                     if b != a:
                         j = here[b]
@@ -145,7 +155,7 @@ def polish(
                             cost[i] += more[line, base + np.uint64(i)]
                 half = low + middles[a]
                 for t in range(products.size):
-                    if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
+                    if among[t, a]:
                         own[t] = _product(codes, r, middles, triples[t])
                         flipped = 4 * (1 - own[t] * above[t]) / rows
                         for i in range(bins):
@@ -160,10 +170,10 @@ def polish(
                     moved += 1
                     if (best < half) != (old < half):
                         for t in range(products.size):
-                            if a == triples[t, 0] or a == triples[t, 1] or a == triples[t, 2]:
+                            if among[t, a]:
                                 above[t] -= 2 * own[t]
-                    more[old, old] -= 2 * weight[old, old]
-                    more[best, best] += 2 * weight[best, best]
+                    single[old] -= 2 * weight[old, old]
+                    single[best] += 2 * weight[best, best]
                     for b in range(attributes):
                         if b != a:
                             j = here[b]
@@ -181,10 +191,10 @@ def polish(
 
 @compiled
 def _product(codes: Codes, row: int, middles: Integers, triple: Integers) -> float:
-    """The product of the signs of three attributes in a row."""
+    """The product of the signs of some attributes in a row."""
     found = 1.0
     for a in triple:
-        if int(codes[row, a]) >= middles[a]:
+        if a >= 0 and int(codes[row, a]) >= middles[a]:
             found = -found
     return found
 
@@ -197,7 +207,7 @@ def fit_table(
     levels: Integers,
     blocks: Integers,
     contrasts: Floats,
-    noise: Floats,
+    least: Floats,
     passes: int,
     rakes: int,
 ) -> None:
@@ -211,7 +221,7 @@ def fit_table(
         table: changed.
         levels: of the trees of both attributes.
         blocks: for each, the levels of its functions (-1 for names, whose function is 1) and where its contrasts begin.
-        noise: for each, the standard deviation of its contrasts.
+        least: for each, the smallest half whose contrasts are followed.
     """
     first, second = table.shape
     for _ in range(passes):
@@ -240,7 +250,7 @@ def fit_table(
                         plus, minus = alike[node, other], unlike[node, other]
                         if (
                             min(inner[node, 1] * outer[other, 0], inner[node, 0] * outer[other, 1])
-                            <= noise[k]
+                            <= least[k]
                         ):
                             alike[node, other] = unlike[node, other] = 1.0
                             continue
@@ -350,7 +360,11 @@ _REACH, _FINE, _GUIDES = 8, 64, 4096
 _BELOW = np.array(
     [0.5 * math.erfc(-(i / _FINE - _REACH) * math.sqrt(0.5)) for i in range(2 * _REACH * _FINE + 1)]
 )
-_GUIDE = np.searchsorted(_BELOW, np.arange(_GUIDES + 1) / _GUIDES, side="right") - 1
+_GUIDE = np.maximum(np.searchsorted(_BELOW, np.arange(_GUIDES + 1) / _GUIDES, side="right") - 1, 0).astype(
+    np.uint64
+)
+# indices without a sign need no check
+_LAST, _NEXT = np.uint64(_BELOW.size - 2), np.uint64(1)
 # Intervals that begin further out are placed by the exact quantile.
 _FAR_OUT = 5.0
 # Rows that are placed together, so that their arithmetic is vectorised.
@@ -358,23 +372,39 @@ _TILE = 256
 
 
 @compiled(inline=True)
-def between(lower: float, upper: float, level: float) -> float:
-    """The quantile at a level of a standard normal variable conditioned on lying between two bounds, from a table."""
-    if lower > _FAR_OUT or upper < -_FAR_OUT:
-        return truncated_normal(0.0, 1.0, lower, upper, level)
-    low = (max(lower, -8.0) + _REACH) * _FINE
-    high = (min(upper, 8.0) + _REACH) * _FINE
-    first, last = min(int(low), _BELOW.size - 2), min(int(high), _BELOW.size - 2)
-    begin = _BELOW[first] + (low - first) * (_BELOW[first + 1] - _BELOW[first])
-    end = _BELOW[last] + (high - last) * (_BELOW[last + 1] - _BELOW[last])
-    p = begin + level * (end - begin)
-    place = max(first, _GUIDE[int(p * _GUIDES)])
-    while place < last and _BELOW[place + 1] <= p:
-        place += 1
-    width = _BELOW[place + 1] - _BELOW[place]
-    inside = (p - _BELOW[place]) / width if width > 0 else 0.5
-    found: float = min(max((place + inside) / _FINE - _REACH, lower), upper)
-    return found
+def _in_table(x: float) -> float:
+    """The place of a number in the table: a point and a part of the way to the next one."""
+    return (min(max(x, -8.0), 8.0) + _REACH) * _FINE
+
+
+@compiled(inline=True)
+def between(lower: Floats, upper: Floats, levels: Floats, found: Floats) -> None:
+    """Quantiles at these levels of standard normal variables conditioned on lying between two bounds, from a table.
+
+    Args:
+        levels: changed where the table is used.
+        found: gets the quantiles.
+    """
+    # without a branch, so that it is vectorised
+    for r in range(found.size):
+        low, high = _in_table(lower[r]), _in_table(upper[r])
+        first, last = min(np.uint64(low), _LAST), min(np.uint64(high), _LAST)
+        begin = _BELOW[first] + (low - first) * (_BELOW[first + _NEXT] - _BELOW[first])
+        end = _BELOW[last] + (high - last) * (_BELOW[last + _NEXT] - _BELOW[last])
+        reached = lower[r] <= _FAR_OUT and upper[r] >= -_FAR_OUT
+        levels[r] = begin + levels[r] * (end - begin) if reached else levels[r]
+    for r in range(found.size):
+        if lower[r] > _FAR_OUT or upper[r] < -_FAR_OUT:
+            found[r] = truncated_normal(0.0, 1.0, lower[r], upper[r], levels[r])
+            continue
+        p = levels[r]
+        last = min(np.uint64(_in_table(upper[r])), _LAST)
+        place = max(min(np.uint64(_in_table(lower[r])), _LAST), _GUIDE[np.uint64(p * _GUIDES)])
+        while place < last and _BELOW[place + _NEXT] <= p:
+            place += _NEXT
+        width = _BELOW[place + _NEXT] - _BELOW[place]
+        inside = (p - _BELOW[place]) / width if width > 0 else 0.5
+        found[r] = min(max((place + inside) / _FINE - _REACH, lower[r]), upper[r])
 
 
 @compiled
@@ -393,7 +423,8 @@ def place_latent(
     found = np.zeros((rows, number))
     low, high = np.zeros((number, _TILE)), np.zeros((number, _TILE))
     placed, own = np.zeros((number, _TILE)), np.zeros((number, _TILE))
-    mean, lower, upper, score = np.zeros(_TILE), np.zeros(_TILE), np.zeros(_TILE), np.zeros(_TILE)
+    mean, lower, upper = np.zeros(_TILE), np.zeros(_TILE), np.zeros(_TILE)
+    level, score = np.zeros(_TILE), np.zeros(_TILE)
     state = seed
     for first in range(0, rows, _TILE):
         size = min(_TILE, rows - first)
@@ -414,9 +445,10 @@ def place_latent(
                             mean[r] += weight * line[r]
                 for r in range(_TILE):
                     lower[r], upper[r] = (low[k, r] - mean[r]) / spread, (high[k, r] - mean[r]) / spread
-                for r in range(size):
-                    state += _STEP
-                    score[r] = between(lower[r], upper[r], uniform(state))
+                for r in range(_TILE):
+                    level[r] = uniform(state + np.uint64(r + 1) * _STEP)
+                state += np.uint64(size) * _STEP
+                between(lower, upper, level, score)
                 if sweep == 0:
                     own[k] = score
                 for r in range(_TILE):

@@ -65,10 +65,10 @@ class PureEpsilon:
 
     factor: int
 
-    # growth of the noise with the depth of a contrast
-    growth = 1.1
-    # share of single attributes, and how cut points split theirs among levels
-    oneway = Fraction(1, 2)
+    # growth of the noise with the depth of a contrast, and its decline with the number of cells of a table of names
+    growth, decline = 1.1, 1 / 2
+    # share of single attributes, the same where none has cut points, and how cut points split theirs among levels
+    oneway, oneway_counted = Fraction(1, 2), Fraction(1, 3)
     cut_growth = Fraction(6, 5)
     count_growth = Fraction(7, 5)
     # minimum ratio of a node to its noise for a contrast to be measured; noise above which pairs are hopeless
@@ -154,8 +154,8 @@ class Concentrated:
 
     factor: int
 
-    growth = 0.375
-    oneway = Fraction(2, 5)
+    growth, decline = 0.375, 1 / 3
+    oneway, oneway_counted = Fraction(2, 5), Fraction(3, 10)
     cut_growth = Fraction(6, 5) ** 2
     count_growth = Fraction(7, 5) ** 2
     worth = 8.0
@@ -276,6 +276,9 @@ _CUTS, _COUNTS, _SUMS = Fraction(35, 100), Fraction(50, 100), Fraction(15, 100)
 # Frequent values in intervals of trees get at most this part of an attribute's share, in steps: as much as finds values
 # that this part of the rows have, with this noise on their share.
 _MOST_FREQUENT, _FREQUENT_STEPS, _FOUND_FREQUENT, _FREQUENT_NOISE = Fraction(1, 10), 16, 0.05, 0.003
+# Parts of the share with which declared spikes are counted: the first with little noise. Under bisection all values of
+# a short domain are counted with the last, where a value that this part of the rows have is found among them.
+_HEAPS, _FOUND_HEAP = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2)), 0.1
 # The least share of the rows that makes a value frequent.
 FREQUENT = 0.01
 _MOST_COUNTED, _LITTLE_NOISE = 128, 0.25
@@ -288,6 +291,10 @@ SUM_PARTS = 1 << 10
 # Number of groups of values that pairs distinguish for a nominal attribute, and for all of them together, as far as
 # that leaves each of them the third.
 _MOST_GROUPS, _ALL_GROUPS, _FAIR_GROUPS = 250, 600, 32
+# Tables with names are measured the better the more sums they have, from the first number to the second: the error of
+# all tables, Σ c·σ for c sums with noise σ, is least for noise proportional to c^-1/2 in ε and c^-1/3 in ρ. Where most
+# sums are noise, further precision would be wasted.
+_FEW_SUMS, _MANY_SUMS = 10, 160
 # Share of the pair budget for a prediction target, and share of everything if its pairs are the only ones.
 _TARGET, _TARGET_ONLY = Fraction(1, 5), Fraction(2, 5)
 NO_FLAGS: Mapping[int, int] = MappingProxyType({})
@@ -299,12 +306,14 @@ class AttributeFacts:
 
     Attributes:
         flag_of: the attribute for which this one is the missing-value flag.
+        spikes: positions that many records are declared to share.
     """
 
     name: str
     points: int
     ordered: bool
     flag_of: int | None = None
+    spikes: tuple[int, ...] = ()
 
     @property
     def two_valued(self) -> bool:
@@ -330,6 +339,8 @@ class OneWay:
         choices: share of the choices of frequent values, for each cut attribute; 0 if none are looked for.
         frequent: share of the counts of frequent values, for all cut attributes together. Attributes whose intervals
             all turn out too small for frequent values leave both to the sums.
+        heaps: cut attributes of which single values are counted besides, each with its share: declared spikes, or, if
+            thresholds are found by bisection, all values of a short domain.
     """
 
     signs: tuple[int, ...]
@@ -343,6 +354,7 @@ class OneWay:
     sums: Fraction
     choices: Fraction = Fraction(0)
     frequent: Fraction = Fraction(0)
+    heaps: tuple[tuple[int, Fraction], ...] = ()
 
     def least_frequent(self, currency: Currency, rows: float) -> float:
         """The least share of a value that the noise of the counts of frequent values cannot simulate."""
@@ -365,7 +377,7 @@ class OneWay:
         if any(number in self.cut for number in numbers):
             shares = (*self.rounds, *self.cuts, *self.counts, self.sums, self.choices, self.frequent)
             found += sum(shares, Fraction(0))
-        return found
+        return found + sum((share for number, share in self.heaps if number in numbers), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,6 +403,12 @@ class ContrastGroup:
     @property
     def fineness(self) -> int:
         return max(self.level, 0) + max(self.depth, 0)
+
+    @property
+    def weight(self) -> float:
+        """The number of sums of a table with names, relative to few, within limits; 1 for others."""
+        sums = self.shape.cells * sum(self.shape.block_sizes) / self.shape.blocks
+        return min(max(sums, _FEW_SUMS), _MANY_SUMS) / _FEW_SUMS if self.level < 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -448,7 +466,8 @@ def halves(
     }
     if len(owners) < 2:
         return Halves(budget, Fraction(0))
-    pairs = budget * (1 - currency.oneway)
+    counted = not lay_out_oneway(currency, attributes, budget * currency.oneway_counted, rows).cut
+    pairs = budget * (1 - (currency.oneway_counted if counted else currency.oneway))
     if len(signs) > 1:
         noise = currency.deviation(currency.sign_shape(len(signs)), pairs)
         if math.pi / 2 * noise / rows > currency.hopeless * math.sqrt(len(signs)):
@@ -476,7 +495,11 @@ def lay_out_oneway(
             counted.append(number)
         else:
             cut.append(number)
-    together, whole = each * len(cut), each
+    whole = each
+    heaps = _heaps(currency, attributes, cut, each, rows, bisected=levels <= _SHALLOW)
+    # what heaps cost is missing for all attributes alike, which are measured together
+    together = each * len(cut) - sum((share for _, share in heaps), Fraction(0))
+    each = together / max(len(cut), 1)
     choices = frequent = Fraction(0)
     rounds: tuple[Fraction, ...] = ()
     cuts: tuple[Fraction, ...] = ()
@@ -511,7 +534,35 @@ def lay_out_oneway(
         sums,
         choices,
         frequent,
+        heaps,
     )
+
+
+def _heaps(
+    currency: Currency,
+    attributes: Sequence[AttributeFacts],
+    cut: Sequence[int],
+    each: Fraction,
+    rows: float,
+    *,
+    bisected: bool,
+) -> tuple[tuple[int, Fraction], ...]:
+    """The attributes of which single values are counted besides thresholds or trees, and what that costs."""
+    found = []
+    for number in cut:
+        facts = attributes[number]
+        if facts.spikes:
+            shape = MeasurementShape(1, 1, len(facts.spikes))
+            precise = [
+                part for part in _HEAPS if currency.deviation(shape, each * part) <= _FREQUENT_NOISE * rows
+            ]
+            found.append((number, each * (precise or _HEAPS[-1:])[0]))
+        elif bisected and facts.points <= _MOST_COUNTED:
+            share = each * _HEAPS[-1]
+            noise = currency.deviation(MeasurementShape(1, 1, facts.points), share)
+            if currency.largest(facts.points) * noise <= _FOUND_HEAP * rows:
+                found.append((number, share))
+    return tuple(found)
 
 
 def _frequent_share(
@@ -667,7 +718,7 @@ def _allotted(
     currency: Currency, signs: Sequence[int], wanted: Sequence[ContrastGroup], budget: Fraction
 ) -> PairMeasurements:
     shapes = [group.shape for group in wanted]
-    aims = [2 ** (currency.growth * group.fineness) for group in wanted]
+    aims = [2 ** (currency.growth * group.fineness) / group.weight**currency.decline for group in wanted]
     if len(signs) > 1:
         shapes, aims = [currency.sign_shape(len(signs)), *shapes], [1.0, *aims]
     if not shapes:

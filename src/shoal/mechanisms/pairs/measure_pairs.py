@@ -20,7 +20,7 @@ from shoal.noise import Source, exponential_choice
 from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Measurement, RecordSum
 
-# Their share of the pair budget, if a column is heavy-tailed.
+# The share of the pair budget for products of values.
 SHARE = Fraction(1, 5)
 # Number of steps in which values are measured within the reach of their attribute.
 _PARTS = 1 << 10
@@ -45,7 +45,7 @@ class Clipped:
 
     Attributes:
         columns: attributes that take part.
-        heavy: indices among them of those whose values are exchanged.
+        moved: indices among them of those whose values are exchanged.
         middles, reaches: the values of each are clipped to middle ± reach.
         spreads: root mean square of the clipped values, under the released distribution.
         firsts, seconds: indices of the attributes of every pair.
@@ -54,7 +54,7 @@ class Clipped:
     """
 
     columns: tuple[int, ...]
-    heavy: tuple[int, ...]
+    moved: tuple[int, ...]
     middles: Floats
     reaches: Floats
     spreads: Floats
@@ -86,32 +86,50 @@ def tails_possible(currency: Currency, ordered: int, pairs: Fraction, rows: floa
     """Whether products may be measured at all, from public facts: not if the noise is too large for any values."""
     if ordered < 2 or not pairs:
         return False
-    # at least one heavy-tailed column, and a mean square of at most 1
-    return currency.deviation(MeasurementShape(1, ordered - 1, 1), pairs * SHARE) <= TOO_MUCH * rows
+    # at least one pair, and a mean square of at most 1
+    return currency.deviation(MeasurementShape(1, 1, 1), pairs * SHARE) <= TOO_MUCH * rows
 
 
 def lay_out_tails(
     marginals: Sequence[Marginal], flags: Mapping[int, int], currency: Currency, pairs: Fraction, rows: float
 ) -> Clipped | None:
-    """The pairs with a heavy-tailed attribute; None if noise on their correlations would be too large."""
+    """The pairs of two attributes with many values and those with a heavy-tailed one; None if all would be too noisy.
+
+    Products of ranks do not show how far values are apart: the correlation of two numbers is too large if they rise
+    together except at the end of one. Rows can follow products only where bins leave values open.
+    """
     gaps = set(flags.values())
     columns = tuple(number for number, own in enumerate(marginals) if own.levels and number not in gaps)
     drawn = [marginals[a].fine.positions(_LEVELS) for a in columns]
-    heavy = tuple(
-        place for place, own in enumerate(drawn) if not marginals[columns[place]].exact_bins and _heavy(own)
-    )
-    both = [(i, j) for j in range(len(columns)) for i in range(j) if i in heavy or j in heavy]
+    wide = [not marginals[a].exact_bins for a in columns]
+    heavy = [spread and _heavy(own) for spread, own in zip(wide, drawn, strict=True)]
+    long = [marginals[a].levels > 1 for a in columns]
+
+    def telling(i: int, j: int) -> bool:
+        return heavy[i] or heavy[j] or (long[i] and long[j] and (wide[i] or wide[j]))
+
+    both = [(i, j) for j in range(len(columns)) for i in range(j) if telling(i, j)]
     share = pairs * SHARE
     if not both or not share:
         return None
-    noise = currency.deviation(MeasurementShape(1, len(both), 1), share) / rows
+    places = np.array(both, dtype=np.int64)
     middles = np.array([own.mean() for own in drawn])
-    chosen = [_reach(np.abs(own - middle), noise) for own, middle in zip(drawn, middles, strict=True)]
-    reaches, spreads = (np.array(part) for part in zip(*chosen, strict=True))
-    firsts, seconds = (np.array(part, dtype=np.int64) for part in zip(*both, strict=True))
-    if noise > TOO_MUCH * float(np.median(spreads[firsts] * spreads[seconds])):
-        return None
-    return Clipped(columns, heavy, middles, reaches, spreads, firsts, seconds, share, noise)
+    reaching = [_reaches(np.abs(own - middle)) for own, middle in zip(drawn, middles, strict=True)]
+    number = len(both)
+    while True:
+        noise = currency.deviation(MeasurementShape(1, number, 1), share) / rows
+        reaches, spreads = np.array([_reach(own, noise) for own in reaching]).T
+        products = spreads[places].prod(axis=1)
+        # those with the largest products, about as many as can be measured at once
+        chosen = np.argsort(-products, kind="stable")[:number]
+        if noise <= TOO_MUCH * products[chosen[-1]]:
+            break
+        if number == 1:
+            return None
+        number = number * 9 // 10
+    firsts, seconds = places[np.sort(chosen)].T
+    moved = tuple(i for i in np.unique((firsts, seconds)).tolist() if wide[i])
+    return Clipped(columns, moved, middles, reaches, spreads, firsts, seconds, share, noise)
 
 
 def _heavy(positions: Floats) -> bool:
@@ -124,16 +142,19 @@ def _heavy(positions: Floats) -> bool:
     return float(np.mean((positions - positions.mean()) * scores)) / (spread * float(scores.std())) < _NORMAL
 
 
-def _reach(distances: Floats, noise: float) -> tuple[float, float]:
-    """The widest reach with small noise relative to the mean square, and the root of that mean square."""
-    found = (1.0, 1e-9)
+def _reaches(distances: Floats) -> list[tuple[float, float]]:
+    """Possible reaches, the widest first, each with the root mean square of values within it."""
+    found = []
     for level in _REACHES:
         reach = max(float(np.quantile(distances, level)), 1.0)
         square = float(np.mean(np.minimum(distances / reach, 1.0) ** 2))
-        found = (reach, max(square, 1e-18) ** 0.5)
-        if noise <= _WANTED * square:
-            break
+        found.append((reach, max(square, 1e-18) ** 0.5))
     return found
+
+
+def _reach(reaching: Sequence[tuple[float, float]], noise: float) -> tuple[float, float]:
+    """The widest reach with small noise relative to the mean square, or else the narrowest."""
+    return next((own for own in reaching if noise <= _WANTED * own[1] ** 2), reaching[-1])
 
 
 def exact_products(positions: Sequence[Integers], clipped: Clipped) -> Integers:
@@ -195,7 +216,7 @@ def exchanged(
     flags: Mapping[int, int],
     source: Source,
 ) -> list[Floats]:
-    """Positions of a block of rows, with values of heavy-tailed attributes exchanged between rows of one bin."""
+    """Positions of a block of rows, with values exchanged between rows of one bin until measured products are met."""
     clipped, found = tails.clipped, list(placed)
     rows, number = placed[0].size, len(clipped.columns)
     values, codes = np.zeros((rows, number)), np.zeros((rows, number), dtype=np.int64)
@@ -218,8 +239,17 @@ def exchanged(
     wanted[firsts, seconds] = wanted[seconds, firsts] = own + trust * missed
     weights[firsts, seconds] = weights[seconds, firsts] = 1.0
     moved = np.stack([placed[a] for a in clipped.columns], axis=1)
-    exchange(values, moved, codes, np.array(clipped.heavy), wanted, weights, _SWEEPS, source.words(1)[0])
-    for place in clipped.heavy:
+    exchange(
+        values,
+        moved,
+        codes,
+        np.array(clipped.moved, dtype=np.int64),
+        wanted,
+        weights,
+        _SWEEPS,
+        source.words(1)[0],
+    )
+    for place in clipped.moved:
         found[clipped.columns[place]] = moved[:, place].copy()
     return found
 
@@ -310,18 +340,21 @@ def _start(
     return np.concatenate(parts, axis=1)
 
 
-# Number of triples chosen, and the maximum share of the pair budget for that.
+# Number of sets of columns chosen on request, and the maximum share of the pair budget for that.
 ROUNDS = 3
-# An effect is the difference of a mean product of three signs to its prediction by pairs, at most 2. Effects of this
-# size
+# The largest sets, if there are not more of all sizes than this.
+LARGEST, _MOST_SETS = 5, 25_000
+# An effect is the difference of a mean product of signs to its prediction by pairs, at most 2. Effects of this size
 # should be found if that is affordable; if effects of the second size would not be, nothing is measured.
-_WANTED_TRIPLES, FOUND = 0.2, 0.4
-# Found: chosen before all triples without an effect, except for about one choice in e^3. Noise is this part of an
+_WANTED, FOUND = 0.2, 0.4
+# Without a request: one set with an effect of this size, if that takes this part of the pair budget at most.
+_BY_ITSELF, _LITTLE = 0.3, Fraction(1, 20)
+# Found: chosen before all sets without an effect, except for about one choice in e^3. Noise is this part of an
 # effect.
 _SURE, _NOISE = 3.0, 1 / 8
-# Triples are used if their effect is this many times their noise, and as large as those that should be found: using
+# Sets are used if their effect is this many times their noise, and as large as those that should be found: using
 # further deviations from a model of pairs gains little (results/pairs-quality.md).
-_CLEAR, LARGE = 3.0, _WANTED_TRIPLES
+_CLEAR, LARGE = 3.0, _WANTED
 # Larger than any number of records: scores are expressed as penalties, which are at least 0.
 _CEILING = 1 << 40
 _TRIPLE_PARTS = 1 << 20
@@ -329,14 +362,15 @@ _TRIPLE_PARTS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """The triples that can be measured, and their shares.
+    """The triples, and larger sets of columns, that can be measured, and their shares.
 
     Attributes:
         columns: attributes whose signs are multiplied.
-        rounds: number of triples chosen.
-        choice: share of one choice; 0 if there are no more triples than are measured.
-        sums: share of the sums of the chosen triples, together.
+        rounds: number of sets chosen.
+        choice: share of one choice; 0 if there are no more sets than are measured.
+        sums: share of the sums of the chosen sets, together.
         deviation: standard deviation of the noise on one sum.
+        largest: number of columns of the largest sets.
     """
 
     columns: tuple[int, ...]
@@ -344,6 +378,7 @@ class Triples:
     choice: Fraction
     sums: Fraction
     deviation: float
+    largest: int = 3
 
     @property
     def share(self) -> Fraction:
@@ -351,26 +386,56 @@ class Triples:
 
     @property
     def places(self) -> Integers:
-        """All triples, by the indices of their attributes in `columns`."""
-        return np.array(list(combinations(range(len(self.columns)), 3)), dtype=np.int64)
+        """All sets, by the indices of their attributes in `columns`, the smaller ones filled up with -1."""
+        return sets_of(len(self.columns), self.largest)
+
+
+@lru_cache(maxsize=8)
+def sets_of(columns: int, largest: int) -> Integers:
+    """All sets of 3 to `largest` of so many columns, one in each row, filled up with -1; read-only.
+
+    >>> sets_of(4, 4).tolist()
+    [[0, 1, 2, -1], [0, 1, 3, -1], [0, 2, 3, -1], [1, 2, 3, -1], [0, 1, 2, 3]]
+    """
+    found = [
+        (*own, *([-1] * (largest - size)))
+        for size in range(3, largest + 1)
+        for own in combinations(range(columns), size)
+    ]
+    made = np.array(found, dtype=np.int64).reshape(-1, largest)
+    made.setflags(write=False)
+    return made
+
+
+def largest_sets(columns: int) -> tuple[int, int]:
+    """The size of the largest sets of columns among which one can be chosen, and the number of sets."""
+    found, number = 3, math.comb(columns, 3)
+    for size in range(4, min(LARGEST, columns) + 1):
+        if number + math.comb(columns, size) > _MOST_SETS:
+            break
+        found, number = size, number + math.comb(columns, size)
+    return found, number
 
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """Three attributes, and the target mean product of their signs."""
+    """Three attributes or more, and the target mean product of their signs."""
 
-    attributes: tuple[int, int, int]
+    attributes: tuple[int, ...]
     mean: float
 
 
 def lay_out_triples(
-    currency: Currency, columns: Sequence[int], budget: Fraction, rows: float
+    currency: Currency, columns: Sequence[int], budget: Fraction, rows: float, *, asked: bool = True
 ) -> Triples | None:
-    """The part of the pair budget needed to find effects, within limits; None if that is not enough."""
-    number = math.comb(len(columns), 3)
+    """The part of the pair budget needed to find effects, within limits; None if that is not enough.
+
+    Without a request (`asked`) one set is measured where a large effect is found for a small part of that budget.
+    """
+    largest, number = largest_sets(len(columns))
     if not number or not budget:
         return None
-    rounds = min(ROUNDS, number)
+    rounds = min(ROUNDS, number) if asked else 1
     shape = MeasurementShape(1, rounds, 1)
 
     def needs(effect: float) -> tuple[float, float]:
@@ -378,45 +443,67 @@ def lay_out_triples(
         choices = rounds * currency.needed_for(rate) if number > rounds else 0.0
         return choices, currency.needed(shape, effect * _NOISE * rows)
 
-    most = float(budget * SHARE)
-    if sum(needs(FOUND)) > most:
+    if asked:
+        wanted, least, most = _WANTED, FOUND, SHARE
+    else:
+        wanted, least, most = _BY_ITSELF, _BY_ITSELF, _LITTLE
+    if sum(needs(least)) > float(budget * most):
         return None
-    choices, sums = needs(_WANTED_TRIPLES)
-    part = min(choices + sums, most) / float(budget)
-    share = budget * min(Fraction(math.ceil(part * _TRIPLE_PARTS), _TRIPLE_PARTS), SHARE)
+    choices, sums = needs(wanted)
+    part = min(choices + sums, float(budget * most)) / float(budget)
+    share = budget * min(Fraction(math.ceil(part * _TRIPLE_PARTS), _TRIPLE_PARTS), most)
     choice = share * Fraction(round(choices / (choices + sums) * _TRIPLE_PARTS), _TRIPLE_PARTS) / rounds
     sums_share = share - rounds * choice
-    return Triples(tuple(columns), rounds, choice, sums_share, currency.deviation(shape, sums_share))
+    deviation = currency.deviation(shape, sums_share)
+    return Triples(tuple(columns), rounds, choice, sums_share, deviation, largest)
 
 
 def exact_triples(
     codes: Sequence[NDArray[np.uint8]], marginals: Sequence[Marginal], layout: Triples
 ) -> Integers:
-    """Sums over records of products of three signs, for all triples. Private.
+    """Sums over records of products of signs, for all sets. Private.
 
     Guarantee:
         A record adds +1 or -1 to each of them.
     """
-    first, second, third = layout.places.T
-    found = np.zeros(first.size, dtype=np.int64)
     size = codes[0].size
-    for start in range(0, size, _RUN):
-        signs = np.stack(
-            [
-                1 - 2 * (codes[a][start : start + _RUN] >> (marginals[a].levels - 1)).astype(np.float32)
-                for a in layout.columns
-            ]
-        )
-        for place in range(len(layout.columns) - 2):
-            # sums of at most 2^16 ones: exact in floats of 24 bits, in any order of addition
-            products = (signs[place] * signs) @ signs.T
-            here = first == place
-            found[here] += products[second[here], third[here]].astype(np.int64)
+    found = np.zeros(len(layout.places), dtype=np.int64)
+    for start in range(0, size, _RUN * 16):
+        # a bit for each record with the sign -1: the product of signs is their sum modulo 2
+        packed = [
+            np.packbits(codes[a][start : start + _RUN * 16] >> (marginals[a].levels - 1))
+            for a in layout.columns
+        ]
+        found += min(size - start, _RUN * 16) - 2 * _odd_bits(np.stack(packed), layout.largest)
     return found
 
 
+def _odd_bits(packed: NDArray[np.uint8], largest: int) -> Integers:
+    """Numbers of records with an odd number of bits, for all sets of columns in the order of `sets_of`."""
+    words = np.zeros((len(packed), -(-packed.shape[1] // 8) * 8), dtype=np.uint8)
+    words[:, : packed.shape[1]] = packed
+    bits = words.view(np.uint64)
+    found = []
+    for size in range(3, largest + 1):
+        for first in combinations(range(len(bits)), size - 1):
+            last = bits[first[-1] + 1 :]
+            if len(last):
+                together = np.bitwise_xor.reduce(bits[list(first)], axis=0)
+                found.append(_ones(last ^ together).sum(axis=1, dtype=np.int64))
+    return np.concatenate(found)
+
+
+def _ones(words: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    """Number of bits of words; numpy has a function for it since 2.0."""
+    counted = getattr(np, "bitwise_count", None)
+    return counted(words) if counted is not None else _BITS[words.view(np.uint8)]
+
+
+_BITS = np.array([bin(byte).count("1") for byte in range(256)], dtype=np.uint8)
+
+
 def predicted(mixture: Mixture, layout: Triples, middles: Integers) -> Floats:
-    """Mean products of three signs of all triples, as predicted by a model of pairs.
+    """Mean products of signs of all sets, as predicted by a model of pairs.
 
     Args:
         middles: the first bin of the second half of each attribute.
@@ -426,15 +513,19 @@ def predicted(mixture: Mixture, layout: Triples, middles: Integers) -> Floats:
         own = mixture.bins[:, mixture.starts[a] : mixture.starts[a + 1]]
         half = middles[a]
         means.append(own[:, :half].sum(axis=1) - own[:, half:].sum(axis=1))
-    first, second, third = (np.stack(means)[place] for place in layout.places.T)
-    found: Floats = (first * second * third) @ mixture.weights
+    # sets are filled up with the last one
+    every = np.stack([*means, np.ones(mixture.weights.size)])
+    product = np.ones((len(layout.places), mixture.weights.size))
+    for place in range(layout.largest):
+        product *= every[layout.places[:, place]]
+    found: Floats = product @ mixture.weights
     return found
 
 
 def measure_triples(
     exact: Integers, expected: Floats, layout: Triples, currency: Currency, rows: float, account: Accountant
 ) -> tuple[Integers, Floats]:
-    """Choose triples, one after the other, and measure them: returns their indices, and their mean products.
+    """Choose sets, one after the other, and measure them: returns their indices, and their mean products.
 
     Guarantee:
         The predictions are a function of earlier measurements. An added record changes every score by at most
@@ -444,50 +535,56 @@ def measure_triples(
     Reference:
         docs/proofs/trees.md#pairs, section 5.
     """
+    places = layout.places
     scores = np.abs(exact - np.rint(rows * expected).astype(np.int64))
     chosen: list[int] = []
     while len(chosen) < layout.rounds:
-        open_ = _open(layout.places, chosen)
+        open_ = _open(places, chosen)
         if layout.choice:
             spend = account.spend(OF_THREE, layout.choice, f"choice of triple {len(chosen) + 1}")
             share, source = spend.take()
             rate = currency.rate(share)
             chosen.append(exponential_choice(open_.astype(np.int64), _CEILING - scores, rate, source))
-            drawn = RecordSum("chosen", layout.columns, {"triple": layout.places[chosen[-1]]})
+            drawn = RecordSum("chosen", layout.columns, {"triple": _members(places[chosen[-1]])})
             spend.record(Measurement.of(drawn, exact[:0], 0.0, name="exponential", rates=[rate]))
         else:
             chosen.append(int(np.flatnonzero(open_)[0]))
     numbers = np.array(chosen, dtype=np.int64)
     spend = account.spend(OF_THREE, layout.sums, "products of three signs")
-    what = RecordSum("triple", layout.columns, {"triples": layout.places[numbers]})
+    widest = max(_members(places[number]).size for number in chosen)
+    what = RecordSum("triple", layout.columns, {"triples": places[numbers, :widest]})
     noisy = currency.measure(exact[numbers], MeasurementShape(1, layout.rounds, 1), spend, what)
     return numbers, noisy / rows
 
 
-def _open(places: Integers, chosen: Sequence[int]) -> NDArray[np.bool_]:
-    """Triples that can be chosen next: those with at most one attribute in common with each chosen one, if any.
+def _members(places: Integers) -> Integers:
+    return places[places >= 0]
 
-    If three attributes show an effect, others that correlate with one of them show it, too.
+
+def _open(places: Integers, chosen: Sequence[int]) -> NDArray[np.bool_]:
+    """Sets that can be chosen next: those with at most one attribute in common with each chosen one, if any.
+
+    If some attributes show an effect, others that correlate with one of them show it, too.
     """
     left = np.ones(len(places), dtype=np.bool_)
     apart = left.copy()
     for number in chosen:
         left[number] = False
-        apart &= np.isin(places, places[number]).sum(axis=1) <= 1
+        apart &= np.isin(places, _members(places[number])).sum(axis=1) <= 1
     return apart if apart.any() else left
 
 
 def to_follow(
     expected: Floats, layout: Triples, numbers: Integers, measured: Floats, rows: float
 ) -> tuple[Triple, ...]:
-    """The triples with a clear and large effect missed by a model of pairs, with the expected noise removed."""
+    """The sets with a clear and large effect missed by a model of pairs, with the expected noise removed."""
     noise = layout.deviation / rows
     found = []
     for number, mean in zip(numbers.tolist(), measured.tolist(), strict=True):
         effect = mean - float(expected[number])
         if abs(effect) >= max(_CLEAR * noise, LARGE):
-            a, b, c = (layout.columns[place] for place in layout.places[number])
-            found.append(Triple((a, b, c), mean - noise**2 / effect))
+            own = tuple(layout.columns[place] for place in _members(layout.places[number]).tolist())
+            found.append(Triple(own, mean - noise**2 / effect))
     return tuple(found)
 
 

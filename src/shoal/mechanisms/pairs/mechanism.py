@@ -23,7 +23,6 @@ from shoal.mechanisms.divided import (
     run_units,
 )
 from shoal.mechanisms.method import Learned, Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
-from shoal.mechanisms.pairs.agreement import Agreement, agreement
 from shoal.mechanisms.pairs.budget import (
     INSIDE_LEVELS,
     OF_ALL,
@@ -46,10 +45,9 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
-from shoal.mechanisms.pairs.distributions import MISFIT, Fine, Zeros
+from shoal.mechanisms.pairs.distributions import MISFIT, Answers, Fine, Zeros
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
-    Answers,
     Histogram,
     Marginal,
     flags_of,
@@ -60,6 +58,7 @@ from shoal.mechanisms.pairs.measure_one import (
 from shoal.mechanisms.pairs.measure_pairs import (
     FOUND,
     LARGE,
+    LARGEST,
     MIXTURE_ROUNDS,
     TOO_MUCH,
     Clipped,
@@ -73,9 +72,11 @@ from shoal.mechanisms.pairs.measure_pairs import (
     tails_possible,
 )
 from shoal.mechanisms.pairs.model import (
+    Agreement,
     Drawing,
     MeasuredMarginals,
     PairsModel,
+    agreement,
     block_sizes,
     counted,
     draw_pair_values,
@@ -158,6 +159,10 @@ def oneway_terms(
         found.append(
             Message.of("shares-of-all-values", columns=_names(attributes, layout.counted), noise=noise)
         )
+    if layout.heaps:
+        noise = max(currency.deviation(MeasurementShape(1, 1, 3), share) for _, share in layout.heaps) / rows
+        names = _names(attributes, [number for number, _ in layout.heaps])
+        found.append(Message.of("shares-of-single-values", columns=names, noise=noise))
     if layout.rounds:
         noise = currency.deviation(MeasurementShape(1, len(layout.cut), 1), layout.rounds[0]) / (2 * rows)
         found.append(
@@ -232,32 +237,36 @@ def tail_terms(
     budget: Fraction,
     rows: float,
 ) -> list[Message]:
-    """Statement messages about additional measurements for heavy-tailed columns, which are known only once measured."""
-    cut = [number for number in pairs.signs if attributes[number].points > 1 << PAIR_LEVELS]
-    if not cut or not tails_possible(currency, len(pairs.signs), budget, rows):
+    """Statement messages about products of values; of which columns is known only once these are measured."""
+    wide = any(attributes[number].points > 1 << PAIR_LEVELS for number in pairs.signs)
+    if not wide or not tails_possible(currency, len(pairs.signs), budget, rows):
         return []
-    return [Message.of("heavy-tails-measured", limit=TOO_MUCH)]
+    return [Message.of("products-of-values", limit=TOO_MUCH)]
 
 
 def triple_terms(
-    attributes: Sequence[AttributeFacts], triples: Triples | None, asked: bool, rows: float
+    attributes: Sequence[AttributeFacts], triples: Triples | None, asked: bool | None, rows: float
 ) -> list[Message]:
-    """Statement messages about the triples that can be measured, if requested."""
-    if not asked:
+    """Statement messages about the triples, and larger sets, that can be measured."""
+    if asked is False:
         return []
-    if triples is None:
+    if triples is None and asked:
         return [Message.of("triples-not-measured", least=FOUND / 2)]
+    if triples is None:
+        return [Message("no-set-measured")] if len(_multiplied(attributes)) > 2 else []
     number, noise = triples.rounds, triples.deviation / (2 * rows)
-    code = "one-triple" if number <= 1 else "triples-chosen" if triples.choice else "all-triples"
-    return [
-        Message.of(
-            code,
-            triples=number,
-            columns=_names(attributes, triples.columns),
-            noise=noise,
-            followed=LARGE / 2,
-        )
-    ]
+    code = "all-triples" if not triples.choice else "one-triple" if number == 1 else "triples-chosen"
+    found = Message.of(
+        code,
+        triples=number,
+        columns=_names(attributes, triples.columns),
+        largest=triples.largest,
+        noise=noise,
+        followed=LARGE / 2,
+    )
+    if triples.largest < min(LARGEST, len(triples.columns)):
+        return [found, Message.of("larger-sets-not-measured", largest=triples.largest)]
+    return [found]
 
 
 def _names(attributes: Sequence[AttributeFacts], numbers: Sequence[int]) -> tuple[str | Message, ...]:
@@ -434,7 +443,7 @@ class _LaidOut:
     """The measurement plan for a number of rows, as far as it is known in advance.
 
     Attributes:
-        asked: whether triples are requested; they may still be hopeless.
+        asked: whether triples are requested; they may still be hopeless. None if that is left to Shoal.
     """
 
     currency: Currency
@@ -443,7 +452,7 @@ class _LaidOut:
     oneway: OneWay
     pairs: PairMeasurements
     triples: Triples | None
-    asked: bool
+    asked: bool | None
 
     @property
     def beyond_one(self) -> Fraction:
@@ -454,7 +463,7 @@ class _LaidOut:
         return (
             *oneway_terms(self.attributes, self.oneway, self.currency, rows),
             *pair_terms(self.attributes, self.pairs, rows),
-            *triple_terms(self.attributes, self.triples, self.asked, rows),
+            *(triple_terms(self.attributes, self.triples, self.asked, rows) if self.pairs.measured else ()),
             *tail_terms(self.attributes, self.pairs, self.currency, self.shared.pairs, rows),
         )
 
@@ -479,24 +488,30 @@ def _lay_out(method: PairsDP, described: Described, rows: float, budget: Fractio
 def _shared(
     method: PairsDP, attributes: Sequence[AttributeFacts], budget: Fraction, rows: float, target: int | None
 ) -> tuple[Halves, Triples | None]:
-    """Shares of single attributes and pairs, and the part of the pair budget used for triples, if requested.
+    """Shares of single attributes and pairs, and the part of the pair budget used for triples, if any.
 
     Attributes that can be missing are excluded from triples, and so are nominal ones with more than two names.
     """
     currency = _currency(method)
     shared = halves(currency, attributes, budget, rows, target)
-    if not method.triples or shared.only_target:
+    if method.triples is False or shared.only_target:
         return shared, None
+    triples = lay_out_triples(
+        currency, _multiplied(attributes), shared.pairs, rows, asked=bool(method.triples)
+    )
+    if triples is not None:
+        shared = replace(shared, pairs=shared.pairs - triples.share)
+    return shared, triples
+
+
+def _multiplied(attributes: Sequence[AttributeFacts]) -> list[int]:
+    """The attributes whose signs can be multiplied in triples."""
     gaps = {number for pair in flags_of(attributes).items() for number in pair}
-    columns = [
+    return [
         number
         for number, facts in enumerate(attributes)
         if facts.points > 1 and not facts.many_names and number not in gaps
     ]
-    triples = lay_out_triples(currency, columns, shared.pairs, rows)
-    if triples is not None:
-        shared = replace(shared, pairs=shared.pairs - triples.share)
-    return shared, triples
 
 
 def share_noise(method: PairsDP, described: Described) -> ShareNoise:
@@ -529,7 +544,7 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
         return
     currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
-    least = budget * currency.oneway / number / 10
+    least = budget * currency.oneway_counted / number / 20
     if currency.deviation(MeasurementShape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
             "epsilon-too-small-columns-noise-would",
@@ -789,6 +804,9 @@ def _facts(described: Described) -> tuple[AttributeFacts, ...]:
     found = []
     for column in described.columns:
         tree = described.tree(column)
-        points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
-        found.append(AttributeFacts(column, points, tree is None))
+        lattice = described.lattices[column]
+        points = lattice.steps + 1 if tree is None else len(tree.domain)
+        declared = np.array([float(spike) for spike in described.attribute(column).spikes])
+        spikes = tuple(np.unique(lattice.positions(declared)).tolist())
+        found.append(AttributeFacts(column, points, tree is None, spikes=spikes))
     return with_flags(found, described.flagged)

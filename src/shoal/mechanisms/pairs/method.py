@@ -66,10 +66,10 @@ class PairsDP(Method):
     unit_columns: Any = shared("unit_columns")
     unit_order: str | None = shared("unit_order")
     target: str | None = parameter(parameter_fields.NAME, "column to predict from the others", after="rows")
-    triples: bool = parameter(
+    triples: bool | None = parameter(
         parameter_fields.SWITCH,
-        "{on} also looks for structure among three columns, such as an exclusive or, with part of the share of pairs",
-        default=False,
+        "{on} also looks for structure among three to five columns, such as an exclusive or, with up to a fifth of the "
+        "share of pairs, {off} never does; by default it looks where a twentieth of that share finds a large effect",
     )
 
     def check(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -34,6 +35,10 @@ from shoal.text import Message
 
 # a matrix has the square of this many entries
 MOST_VALUES = 500
+# positions in a band that stand for its values
+_IN_BAND = 5
+# combinations of values whose joint frequencies are corrected
+MOST_CELLS = 200_000
 _NOTHING = Fraction(0)
 # a condition number that leaves no digit of a count
 _SINGULAR = 1e9
@@ -68,6 +73,22 @@ class States:
         assert self.starts is not None
         found = np.searchsorted(self.starts, positions, side="right") - 1
         return found if absent is None else np.where(absent, len(self) - 1, found)
+
+    def spread(self, points: int) -> Integers:
+        """Lattice positions for each state of a column of so many positions: several, evenly, where states are bands.
+
+        -1 stands for a missing value.
+        """
+        if self.places is not None:
+            first = [int(np.flatnonzero(self.places == state)[0]) for state in range(len(self))]
+            gap = self.names[-1] == MISSING_VALUE
+            return np.array([*first[: len(first) - gap], *[-1] * gap], dtype=np.int64)[:, None]
+        assert self.starts is not None
+        ends = np.append(self.starts[1:], points)
+        parts = _IN_BAND if self.banded else 1
+        inside = (2 * np.arange(parts) + 1) / (2 * parts)
+        own = self.starts[:, None] + np.floor((ends - self.starts)[:, None] * inside).astype(np.int64)
+        return np.vstack([own, np.full((len(self) - own.shape[0], parts), -1)])
 
 
 def states_of(method: Pram, attribute: Attribute, lattice: Lattice) -> States:
@@ -422,6 +443,104 @@ def invariant(own: Integers, size: int, keep: Fraction, source: Source) -> Integ
 
 @internal()
 @dataclass(frozen=True, slots=True, eq=False)
+class Unmixed:
+    """Joint counts of the original values of some columns, estimated from the released ones.
+
+    With original counts t and the joint matrix P of the columns, released counts have expectation Pᵀ·t whatever t is,
+    so that (Pᵀ)⁻¹·released is unbiased. Columns pass independently given the stratum: P is a product of matrices, one
+    for each axis, and is never built.
+
+    Attributes:
+        names: the columns, an axis of the counts each; that of the stratum first if it selects among matrices.
+        passages: of these columns.
+        by_stratum: whether the first column selects among the matrices of the others.
+        released: the released counts.
+        counts: estimated original counts, which can be negative.
+    """
+
+    names: tuple[str, ...]
+    passages: tuple[Passage, ...]
+    by_stratum: bool
+    released: Floats
+    counts: Floats
+
+    def solved(self, values: Floats) -> Floats:
+        """g with P·g = values: the number that a released row contributes to an unbiased sum of `values` over records.
+
+        The first axes of `values` are those of the counts.
+        """
+        return _solved(self.passages, self.by_stratum, values, transposed=False)
+
+
+def _solved(passages: Sequence[Passage], by_stratum: bool, values: Floats, *, transposed: bool) -> Floats:
+    """P⁻¹ or (Pᵀ)⁻¹ applied to the first axes of an array."""
+
+    def along(axis: int, matrix: Floats, own: Floats) -> Floats:
+        moved = np.moveaxis(own, axis, 0)
+        found = np.linalg.solve(matrix.T if transposed else matrix, moved.reshape(moved.shape[0], -1))
+        back: Floats = np.moveaxis(found.astype(np.float64).reshape(moved.shape), 0, axis)
+        return back
+
+    def others(own: Floats) -> Floats:
+        if not by_stratum:
+            return own
+        found = np.empty_like(own)
+        for stratum in range(own.shape[0]):
+            part = own[stratum]
+            for axis, passage in enumerate(passages[1:]):
+                part = along(axis, passage.probabilities(stratum), part)
+            found[stratum] = part
+        return found
+
+    alone = passages[:1] if by_stratum else passages
+    # the matrix of the stratum is the outer one: the last of P and the first of its transpose
+    found = values if transposed else others(values)
+    for axis, passage in enumerate(alone):
+        found = along(axis, passage.probabilities(), found)
+    return others(found) if transposed else found
+
+
+def unmix(method: Pram, described: Described, columns: Sequence[str]) -> Unmixed:
+    """The joint counts of some columns before their matrices.
+
+    Args:
+        described: the released table.
+
+    Raises:
+        OptionError: a matrix has no inverse, or there is none because it was fitted to the records; there are too many
+            combinations of values.
+    """
+    for column in columns:
+        if method.invariant:
+            raise OptionError("invariant-needs-no-correction", column=column)
+        if column not in described.columns:
+            raise OptionError(
+                "corrected-column-not-released", column=column, hint=closest(column, described.columns)
+            )
+    every = lay_out(method, described)
+    by_stratum = any(len(every[column].weights) > 1 for column in columns)
+    first = (str(method.stratum),) if by_stratum else ()
+    names = tuple(dict.fromkeys((*first, *columns)))
+    passages = tuple(every[name] for name in names)
+    for name, passage in zip(names, passages, strict=True):
+        for number in range(len(passage.weights)):
+            if np.linalg.cond(passage.probabilities(number)) > _SINGULAR:
+                raise OptionError("matrix-without-inverse", column=name)
+    sizes = tuple(len(passage.states) for passage in passages)
+    if math.prod(sizes) > MOST_CELLS:
+        raise OptionError("too-many-cells-to-correct", columns=names, cells=math.prod(sizes), most=MOST_CELLS)
+    each = [
+        _states(method, described, name, passage.states)[0]
+        for name, passage in zip(names, passages, strict=True)
+    ]
+    cells = np.ravel_multi_index(tuple(each), sizes)
+    released = np.bincount(cells, minlength=math.prod(sizes)).astype(np.float64).reshape(sizes)
+    counts = _solved(passages, by_stratum, released, transposed=True)
+    return Unmixed(names, passages, by_stratum, released, counts)
+
+
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
 class CorrectedFrequency:
     """Estimated counts of the original values of one column, from the released ones.
 
@@ -441,9 +560,8 @@ class CorrectedFrequency:
 def estimate(method: Pram, described: Described, column: str) -> CorrectedFrequency:
     """The counts of a column before its matrix, by the inverse matrix.
 
-    With original counts t and row i of the matrix p_i, released counts have expectation Pᵀ·t and covariance
-    Σ t_i·(diag(p_i) - p_i·p_iᵀ), whatever t is. Both sides are linear in t, so that the estimate (Pᵀ)⁻¹·released and
-    the covariance with the estimate in place of t are unbiased.
+    A count is a sum over records of φ, 1 for one value. It is estimated by the sum of g over released rows, P·g = φ,
+    which has the variance Σ t·(P·g² - φ²) for original counts t; Σ released·g² - Σ counts·φ² estimates it without bias.
 
     Args:
         described: the released table.
@@ -451,48 +569,12 @@ def estimate(method: Pram, described: Described, column: str) -> CorrectedFreque
     Raises:
         OptionError: the matrix has no inverse, or there is none because it was fitted to the records.
     """
-    if method.invariant:
-        raise OptionError("invariant-needs-no-correction", column=column)
-    if column not in described.columns:
-        raise OptionError(
-            "corrected-column-not-released", column=column, hint=closest(column, described.columns)
-        )
-    passages = lay_out(method, described)
-    passage = passages[column]
-    states, size = passage.states, len(passage.states)
-    own, _ = _states(method, described, column, states)
-    released = np.bincount(own, minlength=size)
-    if len(passage.weights) == 1:
-        counts, covariance = _corrected(passage.probabilities(), released.astype(float), column)
-        return CorrectedFrequency(
-            states.names, released, counts, np.sqrt(np.maximum(np.diag(covariance), 0.0))
-        )
-    assert method.stratum is not None
-    first = passages[method.stratum]
-    strata, _ = _states(method, described, method.stratum, first.states)
-    if len(first.states) * size > MOST_VALUES:
-        raise OptionError(
-            "column-too-many-values", column=column, values=len(first.states) * size, most=MOST_VALUES
-        )
-    # a record's stratum and value pass together
-    joint = np.concatenate(
-        [
-            np.kron(first.probabilities()[number][None, :], passage.probabilities(number))
-            for number in range(len(first.states))
-        ]
-    )
-    both = np.bincount(strata * size + own, minlength=len(first.states) * size).astype(float)
-    counts, covariance = _corrected(joint, both, column)
-    onto = np.kron(np.ones((1, len(first.states))), np.eye(size))
-    errors = np.sqrt(np.maximum(np.diag(onto @ covariance @ onto.T), 0.0))
-    return CorrectedFrequency(states.names, released, onto @ counts, errors)
-
-
-def _corrected(matrix: Floats, released: Floats, column: str) -> tuple[Floats, Floats]:
-    """Estimated counts, and their covariance."""
-    if np.linalg.cond(matrix) > _SINGULAR:
-        raise OptionError("matrix-without-inverse", column=column)
-    back = np.linalg.inv(matrix.T)
-    counts = back @ released
-    covariance = np.diag(matrix.T @ counts) - (matrix.T * counts) @ matrix
-    return counts, back @ covariance @ back.T
+    made = unmix(method, described, (column,))
+    states = made.passages[-1].states
+    size = len(states)
+    indicators = np.broadcast_to(np.eye(size), (*made.counts.shape, size))
+    shares = made.solved(indicators)
+    spread = np.tensordot(made.released, shares**2, made.released.ndim)
+    counts = made.counts.reshape(-1, size).sum(axis=0)
+    released = made.released.reshape(-1, size).sum(axis=0).astype(np.int64)
+    return CorrectedFrequency(states.names, released, counts, np.sqrt(np.maximum(spread - counts, 0.0)))

@@ -36,6 +36,7 @@ class Pram(Method):
     mechanism: ClassVar[str] = "matrix"
     work: ClassVar[str] = "shoal.mechanisms.pram.mechanism"
     kinds: ClassVar[tuple[str, ...]] = KINDS
+    intervals: ClassVar[str] = "matrix"
     claims: ClassVar[Claim] = Claim(
         (
             Case("none", Message("because-matrix-fits-records"), {"invariant": (True,)}),
@@ -120,6 +121,11 @@ class Pram(Method):
             return True
         matrices = [one for _, value in self.matrix or () for one in declared(value)]
         return any(not entry for one in matrices for row in one.rows for entry in row)
+
+    @property
+    def in_parts(self) -> str:
+        # an invariant matrix needs the frequencies of the whole table
+        return "" if self.invariant else "by_record"
 
     def terms(self, attributes: int) -> MethodTerms:
         return MethodTerms(data_dependent=(Message("matrix-by-records"),) if self.invariant else ())

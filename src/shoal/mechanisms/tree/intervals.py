@@ -138,10 +138,14 @@ def rank_intervals(
     [[2, 5, 2], [3, 1, 3]]
     """
     # the cuts of rank r lie above the r-th record and not above the next one
-    edges = np.concatenate(([lo], ordered, [hi]))
-    each = np.ones(ordered.size, dtype=np.int64) if counts is None else counts
-    ranks = np.concatenate(([0], np.cumsum(each)))
-    return np.diff(edges), np.abs(2 * ranks - ranks[-1])
+    edges = np.empty(ordered.size + 2, dtype=np.int64)
+    edges[0], edges[1:-1], edges[-1] = lo, ordered, hi
+    if counts is None:
+        penalties = np.arange(-ordered.size, ordered.size + 1, 2)
+    else:
+        penalties = 2 * np.concatenate(([0], np.cumsum(counts)))
+        penalties -= penalties[-1] // 2
+    return np.diff(edges), np.abs(penalties, out=penalties)
 
 
 def draw_cut(

@@ -397,7 +397,7 @@ __all__ = ["Made", "Work", "by_moments", "by_pairs", "by_rank", "by_record", "by
 
 
 def by_record(work: Work) -> Made:
-    """`laplace`: noise on every record by itself."""
+    """`laplace` and `pram`: every record is protected by itself."""
     prepared, source = work.prepared, work.source()
     described = work.described
     # the batch of a record follows from its position in the table
@@ -415,7 +415,8 @@ def by_record(work: Work) -> Made:
     )
     n = prepared.described.n
     alone = {"columns": list(described.columns), "count": n, "smallest": 1, "largest": 1}
-    return Made(work.over, (TaskStage(task, out.buckets),), out, work.facts(clusters=[alone]))
+    clusters = [alone] if isinstance(prepared.method, PartitionMethod) else []
+    return Made(work.over, (TaskStage(task, out.buckets),), out, work.facts(clusters=clusters))
 
 
 def by_tree(work: Work) -> Made:

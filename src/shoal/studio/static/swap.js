@@ -160,7 +160,8 @@ function bodyOf(element) {
 
 /** @param {any} field */
 function valueOf(field) {
-  const body = { what: field.dataset.what, name: field.dataset.name, value: field.value, run: undefined };
+  const { what, name, column } = field.dataset;
+  const body = { what, name, column, value: field.value, run: undefined };
   return field.type === "checkbox" ? { ...body, value: field.checked } : body;
 }
 
