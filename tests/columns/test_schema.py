@@ -107,6 +107,33 @@ def test_an_edited_file_is_understood(tmp_path: Path) -> None:
     assert x.lattice(integer=False).steps == 24
 
 
+def test_spikes_are_exact_numbers_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(
+        '[[attribute]]\nname = "x"\nlo = 0\nhi = 1\nstep = 0.1\nspikes = [0.7, "0.1", 0]\n', "utf-8"
+    )
+    schema = Schema.load(path)
+    assert schema.attributes[0].spikes == (0, Fraction(1, 10), Fraction(7, 10))
+    schema.save(path)
+    assert "spikes = [0, 0.1, 0.7]" in path.read_text("utf-8")
+    assert Schema.load(path) == schema
+
+
+def test_spikes_known_from_the_records_only_are_a_fact_from_them() -> None:
+    entry = {"name": "x", "lo": 0, "hi": 9, "type": "integer", "spikes": [3]}
+    known = {"domain": "law", "type": "law", "kind": "law"}
+    schema = Schema.from_dict({"attribute": [{**entry, "source": {**known, "spikes": "these records"}}]})
+    assert schema.attributes[0].from_records == ("spikes",)
+    release = shoal.protect(pa.table({"x": [1, 3, 3, 5] * 9}), schema, "pairs-dp", epsilon=1, seed=1)
+    assert "spikes" in " ".join(release.statement.conditions)
+
+
+def test_an_integer_column_has_no_spikes_between_integers() -> None:
+    schema = Schema.from_dict({"attribute": [{"name": "x", "lo": 0, "hi": 9, "spikes": [0.5]}]})
+    with pytest.raises(OptionError, match=r"the spike 0\.5 is not a multiple"):
+        shoal.protect(pa.table({"x": [1, 3, 3, 5]}), schema, "pairs-dp", epsilon=1, seed=1)
+
+
 def test_default_steps() -> None:
     x = Attribute("x", lo=Fraction(0), hi=Fraction(100))
     assert x.lattice(integer=True).step == 1
@@ -129,6 +156,23 @@ def test_default_steps() -> None:
         ({"max_rows": True}, "max_rows"),
         ({"ordered": "abc"}, "ordered must be a list"),
         ({"high": 5}, "unknown key 'high'"),
+        ({"spikes": 40}, "spikes must be a list of numbers, got 40"),
+        ({"spikes": "40"}, "spikes must be a list of numbers, got '40'"),
+        ({"spikes": [True]}, "spikes must be a number"),
+        ({"spikes": ["many"]}, "spikes must be a number"),
+        ({"spikes": [40, "40.0"]}, "spikes contains 40 twice"),
+        ({"spikes": [0, 101], "lo": 0, "hi": 100}, "the spike 101 lies outside the domain 0:100"),
+        ({"spikes": [-1], "lo": 0, "hi": 100}, "the spike -1 lies outside"),
+        (
+            {"spikes": [2.5], "lo": 0, "hi": 100, "type": "integer"},
+            "the spike 2.5 is not a multiple of the step 1",
+        ),
+        (
+            {"spikes": [3], "lo": 1, "hi": 100, "step": 5},
+            "the spike 3 is not a multiple of the step 5 above 1",
+        ),
+        ({"spikes": [0], "kind": "date"}, "spikes are values of a numeric column"),
+        ({"spikes": [0], "values": ["a", "b"]}, "spikes are values of a numeric column"),
     ],
 )
 def test_entries_that_make_no_sense_are_refused(entry: dict[str, Any], word: str) -> None:

@@ -45,7 +45,7 @@ def schema(*, gaps: bool = False) -> shoal.Schema:
         {
             "attribute": [
                 number("age", 120),
-                number("income", 200_000),
+                number("income", 200_000, spikes=[0, 200_000]),
                 names("sex", "f", "m"),
                 names("region", "north", "south", "east", "west"),
                 number("hours", 80, **({"missing": "category"} if gaps else {})),
@@ -101,7 +101,7 @@ def test_functions_summed_over_records_are_what_was_measured(
     made = evaluated(found, rows)
     exact = made.functions.sum(axis=0)
     kinds = {one.kind for one in found.measured} & FUNCTIONS.keys()
-    assert {"sign", "count"} <= kinds
+    assert {"sign", "count", "spike"} <= kinds
     # products and sums inside intervals are measured in parts: a record is off by half a part
     np.testing.assert_allclose(made.means * found.rows, exact, atol=n * 0.5 / 1024)
     # with merged intervals the same holds, and fewer functions are left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -147,7 +148,7 @@ SOURCES = ("questionnaire", "law", "common knowledge", "an earlier release", "th
 RECORDS = SOURCES[-1]
 
 # The facts about a column that have a source.
-FACTS = ("kind", "type", "domain", "step", "max_rows")
+FACTS = ("kind", "type", "domain", "step", "spikes", "max_rows")
 
 # Roles dropped from every release (weights may be kept explicitly).
 DROPPED_ROLES: frozenset[Role] = frozenset({"identifier", "unit", "weight"})
@@ -177,6 +178,7 @@ class Attribute:
         na: codes for missing values in this column, such as 99 or -9.
         called: for a unit column, the word for one unit in statements, such as "household".
         bound: for a unit column, the most rows of one unit that take part; given as {"rows": 3}.
+        spikes: for a numeric column, values that many records share, such as 0 or 40 hours.
     """
 
     name: str
@@ -187,6 +189,7 @@ class Attribute:
     step: Fraction | None = None
     ordered: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
+    spikes: tuple[Fraction, ...] = ()
     taxonomy: Taxonomy | None = None
     missing: str | None = None
     max_rows: int | None = None
@@ -250,6 +253,8 @@ class Attribute:
             _ = self.tree
         except InputError as error:
             raise OptionError.saying(error.message) from None
+        if self.spikes:
+            object.__setattr__(self, "spikes", _spikes(self))
         if self.lo is not None and self.hi is not None and self.kind_facts.ranged:
             self.lattice(integer=False)
 
@@ -354,14 +359,22 @@ class Attribute:
             return Lattice(Fraction(0), Fraction(len(self.ordered) - 1), Fraction(1))
         if self.lo is None or self.hi is None:
             raise OptionError("no-domain", column=self.name, option="domains")
-        step = self.declared_step
+        step, written = self.declared_step, True
         if step is None:
             whole = integer if self.type is None else self.type == "integer"
-            step = Fraction(1) if whole or self.kind_facts.days else (self.hi - self.lo) / DEFAULT_REAL_STEPS
+            written = whole or self.kind_facts.days
+            step = Fraction(1) if written else (self.hi - self.lo) / DEFAULT_REAL_STEPS
         try:
-            return Lattice(self.lo, self.hi, step)
+            found = Lattice(self.lo, self.hi, step)
         except OptionError as error:
             raise OptionError("of-column", column=self.name, reason=error) from None
+        for spike in self.spikes:
+            facts = {"column": self.name, "found": decimal_text(spike), "lo": decimal_text(self.lo)}
+            if not self.lo <= spike <= self.hi:
+                raise OptionError("column-spike-outside", **facts, hi=decimal_text(self.hi))
+            if written and ((spike - self.lo) / step).denominator != 1:
+                raise OptionError("column-spike-off-lattice", **facts, step=decimal_text(step))
+        return found
 
     @property
     def type_declared(self) -> bool:
@@ -441,6 +454,7 @@ class Attribute:
                 kind="nominal",
                 taxonomy=domain,
                 values=values,
+                spikes=(),
                 ordered=(),
                 lo=None,
                 hi=None,
@@ -502,6 +516,7 @@ class Attribute:
             "type": self.type is not None,
             "domain": self.has_domain,
             "step": self.declared_step is not None,
+            "spikes": bool(self.spikes),
             "max_rows": self.max_rows is not None,
         }
         return tuple(fact for fact in FACTS if there[fact])
@@ -528,6 +543,20 @@ class Attribute:
         if len(set(known.values())) == 1:
             return next(iter(known.values()))
         return ", ".join(f"{fact}: {origin}" for fact, origin in known.items() if origin)
+
+
+def _spikes(attribute: Attribute) -> tuple[Fraction, ...]:
+    """The spikes as exact numbers in ascending order."""
+    given: Any = attribute.spikes
+    if not attribute.kind_facts.measured:
+        raise OptionError("column-spikes-numeric", column=attribute.name, found=attribute.kind)
+    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
+        raise OptionError("column-spikes-list", column=attribute.name, found=given)
+    found = sorted(exact(one, Message.of("column-key", column=attribute.name, key="spikes")) for one in given)
+    for one, other in itertools.pairwise(found):
+        if one == other:
+            raise OptionError("column-spikes-twice", column=attribute.name, found=decimal_text(one))
+    return tuple(found)
 
 
 def _rows_of_bound(attribute: Attribute) -> int:

@@ -137,6 +137,8 @@ def public_attribute(attribute: Attribute, *, private_domain: bool) -> Attribute
         attribute = replace(attribute, lo=None, hi=None, values=())
     if "step" in private:
         attribute = replace(attribute, step=None, decimals=None)
+    if "spikes" in private:
+        attribute = replace(attribute, spikes=())
     return replace(attribute, type=None, decimals=None) if "type" in private else attribute
 
 
@@ -173,6 +175,7 @@ _READ_OFF = {
     "type": "types-read-off",
     "domain": "domains-read-off",
     "step": "steps-read-off",
+    "spikes": "spikes-read-off",
     "max_rows": "max-rows-read-off",
 }
 

@@ -165,6 +165,7 @@ _HEADER = """\
 #   taxonomy for a nominal column: a file (OWL, RDF, CSV), relative to this one or with $VARIABLES, or a nested table
 #   missing  error | keep | drop | category | separate, where the column differs from the rest
 #   na       codes that stand for a missing value in this column: [99, -9]
+#   spikes   for a numeric column: values that many records share, as [0, 40]
 #   step   the finest difference that matters (default: 1 for integers, width / 2^20 otherwise)
 #   max_rows  for a unit column: the most rows one unit can have
 #   bound     for a unit column: at most so many rows of each unit take part: { rows = 3 }

@@ -145,6 +145,13 @@ def _value(one: Measurement, on: OnRows) -> Iterator[_Part]:
             yield _Part(each, one.sums[place][wide], ONE)
 
 
+def _spike(one: Measurement, on: OnRows) -> Iterator[_Part]:
+    (a,) = one.columns
+    if a in on:
+        each = (on.positions[a][:, None] == np.asarray(one.where["values"])).astype(np.float64)
+        yield _Part(each, one.sums, ONE)
+
+
 def _product(one: Measurement, on: OnRows) -> Iterator[_Part]:
     number = 0
     for i, a in enumerate(one.columns):
@@ -199,6 +206,7 @@ FUNCTIONS: dict[str, Callable[[Measurement, OnRows], Iterator[_Part]]] = {
     "tree": _tree,
     "inside": _inside,
     "value": _value,
+    "spike": _spike,
     "product": _product,
     "contrast": _contrast,
     "values": _values,

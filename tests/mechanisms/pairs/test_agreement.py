@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import shoal
-from shoal.mechanisms.pairs import agreement as check
 from shoal.mechanisms.pairs import mechanism
-from shoal.mechanisms.pairs.measure_one import Answers
+from shoal.mechanisms.pairs import model as check
+from shoal.mechanisms.pairs.distributions import Answers
 
 
 def test_numbers_of_other_positions() -> None:

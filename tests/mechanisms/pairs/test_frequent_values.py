@@ -23,7 +23,14 @@ from shoal.mechanisms.pairs.budget import (
     PureEpsilon,
     lay_out_oneway,
 )
-from shoal.mechanisms.pairs.distributions import Fine, Frequent, denoised_counts, with_points
+from shoal.mechanisms.pairs.distributions import (
+    Fine,
+    Frequent,
+    answers_of_values,
+    denoised_counts,
+    with_points,
+    without_points,
+)
 from shoal.mechanisms.pairs.measure_one import Histogram, choose_frequent
 from shoal.noise import Seeded
 from shoal.numbers import Floats, Integers
@@ -218,8 +225,15 @@ class TestMasses:
         frequent = Frequent(np.array([1, 4, 5, 7]), np.array([0.25, 0, 0, 0]), 0.01, 0.05)
         masses = frequent.masses(self.edges, self.intervals)
         means = np.array([1.5, 4.0, 5.0, 7.0])
-        rest, moved, noise = frequent.without(
-            masses, self.edges, self.intervals, means, np.array([0.1, 0, 0, 0.1])
+        there = masses > 0
+        rest, moved, noise = without_points(
+            self.edges,
+            self.intervals,
+            means,
+            np.array([0.1, 0, 0, 0.1]),
+            frequent.values[there],
+            masses[there],
+            0.01,
         )
         assert rest.tolist() == [0.25, 0.2, 0.0, 0.3]
         assert moved.tolist() == [2.0, 4.0, 5.0, 7.0]
@@ -304,3 +318,69 @@ def test_an_engine_finds_the_values_that_a_run_in_memory_does(tmp_path: Path) ->
         found.append(np.sort(values))
         assert (values == 0).mean() == pytest.approx(0.85, abs=0.02)
     assert found[0].tolist() == found[1].tolist()
+
+
+def people(n: int) -> pa.Table:
+    """Hours with a heap at 40, and amounts of which most are 0."""
+    random = np.random.default_rng(4)
+    hours = np.where(random.random(n) < 0.5, 40, np.clip(random.normal(38, 12, n), 0, 98)).astype(int)
+    amount = np.where(random.random(n) < 0.9, 0, np.clip(random.lognormal(8, 1, n), 0, 100_000)).astype(int)
+    return pa.table({"hours": hours, "amount": amount})
+
+
+def schema_of(**spikes: list[int]) -> shoal.Schema:
+    ends = {"hours": 98, "amount": 100_000}
+    entries = [
+        {"name": name, "lo": 0, "hi": hi, "source": "law"}
+        | ({"spikes": spikes[name]} if name in spikes else {})
+        for name, hi in ends.items()
+    ]
+    return shoal.Schema.from_dict({"attribute": entries})
+
+
+class TestHeaps:
+    @pytest.mark.parametrize("n", [1_500, 20_000])
+    def test_declared_spikes_are_kept(self, n: int) -> None:
+        table = people(n)
+        release = shoal.protect(
+            table, schema_of(hours=[40], amount=[0]), "pairs-dp", epsilon=1, rows=n, seed=1
+        )
+        for name, spike in (("hours", 40), ("amount", 0)):
+            before, after = (np.mean(own[name].to_numpy() == spike) for own in (table, release.data))
+            assert after == pytest.approx(before, abs=0.04)
+
+    def test_heaps_of_a_short_column_are_found_by_bisection(self) -> None:
+        table = people(1_500)
+        release = shoal.protect(table, schema_of(), "pairs-dp", epsilon=1, rows=1_500, seed=1)
+        before, after = (np.mean(own["hours"].to_numpy() == 40) for own in (table, release.data))
+        assert after == pytest.approx(before, abs=0.04)
+        assert any("single values" in words for words in release.statement.conditions)
+
+    def test_spikes_that_nobody_has_change_nothing(self) -> None:
+        table = people(1_500)
+        release = shoal.protect(table, schema_of(amount=[77_777]), "pairs-dp", epsilon=1, rows=1_500, seed=1)
+        assert np.mean(release.data["amount"].to_numpy() == 77_777) < 0.01
+
+    def test_a_record_changes_one_count_by_one(self) -> None:
+        """All tables of up to three records on five positions, any of which are counted."""
+        for values in itertools.chain.from_iterable(itertools.combinations(range(5), k) for k in (1, 2, 5)):
+            wanted = np.array(values)
+            for records in itertools.combinations_with_replacement(range(5), 3):
+                counts = Histogram(np.array(records)).at(wanted)
+                for left in range(3):
+                    fewer = Histogram(np.delete(np.array(records), left)).at(wanted)
+                    assert np.abs(counts - fewer).sum() == (records[left] in values)
+
+    def test_thresholds_are_those_of_the_rest(self) -> None:
+        """Known exactly, thresholds and heaps give the distribution back that they were taken from."""
+        shares = np.full(100, 0.5 / 100)
+        shares[40] += 0.5
+        running = np.concatenate(([0.0], np.cumsum(shares)))
+        asked = np.array([20, 40, 41, 60, 80])
+        told = answers_of_values("", np.array([40]), np.zeros(1), 1.0)
+        heaps = measure_one._Heaps(np.array([40]), np.array([0.5]), 1e-6, told)
+        found = measure_one._of_thresholds(asked, running[asked], 100, 1e-6, heaps)
+        levels = (np.arange(20_000) + 0.5) / 20_000
+        made = np.bincount(found.fine.positions(levels).astype(int), minlength=100) / 20_000
+        assert np.abs(np.cumsum(made)[asked - 1] - running[asked]).max() < 0.005
+        assert made[40] == pytest.approx(0.505, abs=0.01)

@@ -50,12 +50,11 @@ from shoal.mechanisms.pairs.measure_pairs import (
     inside_order,
     sign_products,
 )
-from shoal.mechanisms.pairs.model import (
+from shoal.mechanisms.pairs.model import block_sizes, goals_of
+from shoal.mechanisms.pairs.tables import (
     ContrastBlock,
-    block_sizes,
     centred,
     clear_structure,
-    goals_of,
     inside_bins,
     of_parts,
     pair_tables,

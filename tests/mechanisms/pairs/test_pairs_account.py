@@ -29,7 +29,7 @@ from tests.conftest import examples
 
 DELTA = "0.000001"
 NAMES = {"c": 3, "n": 20, "o": 1}
-NUMBERS = {"x": 1001, "f": 6, "s": 2}
+NUMBERS = {"x": 1001, "p": 1001, "h": 99, "f": 6, "s": 2}
 CLAIMS: list[dict[str, Any]] = [
     {**claim, **rows}
     for claim in ({}, {"delta": DELTA})
@@ -53,8 +53,8 @@ def world(
     """A prepared release, and the account of its run.
 
     Args:
-        columns: a letter for each: x, f and s are numbers of many, six and two values; n, c and o are names, of which
-            there are twenty, three and one.
+        columns: a letter for each: x, h, f and s are numbers of many, 99, six and two values, p of many with two
+            spikes; n, c and o are names, of which there are twenty, three and one.
         gaps: places of columns in which every third value is missing.
     """
     random = np.random.default_rng(seed)
@@ -65,6 +65,7 @@ def world(
         if letter in NUMBERS:
             values = random.integers(0, NUMBERS[letter], n).astype(float)
             entry |= {"lo": 0, "hi": NUMBERS[letter] - 1, "step": 1}
+            entry |= {"spikes": [0, 500]} if letter == "p" else {}
             if str(place) in gaps:
                 values[::3] = np.nan
                 entry["missing"] = "category"
@@ -99,7 +100,8 @@ def assert_all_is_spent(prepared: Preparation, account: Accountant) -> None:
 @pytest.mark.usefixtures("no_rows")
 @pytest.mark.parametrize("claim", CLAIMS, ids=str)
 @pytest.mark.parametrize(
-    ("columns", "gaps"), [("s", ""), ("xxss", ""), ("xfsx", "013"), ("sssss", ""), ("xscno", ""), ("so", "0")]
+    ("columns", "gaps"),
+    [("s", ""), ("xxss", ""), ("xfsx", "013"), ("sssss", ""), ("xscno", ""), ("so", "0"), ("phx", "1")],
 )
 def test_all_that_is_reserved_is_spent(columns: str, gaps: str, claim: dict[str, Any]) -> None:
     target = f"{columns[-1]}{len(columns) - 1}"
@@ -119,7 +121,7 @@ def test_every_measurement_is_in_the_account(delta: str | None, monkeypatch: pyt
     monkeypatch.setattr(OneWay, "least_frequent", lambda *_: -1.0)
     worlds: dict[str, dict[str, Any]] = {
         "xxssfc": {"epsilon": 5, "rows": 9_000, "triples": True},
-        "xxs": {"epsilon": 1, "rows": 100},
+        "xps": {"epsilon": 1, "rows": 100},
         "s": {"epsilon": 1},
     }
     seen = set()
@@ -132,6 +134,7 @@ def test_every_measurement_is_in_the_account(delta: str | None, monkeypatch: pyt
         (OF_ROWS, OF_ROWS),
         (OF_ONE, "two-valued attributes"),
         (OF_ONE, "values"),
+        (OF_ONE, "heaps"),
         (OF_ONE, "thresholds"),
         (OF_ONE, "cut points"),
         (OF_ONE, "halves of intervals"),
@@ -177,7 +180,7 @@ def test_nothing_else_is_left_in_any_world() -> None:
 
     exact = 0
     for seed in range(examples(240)):
-        columns = "".join(random.choice(list("xfscno"), random.integers(1, 6)))
+        columns = "".join(random.choice(list("xphfscno"), random.integers(1, 6)))
         settings = dict(some(CLAIMS))
         settings |= {"epsilon": some(["0.05", "1", "20"]), "triples": some([False, True])}
         if random.random() < 0.4:

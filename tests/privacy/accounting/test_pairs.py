@@ -16,7 +16,7 @@ import shoal.mechanisms.pairs.measure_one as oneway
 import shoal.mechanisms.pairs.measure_pairs as joint
 import shoal.mechanisms.pairs.mechanism as pairs
 import shoal.mechanisms.pairs.model as model
-from shoal.mechanisms.pairs.budget import OneWay, PureEpsilon
+from shoal.mechanisms.pairs.budget import Concentrated, OneWay, PureEpsilon
 from shoal.noise import Source
 from shoal.privacy import OverspendError, Spend
 
@@ -32,22 +32,31 @@ def names_of(column: int) -> list[str]:
     return NAMES[: 4 - column % 2]
 
 
-def table(n: int, numbers: int, signs: int, names: int, seed: int = 0) -> tuple[pd.DataFrame, shoal.Schema]:
+def table(
+    n: int, numbers: int, signs: int, names: int, seed: int = 0, spikes: tuple[int, ...] = ()
+) -> tuple[pd.DataFrame, shoal.Schema]:
     random = np.random.default_rng(seed)
     columns: dict[str, Any] = {f"x{i}": random.integers(0, 1001, n) for i in range(numbers)}
     columns |= {f"s{i}": random.integers(0, 2, n) for i in range(signs)}
     columns |= {f"name{i}": random.choice(names_of(i), n) for i in range(names)}
-    entries = [{"name": f"x{i}", "lo": 0, "hi": 1000} for i in range(numbers)]
+    entries: list[dict[str, Any]] = [{"name": f"x{i}", "lo": 0, "hi": 1000} for i in range(numbers)]
+    entries = [{**entry, "spikes": spikes} if spikes else entry for entry in entries]
     entries += [{"name": f"s{i}", "lo": 0, "hi": 1} for i in range(signs)]
     entries += [{"name": f"name{i}", "kind": "nominal", "values": names_of(i)} for i in range(names)]
     return pd.DataFrame(columns), shoal.Schema.from_dict({"attribute": entries})
 
 
 def account(
-    neighbours: str, numbers: int, signs: int, names: int, value: int = 0, **settings: Any
+    neighbours: str,
+    numbers: int,
+    signs: int,
+    names: int,
+    value: int = 0,
+    spikes: tuple[int, ...] = (),
+    **settings: Any,
 ) -> list[Account]:
     """Accounts of a record with this value removed, or replaced by one that differs in most."""
-    before, schema = table(24, numbers, signs, names)
+    before, schema = table(24, numbers, signs, names, spikes=spikes)
     first: list[Any] = [value] * numbers + [0] * signs + ["a"] * names
     # a product of signs changes where one of them does
     other: list[Any] = [1000] * numbers + [1 - i % 2 for i in range(signs)]
@@ -468,5 +477,35 @@ def test_products_that_are_not_paid_for_are_not_drawn(
     delta: str | None, every_tail: pytest.MonkeyPatch
 ) -> None:
     products_not_paid_for(every_tail)
-    with pytest.raises(OverspendError, match="left of 'pairs of attributes'|the plan reserves"):
+    with pytest.raises(OverspendError, match=r"left of 'pairs of attributes'|the plan reserves"):
         account("add-remove", 3, 3, 0, epsilon=5, rows=1_500, **({"delta": delta} if delta else {}))
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "settings"),
+    [
+        ("add-remove", {"epsilon": 1, "rows": 400}),
+        ("add-remove", {"epsilon": 1, "rows": 9_000}),
+        ("replace-one", {"epsilon": 20}),
+        ("add-remove", {"epsilon": 2, "rows": 9_000, "delta": "0.000001"}),
+    ],
+)
+def test_counts_of_spikes_are_paid_for(
+    neighbours: str, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The record that is removed or replaced has the spike 0."""
+    honest = [account(neighbours, 2, 1, 0, spikes=(0, 1000), **settings)[-1]]
+    kept = Concentrated.measure if "delta" in settings else PureEpsilon.measure
+
+    def dishonest(self: Any, exact: Any, shape: Any, spend: Spend, what: Any) -> Any:
+        return kept(self, exact, shape, LessNoise(spend, 40) if what.kind == "spike" else spend, what)
+
+    monkeypatch.setattr(Concentrated if "delta" in settings else PureEpsilon, "measure", dishonest)
+    faulty = account(neighbours, 2, 1, 0, spikes=(0, 1000), **settings)[-1]
+    if "delta" in settings:
+        lost = [total(*one.draws, concentrated) for one in (*honest, faulty)]
+        budget = honest[0].results[0].statement.rho
+    else:
+        lost = [one.bound for one in (*honest, faulty)]
+        budget = honest[0].results[0].statement.epsilon
+    assert lost[0] <= budget < lost[1]

@@ -276,6 +276,9 @@ _CUTS, _COUNTS, _SUMS = Fraction(35, 100), Fraction(50, 100), Fraction(15, 100)
 # Frequent values in intervals of trees get at most this part of an attribute's share, in steps: as much as finds values
 # that this part of the rows have, with this noise on their share.
 _MOST_FREQUENT, _FREQUENT_STEPS, _FOUND_FREQUENT, _FREQUENT_NOISE = Fraction(1, 10), 16, 0.05, 0.003
+# Parts of the share with which declared spikes are counted: the first with little noise. Under bisection all values of
+# a short domain are counted with the last, where a value that this part of the rows have is found among them.
+_HEAPS, _FOUND_HEAP = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2)), 0.1
 # The least share of the rows that makes a value frequent.
 FREQUENT = 0.01
 _MOST_COUNTED, _LITTLE_NOISE = 128, 0.25
@@ -303,12 +306,14 @@ class AttributeFacts:
 
     Attributes:
         flag_of: the attribute for which this one is the missing-value flag.
+        spikes: positions that many records are declared to share.
     """
 
     name: str
     points: int
     ordered: bool
     flag_of: int | None = None
+    spikes: tuple[int, ...] = ()
 
     @property
     def two_valued(self) -> bool:
@@ -334,6 +339,8 @@ class OneWay:
         choices: share of the choices of frequent values, for each cut attribute; 0 if none are looked for.
         frequent: share of the counts of frequent values, for all cut attributes together. Attributes whose intervals
             all turn out too small for frequent values leave both to the sums.
+        heaps: cut attributes of which single values are counted besides, each with its share: declared spikes, or, if
+            thresholds are found by bisection, all values of a short domain.
     """
 
     signs: tuple[int, ...]
@@ -347,6 +354,7 @@ class OneWay:
     sums: Fraction
     choices: Fraction = Fraction(0)
     frequent: Fraction = Fraction(0)
+    heaps: tuple[tuple[int, Fraction], ...] = ()
 
     def least_frequent(self, currency: Currency, rows: float) -> float:
         """The least share of a value that the noise of the counts of frequent values cannot simulate."""
@@ -369,7 +377,7 @@ class OneWay:
         if any(number in self.cut for number in numbers):
             shares = (*self.rounds, *self.cuts, *self.counts, self.sums, self.choices, self.frequent)
             found += sum(shares, Fraction(0))
-        return found
+        return found + sum((share for number, share in self.heaps if number in numbers), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +495,11 @@ def lay_out_oneway(
             counted.append(number)
         else:
             cut.append(number)
-    together, whole = each * len(cut), each
+    whole = each
+    heaps = _heaps(currency, attributes, cut, each, rows, bisected=levels <= _SHALLOW)
+    # what heaps cost is missing for all attributes alike, which are measured together
+    together = each * len(cut) - sum((share for _, share in heaps), Fraction(0))
+    each = together / max(len(cut), 1)
     choices = frequent = Fraction(0)
     rounds: tuple[Fraction, ...] = ()
     cuts: tuple[Fraction, ...] = ()
@@ -522,7 +534,35 @@ def lay_out_oneway(
         sums,
         choices,
         frequent,
+        heaps,
     )
+
+
+def _heaps(
+    currency: Currency,
+    attributes: Sequence[AttributeFacts],
+    cut: Sequence[int],
+    each: Fraction,
+    rows: float,
+    *,
+    bisected: bool,
+) -> tuple[tuple[int, Fraction], ...]:
+    """The attributes of which single values are counted besides thresholds or trees, and what that costs."""
+    found = []
+    for number in cut:
+        facts = attributes[number]
+        if facts.spikes:
+            shape = MeasurementShape(1, 1, len(facts.spikes))
+            precise = [
+                part for part in _HEAPS if currency.deviation(shape, each * part) <= _FREQUENT_NOISE * rows
+            ]
+            found.append((number, each * (precise or _HEAPS[-1:])[0]))
+        elif bisected and facts.points <= _MOST_COUNTED:
+            share = each * _HEAPS[-1]
+            noise = currency.deviation(MeasurementShape(1, 1, facts.points), share)
+            if currency.largest(facts.points) * noise <= _FOUND_HEAP * rows:
+                found.append((number, share))
+    return tuple(found)
 
 
 def _frequent_share(

@@ -289,6 +289,39 @@ def towards_mean(weights: Floats, middles: Floats, mean: float, noise: float) ->
     return found
 
 
+@internal()
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """Noisy numbers about one attribute, each that of records in one run of positions less that in the next run.
+
+    Attributes:
+        what: the measurement.
+        lows, middles, highs: the runs low .. middle - 1 and middle .. high - 1; the second counts only if `signed`.
+        noisy: the numbers.
+        deviation: standard deviation of their noise.
+    """
+
+    what: str
+    lows: Integers
+    middles: Integers
+    highs: Integers
+    noisy: Floats
+    deviation: float
+    signed: bool = True
+
+    def of(self, positions: Integers) -> Floats:
+        """The same numbers of other positions."""
+        ordered = np.sort(positions)
+        low, middle, high = (np.searchsorted(ordered, ends) for ends in (self.lows, self.middles, self.highs))
+        first, second = middle - low, high - middle
+        found: Floats = (first - second if self.signed else first).astype(np.float64)
+        return found
+
+
+def answers_of_values(what: str, values: Integers, noisy: Floats, deviation: float) -> Answers:
+    return Answers(what, values, values + 1, values + 1, noisy, deviation, signed=False)
+
+
 # A half whose count is below this many standard deviations of its noise counts as empty.
 _EMPTY = 1.0
 
@@ -348,18 +381,41 @@ class Frequent:
         whole = intervals - self.shares < self.noise
         return np.where(frequent, np.where(whole, intervals, self.shares), 0.0)
 
-    def without(
-        self, masses: Floats, edges: Integers, intervals: Floats, means: Floats, noise: Floats
-    ) -> tuple[Floats, Floats, Floats]:
-        """Shares and mean positions of the rest of every interval, and the standard deviation of these means."""
-        rest = intervals - masses
-        left = np.maximum(rest, LEAST / 100)
-        lows, highs = edges[:-1].astype(np.float64), np.maximum(edges[1:] - 1, edges[:-1]).astype(np.float64)
-        moved = np.clip((means * intervals - self.values * masses) / left, lows, highs)
-        distance = self.values - np.clip(means, lows, highs)
-        spread = np.hypot(noise * intervals, self.noise * distance) / left
-        frequent = masses > 0
-        return rest, np.where(frequent, moved, means), np.where(frequent, spread, noise)
+
+def without_points(
+    edges: Integers,
+    intervals: Floats,
+    means: Floats,
+    noise: Floats,
+    values: Integers,
+    masses: Floats,
+    doubt: float,
+) -> tuple[Floats, Floats, Floats]:
+    """Shares and mean positions of intervals without some of their values, and the standard deviation of these means.
+
+    Args:
+        intervals: share of each interval, at least that of its values.
+        means, noise: noisy mean position of each, and its standard deviation.
+        masses: shares of the values, with a standard deviation of `doubt`.
+
+    >>> found = without_points(
+    ...     np.array([0, 10]), np.ones(1), np.array([3.0]), np.zeros(1), np.array([0, 9]), np.array([0.5, 0.1]), 0.0
+    ... )
+    >>> [part.round(3).tolist() for part in found]
+    [[0.4], [5.25], [0.0]]
+    """
+    lows, highs = edges[:-1].astype(np.float64), np.maximum(edges[1:] - 1, edges[:-1]).astype(np.float64)
+    which = np.searchsorted(edges, values, side="right") - 1
+    size = intervals.size
+    rest = intervals - np.bincount(which, masses, minlength=size)
+    left = np.maximum(rest, LEAST / 100)
+    moved = (means * intervals - np.bincount(which, values * masses, minlength=size)) / left
+    distances = (values - np.clip(means, lows, highs)[which]) ** 2
+    spread = (
+        np.hypot(noise * intervals, doubt * np.sqrt(np.bincount(which, distances, minlength=size))) / left
+    )
+    some = np.bincount(which, minlength=size) > 0
+    return rest, np.where(some, np.clip(moved, lows, highs), means), np.where(some, spread, noise)
 
 
 def with_points(fine: Fine, values: Integers, masses: Floats) -> Fine:
@@ -472,6 +528,21 @@ def shrunk(correlations: Floats, scale: Floats, noise: float) -> Floats:
     variance = float((rest[off] ** 2).mean())
     trust = max(0.0, 1 - noise**2 / variance) if variance > 0 else 0.0
     return nearest_correlation((signal + trust * rest) / both, least)
+
+
+def without_noise(matrix: Floats) -> Floats:
+    """The signal of few dimensions in a matrix with independent noise of variance 1.
+
+    >>> np.abs(without_noise(np.random.default_rng(0).standard_normal((20, 30)))).max() < 0.2
+    True
+    """
+    left, values, right = np.linalg.svd(matrix, full_matrices=False)
+    first, second = matrix.shape
+    clear = values > first**0.5 + second**0.5
+    less = np.sqrt(np.maximum((values**2 - first - second) ** 2 - 4 * first * second, 0.0))
+    kept = np.where(clear, less / np.maximum(values, 1.0), 0.0)
+    found: Floats = (left * kept) @ right
+    return found
 
 
 def nearest_correlation(matrix: Floats, least: float, rounds: int = 100) -> Floats:

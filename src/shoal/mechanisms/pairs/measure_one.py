@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from shoal.display import internal
 from shoal.mechanisms.pairs.budget import (
+    FREQUENT,
     INSIDE_LEVELS,
     OF_ONE,
     PAIR_LEVELS,
@@ -24,8 +25,10 @@ from shoal.mechanisms.pairs.budget import (
 )
 from shoal.mechanisms.pairs.distributions import (
     LEAST,
+    Answers,
     Fine,
     Frequent,
+    answers_of_values,
     denoised_counts,
     least_known,
     likely,
@@ -36,6 +39,7 @@ from shoal.mechanisms.pairs.distributions import (
     where,
     with_points,
     with_tails,
+    without_points,
 )
 from shoal.mechanisms.tree.intervals import draw_edges, ends_of, halved, nearest_counts, steadied
 from shoal.noise import exponential_choice
@@ -43,40 +47,6 @@ from shoal.numbers import Floats, Integers
 from shoal.privacy import Accountant, Measurement, RecordSum, Spend
 from shoal.taxonomy import Taxonomy
 from shoal.workers import threaded
-
-
-@internal()
-@dataclass(frozen=True, slots=True, eq=False)
-class Answers:
-    """Noisy numbers about one attribute, each that of records in one run of positions less that in the next run.
-
-    Attributes:
-        what: the measurement.
-        lows, middles, highs: the runs low .. middle - 1 and middle .. high - 1; the second counts only if `signed`.
-        noisy: the numbers.
-        deviation: standard deviation of their noise.
-    """
-
-    what: str
-    lows: Integers
-    middles: Integers
-    highs: Integers
-    noisy: Floats
-    deviation: float
-    signed: bool = True
-
-    def of(self, positions: Integers) -> Floats:
-        """The same numbers of other positions."""
-        ordered = np.sort(positions)
-        low, middle, high = (np.searchsorted(ordered, ends) for ends in (self.lows, self.middles, self.highs))
-        first, second = middle - low, high - middle
-        found: Floats = (first - second if self.signed else first).astype(np.float64)
-        return found
-
-
-def _of_values(what: str, values: Integers, noisy: Floats, deviation: float) -> Answers:
-    return Answers(what, values, values + 1, values + 1, noisy, deviation, signed=False)
-
 
 # Share of a piece of a bin whose distribution says that nobody is there.
 _LEAST_PIECE = 1e-9
@@ -170,8 +140,6 @@ def constant() -> Marginal:
 
 # Placeholder position for a record without a value of an attribute.
 ABSENT = -1
-# Lower bound of the share of records with a value.
-_LEAST_SHARE = 0.01
 
 
 def with_flags(attributes: Sequence[AttributeFacts], flagged: Sequence[str]) -> tuple[AttributeFacts, ...]:
@@ -195,88 +163,8 @@ def present_positions(positions: Sequence[Integers], flags: Mapping[int, int]) -
     return [own[own != ABSENT] if number in flags else own for number, own in enumerate(positions)]
 
 
-@dataclass(frozen=True, slots=True)
-class Presence:
-    """Shares of the records that have a value.
-
-    Attributes:
-        flags: the missing-value flag of each attribute that has one.
-        shares: of records with a value, by these attributes.
-        both: share of records with a value of both attributes; other pairs are assumed independent.
-    """
-
-    flags: Mapping[int, int]
-    shares: Mapping[int, float]
-    both: Mapping[tuple[int, int], float]
-
-    def of(self, a: int, b: int) -> float:
-        """The share of records that can change a sum over attributes a and b."""
-        apart = self.shares.get(a, 1.0) * self.shares.get(b, 1.0)
-        return self.both.get((min(a, b), max(a, b)), apart)
-
-
-def presence(marginals: Sequence[Marginal], flags: Mapping[int, int]) -> Presence:
-    """Presence as estimated from single attributes."""
-    shares = {a: max(float(marginals[flag].shares[0]), _LEAST_SHARE) for a, flag in flags.items()}
-    return Presence(flags, shares, {})
-
-
-def of_present(
-    products: Floats, signs: Sequence[int], marginals: Sequence[Marginal], known: Presence
-) -> tuple[Floats, Presence]:
-    """Mean products of signs as they would be without gaps, and the joint shares of gaps they imply.
-
-    A mean product with the sign of a value is over the records that have it. If these differ from others, the other
-    sign has another mean among them, which follows from its product with the flag: that contribution is removed. A
-    value and its own flag are unrelated.
-    """
-    if not known.flags:
-        return products, known
-    place = {number: i for i, number in enumerate(signs)}
-    means = {a: float(2 * marginals[a].shares[: marginals[a].bins // 2].sum() - 1) for a in signs}
-    values = [a for a in known.flags if a in place]
-    both = {
-        (a, b): _together(products, place, means, known, a, b)
-        for a in known.flags
-        for b in known.flags
-        if a < b
-    }
-    known = replace(known, both=both)
-    found = products.copy()
-    for a in values:
-        flag = known.flags[a]
-        for b in signs:
-            i, j = place[a], place[b]
-            if b == a:
-                continue
-            if b == flag:
-                mean = means[a] * means[b]
-            elif b in known.flags:
-                mean = float(products[i, j]) / known.of(a, b)
-            else:
-                among = (means[b] + float(products[place[flag], j])) / (2 * known.shares[a])
-                mean = float(products[i, j]) / known.shares[a] - means[a] * (
-                    min(max(among, -1), 1) - means[b]
-                )
-            found[i, j] = found[j, i] = min(max(mean, -1.0), 1.0)
-    return found, known
-
-
-def _together(
-    products: Floats,
-    place: Mapping[int, int],
-    means: Mapping[int, float],
-    known: Presence,
-    a: int,
-    b: int,
-) -> float:
-    """Share of the records with a value of both, by the product of their flags."""
-    first, second = known.flags[a], known.flags[b]
-    share = (1 + means[first] + means[second] + float(products[place[first], place[second]])) / 4
-    p, q = known.shares[a], known.shares[b]
-    return min(max(share, p + q - 1, p * q / 2, _LEAST_SHARE), p, q)
-
-
+# A declared spike counts if its share is this many times the noise on it.
+_DECLARED = 2.0
 # A value has a group of its own if its share is this many times the noise on it.
 _CLEAR = 3.0
 # Where there are too many groups, they need so much more.
@@ -431,8 +319,8 @@ def measure_oneway(
     Guarantee:
         Two-valued attributes, each round of bisection, each level of contrasts, the sums and the counts of
         frequent values are one measurement each, in which a record changes one number per attribute by at most its
-        unit; values counted one by one are one measurement per attribute; cut points cost what `draw_edges` states,
-        choices of frequent values what `choose_frequent` does. Adaptive composition adds them up.
+        unit; values counted one by one are one measurement per attribute, and so are heaps; cut points cost what
+        `draw_edges` states, choices of frequent values what `choose_frequent` does. Adaptive composition adds them up.
 
     Reference:
         docs/proofs/trees.md#pairs, section 4.
@@ -458,13 +346,64 @@ def measure_oneway(
             shares = _shares(nearest_counts(noisy, rows_of[number]))
             made = merged(shares, _CLEAR * deviation / rows, most[number], trees[number])
         named = f"number of records of a value of {attributes[number].name}"
-        answers = _of_values(named, np.arange(counts.size), noisy, deviation)
+        answers = answers_of_values(named, np.arange(counts.size), noisy, deviation)
         found[number] = replace(made, answers=(answers,))
+    heaps = {
+        number: _measure_heaps(
+            positions[number], number, attributes[number], share, currency, rows_of[number], account
+        )
+        for number, share in layout.heaps
+    }
     if layout.rounds:
-        found |= _bisected(positions, attributes, layout, currency, rows_of, account)
+        found |= _bisected(positions, attributes, layout, currency, rows_of, heaps, account)
     elif layout.cut:
-        found |= _cut(positions, attributes, layout, currency, rows_of, account)
+        found |= _cut(positions, attributes, layout, currency, rows_of, heaps, account)
+    for number, own in heaps.items():
+        found[number] = replace(found[number], answers=(*found[number].answers, own.answers))
     return [found.get(number, constant()) for number in range(len(attributes))]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Heaps:
+    """Single values of an attribute with cut points, and the shares of the rows that they have more than others.
+
+    Attributes:
+        values: positions in ascending order.
+        shares: of each, 0 where it cannot be told from the values around it.
+        noise: standard deviation of the noise on a share.
+        answers: the noisy counts.
+    """
+
+    values: Integers
+    shares: Floats
+    noise: float
+    answers: Answers
+
+
+def _measure_heaps(
+    column: Histogram,
+    number: int,
+    facts: AttributeFacts,
+    share: Fraction,
+    currency: Currency,
+    rows: float,
+    account: Accountant,
+) -> _Heaps:
+    """Count declared spikes, or all values of a short domain."""
+    values = np.array(facts.spikes or range(facts.points), dtype=np.int64)
+    shape = MeasurementShape(1, 1, values.size)
+    spend = account.spend(OF_ONE, share, f"heaps of {facts.name}", over="values")
+    noisy = currency.measure(
+        column.at(values), shape, spend, RecordSum("spike", (number,), {"values": values})
+    )
+    deviation = currency.deviation(shape, share)
+    held, noise = noisy / rows, deviation / rows
+    # a declared spike is no surprise
+    least = _DECLARED * noise if facts.spikes else max(FREQUENT, currency.largest(values.size) * noise)
+    shares = np.where(held - 1 / facts.points > least, held, 0.0)
+    shares *= min(1.0, (1 - LEAST) / max(float(shares.sum()), LEAST))
+    named = f"number of records of a value of {facts.name}"
+    return _Heaps(values, shares, noise, answers_of_values(named, values, noisy, deviation))
 
 
 def _two_valued(
@@ -523,6 +462,7 @@ def _bisected(
     layout: OneWay,
     currency: Currency,
     rows_of: Sequence[float],
+    heaps: Mapping[int, _Heaps],
     account: Accountant,
 ) -> dict[int, Marginal]:
     """Thresholds found by joint bisection: all attributes are asked at once how many records are below and above.
@@ -568,17 +508,32 @@ def _bisected(
             (2 * own - 1) * rows[place],
             float(2 * noise[place] * rows[place]),
         )
-        found[a] = replace(_of_thresholds(cuts, own, size, float(noise[place])), answers=(told,))
+        made = _of_thresholds(cuts, own, size, float(noise[place]), heaps.get(a))
+        found[a] = replace(made, answers=(told,))
     return found
 
 
-def _of_thresholds(asked: Integers, answers: Floats, size: int, noise: float) -> Marginal:
-    curve = settled(asked / size, answers, noise)
+def _of_thresholds(
+    asked: Integers, answers: Floats, size: int, noise: float, heaps: _Heaps | None = None
+) -> Marginal:
+    values = np.zeros(0, dtype=np.int64) if heaps is None else heaps.values[heaps.shares > 0]
+    masses = np.zeros(0) if heaps is None else heaps.shares[heaps.shares > 0]
+    # the curve is that of all other records
+    below = np.concatenate(([0.0], np.cumsum(masses)))
+    rest = 1 - float(masses.sum())
+    others = (
+        np.clip((answers - below[np.searchsorted(values, asked)]) / rest, 0.0, 1.0)
+        if values.size
+        else answers
+    )
+    curve = settled(asked / size, others, noise / rest)
     known = places()
     edges = np.unique(np.concatenate((np.rint(known * size).astype(np.int64), asked)))
     running = np.interp(edges / size, known, curve)
     running[0], running[-1] = 0.0, 1.0
-    fine = Fine(edges[:-1], edges[1:] - 1, np.diff(running), np.zeros(edges.size - 1))
+    fine = Fine(edges[:-1], edges[1:] - 1, rest * np.diff(running), np.zeros(edges.size - 1))
+    fine = with_points(fine, values, masses)
+    running = rest * running + below[np.searchsorted(values, edges)]
     # pairs use a threshold that was asked for, whose share is known best
     level = np.interp(asked, edges, running)
     cut = int(np.argmin(np.abs(level - 0.5)))
@@ -592,6 +547,7 @@ def _cut(
     layout: OneWay,
     currency: Currency,
     rows_of: Sequence[float],
+    heaps: Mapping[int, _Heaps],
     account: Accountant,
 ) -> dict[int, Marginal]:
     """Private cut points, then contrasts of all trees level by level, then sums inside the finest intervals."""
@@ -631,13 +587,15 @@ def _cut(
     means = _means(own, places, edges, running, sums, layout.cut, currency, rows, account)
     found = {}
     for place, a in enumerate(layout.cut):
-        made = _of_tree(edges[place], running[place], *means[place], levels, frequent.get(place))
+        made = _of_tree(
+            edges[place], running[place], *means[place], levels, frequent.get(place), heaps.get(a)
+        )
         if place in frequent:
             values, total = frequent[place], float(rows[place, 0])
             wide = np.diff(edges[place]) > 1
             named = f"frequent values of {attributes[a].name}"
             held, noise = values.shares[wide] * total, values.noise * total
-            answers[place].append(_of_values(named, values.values[wide], held, noise))
+            answers[place].append(answers_of_values(named, values.values[wide], held, noise))
         found[a] = replace(made, answers=tuple(answers[place]))
     return found
 
@@ -787,26 +745,45 @@ def _of_tree(
     noise: Floats,
     levels: int,
     frequent: Frequent | None = None,
+    heaps: _Heaps | None = None,
 ) -> Marginal:
-    """An attribute from its intervals: their shares, noisy offsets of means from middles, frequent values."""
+    """An attribute from its intervals: their shares, noisy offsets of means from middles, frequent values and heaps."""
     lows, highs = ends_of(edges)
     shares = shares / shares.sum()
     means, rest = (lows + highs) / 2 + offsets, shares
-    masses = np.zeros(shares.size)
-    if frequent is not None:
-        masses = frequent.masses(edges, shares)
-        rest, means, noise = frequent.without(masses, edges, shares, means, noise)
+    values, masses, doubt = _single_values(edges, shares, frequent, heaps)
+    if values.size:
+        rest, means, noise = without_points(edges, shares, means, noise, values, masses, doubt)
     steady = steadied(means - (lows + highs) / 2, noise, edges) / np.maximum(highs - lows, 1)
     fine = Fine(lows, highs, rest, slopes_for(0.5 + np.clip(steady, -0.5, 0.5)))
     kept = min(levels, PAIR_LEVELS)
     span = 1 << (levels - kept)
-    fine = with_tails(fine, edges, means, noise)
-    if frequent is not None:
-        there = masses > 0
-        fine = with_points(fine, frequent.values[there], masses[there])
+    fine = with_points(with_tails(fine, edges, means, noise), values, masses)
     found = Marginal(fine, shares.reshape(-1, span).sum(axis=1), kept, edges[::span])
     part = span >> min(levels - kept, INSIDE_LEVELS)
     return _with_parts(found, edges[::part], shares.reshape(-1, part).sum(axis=1))
+
+
+def _single_values(
+    edges: Integers, shares: Floats, frequent: Frequent | None, heaps: _Heaps | None
+) -> tuple[Integers, Floats, float]:
+    """Values of intervals that have a share of their own, this share, and the standard deviation of its noise."""
+    values, masses, doubt = np.zeros(0, dtype=np.int64), np.zeros(0), 0.0
+    if frequent is not None:
+        own = frequent.masses(edges, shares)
+        values, masses, doubt = frequent.values[own > 0], own[own > 0], frequent.noise
+    if heaps is not None:
+        # single positions are known from their intervals already
+        wide = np.diff(edges)[np.searchsorted(edges, heaps.values, side="right") - 1] > 1
+        held = heaps.shares[(heaps.shares > 0) & wide]
+        known = heaps.values[(heaps.shares > 0) & wide]
+        apart = ~np.isin(values, heaps.values)
+        values, masses = np.concatenate((values[apart], known)), np.concatenate((masses[apart], held))
+        doubt = max(doubt, heaps.noise)
+    which = np.searchsorted(edges, values, side="right") - 1
+    together = np.bincount(which, masses, minlength=shares.size)
+    masses = masses * np.minimum(1.0, shares / np.maximum(together, 1e-300))[which]
+    return values, masses, doubt
 
 
 def _shares(counts: Floats) -> Floats:

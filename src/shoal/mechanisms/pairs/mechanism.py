@@ -14,9 +14,15 @@ from numpy.typing import ArrayLike
 
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
+from shoal.mechanisms.divided import (
+    check_in_strata,
+    check_units,
+    plan_in_strata,
+    plan_units,
+    run_in_strata,
+    run_units,
+)
 from shoal.mechanisms.method import Learned, Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
-from shoal.mechanisms.pairs.agreement import Agreement, agreement
 from shoal.mechanisms.pairs.budget import (
     INSIDE_LEVELS,
     OF_ALL,
@@ -39,10 +45,9 @@ from shoal.mechanisms.pairs.budget import (
     lay_out_pairs,
     most_groups,
 )
-from shoal.mechanisms.pairs.distributions import MISFIT, Fine, Zeros
+from shoal.mechanisms.pairs.distributions import MISFIT, Answers, Fine, Zeros
 from shoal.mechanisms.pairs.measure_one import (
     ABSENT,
-    Answers,
     Histogram,
     Marginal,
     flags_of,
@@ -67,9 +72,11 @@ from shoal.mechanisms.pairs.measure_pairs import (
     tails_possible,
 )
 from shoal.mechanisms.pairs.model import (
+    Agreement,
     Drawing,
     MeasuredMarginals,
     PairsModel,
+    agreement,
     block_sizes,
     counted,
     draw_pair_values,
@@ -152,6 +159,10 @@ def oneway_terms(
         found.append(
             Message.of("shares-of-all-values", columns=_names(attributes, layout.counted), noise=noise)
         )
+    if layout.heaps:
+        noise = max(currency.deviation(MeasurementShape(1, 1, 3), share) for _, share in layout.heaps) / rows
+        names = _names(attributes, [number for number, _ in layout.heaps])
+        found.append(Message.of("shares-of-single-values", columns=names, noise=noise))
     if layout.rounds:
         noise = currency.deviation(MeasurementShape(1, len(layout.cut), 1), layout.rounds[0]) / (2 * rows)
         found.append(
@@ -391,6 +402,8 @@ def plan(method: PairsDP, described: Described) -> Plan:
     """Split the budget among the number of rows, single attributes and pairs, from public facts."""
     if method.strata:
         return plan_in_strata(method, described)
+    if method.unit_columns is not None:
+        return plan_units(method, described)
     attributes = _facts(described)
     budget = _budget(method)
     counting = _rows_share(method, budget)
@@ -526,9 +539,12 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
     if method.strata:
         check_in_strata(method, described)
         return
+    if method.unit_columns is not None:
+        check_units(method, described)
+        return
     currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
-    least = budget * currency.oneway_counted / number / 10
+    least = budget * currency.oneway_counted / number / 20
     if currency.deviation(MeasurementShape(1, number, 1), least) > _LARGEST_NOISE:
         raise OptionError(
             "epsilon-too-small-columns-noise-would",
@@ -565,6 +581,8 @@ def run(
     """
     if method.strata:
         return run_in_strata(method, described, account, progress)
+    if method.unit_columns is not None:
+        return run_units(method, described, account, progress)
     learned = learn(method, described, plan, account, progress)
     source = account.free("rows from noisy sums")
     found: list[Agreement] = []
@@ -632,7 +650,7 @@ def compared(drawing: Drawing, described: Described, source: Source) -> dict[str
 
 def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant) -> tuple[Rebuilt, float]:
     """A run that fits its model in a few rounds, and the processor seconds of the omitted rounds."""
-    if method.strata:
+    if method.strata or method.unit_columns is not None:
         return run(method, described, plan, account, silent), 0.0
     left_out = 0.0
 
@@ -801,6 +819,9 @@ def _facts(described: Described) -> tuple[AttributeFacts, ...]:
     found = []
     for column in described.columns:
         tree = described.tree(column)
-        points = described.lattices[column].steps + 1 if tree is None else len(tree.domain)
-        found.append(AttributeFacts(column, points, tree is None))
+        lattice = described.lattices[column]
+        points = lattice.steps + 1 if tree is None else len(tree.domain)
+        declared = np.array([float(spike) for spike in described.attribute(column).spikes])
+        spikes = tuple(np.unique(lattice.positions(declared)).tolist())
+        found.append(AttributeFacts(column, points, tree is None, spikes=spikes))
     return with_flags(found, described.flagged)
