@@ -26,12 +26,11 @@ from shoal.columns.attribute import Attribute
 from shoal.columns.schema import Schema
 from shoal.io import read
 from shoal.progress import silent
-from shoal.release.bundle import save_bundle
+from shoal.release.bundle import ReleaseReview, save_bundle
 from shoal.release.estimate import estimate, estimate_in_parts
 from shoal.release.in_parts.run import carry_out_on_engine
 from shoal.release.protection import Preparation, carry_out, prepare
 from shoal.release.publication import Delivery, opened
-from shoal.release.reports import ReleaseReview
 from shoal.survey import survey, survey_schema
 from shoal.workers import machine_words
 from tools.results import put

@@ -413,7 +413,7 @@ def costs() -> tuple[Cost, ...]:
         ),
         Cost(
             "an engine",
-            "`release/publication.py` chooses it; what it does is a runner like `engines/local.py`",
+            "`release/publication.py` chooses it; what it does is a runner like `engines/runner.py`",
         ),
         Cost("an interface on top", "a call of `shoal.publish`"),
     )

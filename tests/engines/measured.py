@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from shoal.engines.local import LocalRunner
+from shoal.engines.runner import LocalRunner
 from shoal.io.binary_files import frozen
 
 from .twice import Twice

@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.engines import local
+from shoal.engines import runner
 from shoal.release.in_parts import methods, ranks, run, tasks, work
 
 DOMAINS = {"a b": (0, 1000), "größe": (-5.0, 5.0), "x.y": (0.0, 50.0), "x": (0.0, 1.0)}
@@ -41,8 +41,8 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(autouse=True)
 def _small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many batches, ranges, heavy positions, released blocks and bucket files, as a large table has them."""
-    monkeypatch.setattr(local, "BATCH", 333)
-    monkeypatch.setattr(local, "_WAITING", 5000)
+    monkeypatch.setattr(runner, "BATCH", 333)
+    monkeypatch.setattr(runner, "_WAITING", 5000)
     monkeypatch.setattr(tasks, "OUT", 999)
     for module in (methods, work):
         monkeypatch.setattr(module, "RUN", 256)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from shoal.engines import LocalRunner, local, profile
+from shoal.engines import LocalRunner, profile, runner
 from shoal.io import frozen, read
 from shoal.release.in_parts.run import table_elsewhere
 from shoal.release.protection import prepare
@@ -25,7 +25,7 @@ def test_census(method: str, tmp_path: Path) -> None:
 def test_rows_of_units_that_are_bounded(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # several buckets of units, which are written to files
     monkeypatch.setattr(profile, "_ORDERED", 500)
-    monkeypatch.setattr(local, "_WAITING", 1 << 12)
+    monkeypatch.setattr(runner, "_WAITING", 1 << 12)
     check_equal(stays(tmp_path), method, "local", tmp_path)
 
 

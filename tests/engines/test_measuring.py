@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
-from shoal.engines.local import LocalRunner
+from shoal.engines.runner import LocalRunner
 from shoal.evaluation.assessment import check
 from shoal.evaluation.in_parts import counts, summaries
 from shoal.io.binary_files import frozen

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.engines.local import LocalRunner
+from shoal.engines.runner import LocalRunner
 from shoal.release.measure import Where, checked, evaluated
 
 from . import measured

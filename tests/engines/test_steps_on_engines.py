@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 import shoal
-from shoal.engines import local
+from shoal.engines import runner
 
 JOBS = {"work": {"hands": ["cook", "baker"], "care": ["nurse"], "office": ["clerk", "judge"]}}
 N = 400
@@ -54,7 +54,7 @@ def schema(*steps: dict[str, Any], weight: str = "dropped", **more: Any) -> shoa
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "BATCH", 70)
+    monkeypatch.setattr(runner, "BATCH", 70)
 
 
 def stored(folder: Path, table: pa.Table) -> Path:

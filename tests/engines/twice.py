@@ -9,11 +9,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from shoal.engines import local
+from shoal.engines import runner
 from shoal.engines.runner import Over, Sealed, TaskStage
 
 
-class Twice(local.LocalRunner):
+class Twice(runner.LocalRunner):
     """A runner that runs every task twice on the same batches, as Spark may, and compares the bytes."""
 
     compared = 0

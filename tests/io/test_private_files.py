@@ -13,8 +13,8 @@ from pyarrow import parquet
 
 import shoal
 from shoal.cli import run
-from shoal.engines import local
-from shoal.engines.local import LocalRunner
+from shoal.engines import runner
+from shoal.engines.runner import LocalRunner
 from shoal.engines.staging import claim
 from shoal.io.binary_files import frozen
 from shoal.io.common import private_file, private_folder, private_text
@@ -113,21 +113,21 @@ def test_risks_of_records_and_held_out_records_are_private(tmp_path: Path) -> No
 
 
 def test_spills_of_the_local_engine_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "_WAITING", 0)
+    monkeypatch.setattr(runner, "_WAITING", 0)
     table = people(2000)
     path = tmp_path / "people.parquet"
     table.to_parquet(path, index=False)
     seen: set[tuple[str, int]] = set()
-    flush = local._Buckets._flush
+    flush = runner._Buckets._flush
 
-    def watched(self: local._Buckets) -> None:
+    def watched(self: runner._Buckets) -> None:
         flush(self)
         assert self._folder is not None
         work = self._folder.parent
         for spilled in (work, self._folder, *self._folder.iterdir(), *work.glob("owner.json")):
             seen.add(("folder" if spilled.is_dir() else "file", mode(spilled)))
 
-    monkeypatch.setattr(local._Buckets, "_flush", watched)
+    monkeypatch.setattr(runner._Buckets, "_flush", watched)
     shoal.publish(
         path, domains=DOMAINS, method="ranking-dp", k=5, epsilon=1, out=tmp_path / "out", engine="local"
     )

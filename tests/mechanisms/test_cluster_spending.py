@@ -354,7 +354,7 @@ def test_a_run_on_an_engine_spends_what_was_reserved(
     name: str, options: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the program that asks, and in every task that works on a batch of records."""
-    from shoal.engines import local
+    from shoal.engines import runner
 
     accounts: list[Accountant] = []
     parts: list[Accountant] = []
@@ -373,7 +373,7 @@ def test_a_run_on_an_engine_spends_what_was_reserved(
     nominal = "nominal" in method_class(name).kinds and options.get("noise") != "box"
     columns = ["whole", "wide", *(["job"] if nominal else []), *(["answer"] if name == "laplace" else [])]
     parquet.write_table(table(np.random.default_rng(5), 40), tmp_path / "in.parquet", row_group_size=10)
-    runner = local.LocalRunner(frozen(tmp_path / "in.parquet"))
+    runner = runner.LocalRunner(frozen(tmp_path / "in.parquet"))
     schema = shoal.Schema.from_dict(
         {"attribute": [{"name": column, **COLUMNS[column]} for column in columns]}
     )

@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from shoal.cli import run
 from shoal.columns.description import Described
-from shoal.engines.local import LocalRunner
+from shoal.engines.runner import LocalRunner
 from shoal.evaluation.pair import MOST_ROWS
 from shoal.io import read, write
 from shoal.mechanisms.method import ShareNoise

@@ -19,7 +19,7 @@ from shoal.cli import run
 from shoal.evaluation.assessment import verdict
 from shoal.evaluation.pair import excerpt, released_rows, some_rows
 from shoal.io import Table, read, write
-from shoal.release import reports as sources
+from shoal.release import bundle as sources
 from shoal.report import findings, internal_report
 from tests.support.samples import LIBRARIES, frame
 

@@ -1,4 +1,3 @@
-from shoal.engines.local import LocalRunner as LocalRunner
 from shoal.engines.profile import Elsewhere as Elsewhere
 from shoal.engines.profile import Reading as Reading
 from shoal.engines.profile import Wrong as Wrong
@@ -9,6 +8,7 @@ from shoal.engines.profile import together as together
 from shoal.engines.profile import wrong_in as wrong_in
 from shoal.engines.runner import Blob as Blob
 from shoal.engines.runner import Delivered as Delivered
+from shoal.engines.runner import LocalRunner as LocalRunner
 from shoal.engines.runner import Over as Over
 from shoal.engines.runner import Runner as Runner
 from shoal.engines.runner import TaskStage as TaskStage

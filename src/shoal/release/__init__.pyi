@@ -1,8 +1,8 @@
 from shoal.release.bundle import Bundle as Bundle
 from shoal.release.bundle import RegistryRecord as RegistryRecord
 from shoal.release.bundle import registry_record as registry_record
+from shoal.release.bundle import report_in_parts as report_in_parts
 from shoal.release.bundle import write_documents as write_documents
-from shoal.release.correction import Corrected as Corrected
 from shoal.release.estimate import ResourceEstimate as ResourceEstimate
 from shoal.release.forecast import CALM as CALM
 from shoal.release.forecast import BoundForecast as BoundForecast
@@ -15,6 +15,7 @@ from shoal.release.forecast import noise_by_bound as noise_by_bound
 from shoal.release.forecast import noise_by_stratum as noise_by_stratum
 from shoal.release.forecast import noise_of as noise_of
 from shoal.release.forecast import rule_effects as rule_effects
+from shoal.release.measure import Corrected as Corrected
 from shoal.release.measure import Where as Where
 from shoal.release.measure import attack as attack
 from shoal.release.measure import check as check
@@ -51,7 +52,6 @@ from shoal.release.rehearsal import PEOPLE as PEOPLE
 from shoal.release.rehearsal import Rehearsal as Rehearsal
 from shoal.release.rehearsal import people_of as people_of
 from shoal.release.rehearsal import rehearse as rehearse
-from shoal.release.reports import report_in_parts as report_in_parts
 from shoal.release.uses import Uses as Uses
 from shoal.release.uses import domains_of as domains_of
 from shoal.release.uses import folder_of as folder_of

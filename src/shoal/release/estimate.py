@@ -214,8 +214,8 @@ def _on_engine(prepared: Preparation, rows: int, *, evaluate: bool, internal: bo
     import pyarrow as pa
     from pyarrow import parquet
 
+    from shoal.release.bundle import ReleaseReview
     from shoal.release.in_parts.run import carry_out_on_engine, table_elsewhere
-    from shoal.release.reports import ReleaseReview
 
     attributes, bare = _bare(prepared.described)
     with tempfile.TemporaryDirectory() as place:

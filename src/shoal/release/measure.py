@@ -1,18 +1,24 @@
-"""Entry points of `evaluate`, `check`, `risk` and `attack`: choose the engine, measure, and note it in the journal."""
+"""Entry points of `evaluate`, `check`, `risk` and `attack`, and frequencies corrected for public matrices.
+
+Choose the engine, measure, and note it in the journal.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any, Literal
 
 import narwhals as nw
 
+from shoal import display
 from shoal.arguments import as_names, renamed_arguments
-from shoal.columns import Schema, read_declared
+from shoal.columns import Declaration, Schema, describe, read_declared
+from shoal.display import displayed
 from shoal.engines import LocalRunner, Runner
-from shoal.errors import OptionError
+from shoal.errors import OptionError, Problems
 from shoal.evaluation import (
     TOLERATED,
     AttackReport,
@@ -34,6 +40,7 @@ from shoal.evaluation import check as check_in_memory
 from shoal.evaluation import evaluate as evaluate_in_memory
 from shoal.evaluation import risk as risk_in_memory
 from shoal.io import Conventions, Frozen, Table, frozen, is_parquet, read
+from shoal.mechanisms import CorrectedFrequency, Method
 from shoal.progress import Progress, silent
 from shoal.release.uses import folder_of, note_use, shows_records
 from shoal.report import Subject, bundle_of, of_bundle, published
@@ -546,3 +553,91 @@ def checked(
     """Check a table by its runner."""
     side = Side(runner, BatchReading(schema, tuple(na), types, file))
     return check_in_parts(side, quasi_identifiers, sensitive, schema, levels, progress or silent)
+
+
+@displayed(display.of_corrected)
+@dataclass(frozen=True, slots=True)
+class Corrected:
+    """Estimated frequencies of the original values of one column; post-processing of the released table.
+
+    Attributes:
+        column: its name.
+        rows: number of released rows.
+        values: the values that the column can have, "(missing)" included.
+        released: how many released rows have each value.
+        counts: unbiased estimates of how many records had it. They add up to the number of rows; rare values can have
+            negative estimates.
+        standard_errors: of the estimates. They cover the random changes of the values, not the choice of a sample.
+    """
+
+    column: str
+    rows: int
+    values: tuple[str, ...]
+    released: tuple[int, ...]
+    counts: tuple[float, ...]
+    standard_errors: tuple[float, ...]
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """The estimated counts as shares of the rows."""
+        return tuple(count / max(self.rows, 1) for count in self.counts)
+
+    def interval(self, level: float = 0.95) -> tuple[tuple[float, float], ...]:
+        """An interval for each count that contains it with this probability, by the normal approximation.
+
+        Raises:
+            OptionError: the level is not between 0 and 1.
+        """
+        if not 0 < level < 1:
+            raise OptionError("level-between-0-and-1", option="level", found=level)
+        factor = NormalDist().inv_cdf((1 + level) / 2)
+        return tuple(
+            (count - factor * error, count + factor * error)
+            for count, error in zip(self.counts, self.standard_errors, strict=True)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {
+            "column": self.column,
+            "rows": self.rows,
+            "values": [
+                {"value": value, "released": released, "count": count, "standard_error": error}
+                for value, released, count, error in zip(
+                    self.values, self.released, self.counts, self.standard_errors, strict=True
+                )
+            ],
+        }
+
+
+def corrected(data: Any, method: Method, schema: Schema, columns: tuple[str, ...], column: str) -> Corrected:
+    """The frequencies of one released column before the matrix that it passed.
+
+    Args:
+        data: the released table.
+        schema: the public facts about its columns.
+        columns: all released columns, among which ε was split.
+
+    Raises:
+        OptionError: the column is not released, or its values passed no matrix that has an inverse.
+    """
+    # cleaning steps and units belong to the table before protection
+    released = Schema(tuple(one for one in schema.attributes if one.name in columns), schema.file)
+    problems = Problems()
+    described = describe(
+        read(data),
+        Declaration.of(replace(released, before=None), columns=list(columns), outside="clip"),
+        method.kinds,
+        flags=method.stage.flags,
+        problems=problems,
+    )
+    problems.raise_all()
+    found: CorrectedFrequency = method.corrected(described, column)
+    return Corrected(
+        column,
+        described.n,
+        found.names,
+        tuple(found.released.tolist()),
+        tuple(found.counts.tolist()),
+        tuple(found.errors.tolist()),
+    )

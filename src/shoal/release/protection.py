@@ -46,8 +46,8 @@ from shoal.noise import source as noise_source
 from shoal.partition import Partition, check_k
 from shoal.privacy import MODELS, Accountant, Measurements, Plan, PrivacyStatement, state
 from shoal.progress import Progress, silent
-from shoal.release.correction import Corrected, corrected
 from shoal.release.forecast import advice, expected_error
+from shoal.release.measure import Corrected, corrected
 from shoal.text import Message
 
 if TYPE_CHECKING:

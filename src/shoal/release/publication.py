@@ -31,7 +31,7 @@ from shoal.io import (
 from shoal.ledger import named_dataset
 from shoal.mechanisms import DEFAULT_METHOD, Method, class_of, configured, load_log, method_class
 from shoal.progress import Cancel, Progress, silent, watched
-from shoal.release.bundle import save_bundle
+from shoal.release.bundle import ReleaseReview, save_bundle
 from shoal.release.estimate import (
     INTERNAL_REPORT,
     MEASURES,
@@ -58,7 +58,6 @@ from shoal.release.in_parts.run import (
     table_elsewhere,
 )
 from shoal.release.protection import Preparation, Release, carry_out, prepare
-from shoal.release.reports import ReleaseReview
 from shoal.release.uses import Uses, declared_name, files_of, names_of, warn
 from shoal.text import Message
 

@@ -14,7 +14,7 @@ from scipy.stats import binomtest
 import shoal
 from shoal.errors import InputError, OptionError
 from shoal.io import read
-from shoal.mechanisms.kanonymity.whole_units import first_rows, whole_units
+from shoal.mechanisms.kanonymity.columns import first_rows, whole_units
 from shoal.noise import Seeded
 from shoal.progress import silent
 from shoal.release.protection import prepare

@@ -14,6 +14,7 @@ from shoal.errors import InputError, OptionError
 from shoal.io import Table
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
+    check_unit_columns,
     columns_of,
     diversity_term,
     named,
@@ -24,6 +25,7 @@ from shoal.mechanisms.kanonymity.columns import (
     refuse_masked_weight,
     survey_weights,
     weight_name,
+    whole_units,
     with_role,
 )
 from shoal.mechanisms.kanonymity.grouping_algorithms import (
@@ -38,7 +40,6 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
     value_numbers,
 )
 from shoal.mechanisms.kanonymity.methods import GroupMethod, KAnonymity
-from shoal.mechanisms.kanonymity.whole_units import check_unit_columns, whole_units
 from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import Stratum, check_persons, check_strata, strata_of, strata_terms, units_of
 from shoal.partition import Partition, check_k, distinct_for_units, given, row_groups, units_of_groups, vmdav

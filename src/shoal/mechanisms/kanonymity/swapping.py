@@ -15,14 +15,19 @@ from shoal.mechanisms.kanonymity import centroids
 from shoal.mechanisms.kanonymity.centroids import internal_facts
 from shoal.mechanisms.kanonymity.columns import (
     Columns,
+    check_unit_columns,
+    classes_of_units,
     columns_of,
     confidential_columns,
     diversity_term,
     even_term,
     groups_hold,
+    groups_of_rows,
     named,
     or_none,
+    rows_of_units,
     survey_weights,
+    table_of_units,
     weight_name,
     with_role,
 )
@@ -36,13 +41,6 @@ from shoal.mechanisms.kanonymity.grouping_algorithms import (
 )
 from shoal.mechanisms.kanonymity.methods import SwapMdav, SwapMethod, SwapRanking
 from shoal.mechanisms.kanonymity.swap_algorithms import Refine, Swap, swap_mdav, swap_ranking
-from shoal.mechanisms.kanonymity.whole_units import (
-    check_unit_columns,
-    classes_of_units,
-    groups_of_rows,
-    rows_of_units,
-    table_of_units,
-)
 from shoal.mechanisms.method import Rebuilt
 from shoal.mechanisms.strata import Stratum, counted_message, strata_of, strata_terms, units_of
 from shoal.noise import Source
