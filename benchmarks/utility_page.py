@@ -264,8 +264,8 @@ PROTOCOL = (
     "uniform inside a bin. The bins cost them no budget. `pairs-dp` gets the range only. Without declared domains, "
     "dpmm 0.1.9 would read them from the records.",
     f"- **Settings** of MST and AIM are the defaults of dpmm; models may take {LARGEST_MODEL} MB, the limit that AIM's "
-    f"authors recommend for comparisons. A run that takes more than {LIMIT} seconds of processor time is stopped and "
-    "recorded as not finished.",
+    f"authors recommend for comparisons. A run that takes more than {LIMIT} seconds of processor time is stopped, "
+    "recorded as not finished, and not repeated on that table.",
     f"- **A third of the rows** is held out and never protected, except of {NIST_TABLE}.",
     "- **Wins, ties, losses** compare errors, the distance from the best possible score, with the better of MST and "
     "AIM by their mean. A win or a loss is further apart than the 95% interval of the difference, which has the spread "

@@ -36,6 +36,12 @@ values = ["north", "east", "south", "west", "centre", "coast"]
 source = "common knowledge"
 
 [[attribute]]
+name = "admission"
+lo = 1
+hi = 365
+source = "common knowledge"
+
+[[attribute]]
 name = "department"
 kind = "nominal"
 values = ["medicine", "surgery", "cardiology", "oncology", "psychiatry", "geriatrics"]
@@ -65,11 +71,17 @@ name = "outcome"
 kind = "nominal"
 values = ["home", "rehabilitation", "nursing home", "died"]
 source = "questionnaire"
+
+[[rule]]
+keep = 'department = "geriatrics" -> age > 75'
+source = "questionnaire"
 """
 
 
 def stays(patients: int = PATIENTS, rows: int = STAYS, seed: int = 41) -> pd.DataFrame:
     """Stays in random order: patients have 1 to 30 each, and those with many are older and stay longer.
+
+    `admission` is the day of the year.
 
     >>> found = stays(90, 200)
     >>> len(found), found["patient"].nunique(), int(found["patient"].value_counts().max()) <= MOST
@@ -108,8 +120,13 @@ def stays(patients: int = PATIENTS, rows: int = STAYS, seed: int = 41) -> pd.Dat
             "days": days,
             "cost": cost,
             "outcome": np.array(OUTCOMES)[_drawn(random, ends)],
+            "admission": 0,
         }
     )
+    # stays of a patient tend to become longer during the year
+    later = np.lexsort((days + random.normal(0, 2, who.size), who))
+    on = random.integers(1, 366, who.size)
+    found.loc[later, "admission"] = on[np.lexsort((on, who))]
     return found.sample(frac=1, random_state=seed).reset_index(drop=True)
 
 

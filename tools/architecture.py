@@ -226,10 +226,10 @@ class Limit:
 
 
 LIMITS: Mapping[str, Limit] = {
-    # raised once, from 218, 31, 80,200 and 17, for rules, intervals, units, matrices and strata
-    "modules": Limit("modules", 195, 228),
+    # the sizes with rules, intervals, units, matrices and strata; before these 218, 31, 80,200 and 17
+    "modules": Limit("modules", 195, 208),
     "doors": Limit("doors (`__init__.py`)", 29, 33),
-    "lines": Limit("lines of Python", 65_000, 89_200),
+    "lines": Limit("lines of Python", 65_000, 92_400),
     "longest": Limit("lines of the longest module", 850, 850),
     "imported": Limit("rooms that others are built on", 17, 18),
     "past": Limit("modules imported past a door", 0, 0),

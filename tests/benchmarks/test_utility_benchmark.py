@@ -293,6 +293,14 @@ class TestCells:
         assert [cell.failed for cell in found] == ["not finished after 7 s", ""]
         assert not found[0].scores
 
+    @pytest.mark.usefixtures("no_judge")
+    def test_a_synthesiser_that_was_stopped_is_not_run_again(self, tmp_path: Path) -> None:
+        path, steady, task = tmp_path / "cells.jsonl", Steady(), made_up_task(30)
+        for seeds in ([7], [7, 8]):
+            utility_cells.fill(path, task, steady, "1", seeds, lambda words: None)  # type: ignore[arg-type]
+        assert steady.asked == 1
+        assert [cell.seed for cell in utility_cells.read_cells(path).values() if cell.failed] == [7]
+
     def test_only_runs_of_shoal_are_forgotten(self, tmp_path: Path) -> None:
         path = tmp_path / "cells.jsonl"
         for method in (OURS[0].name, "AIM"):

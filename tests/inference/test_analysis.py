@@ -401,3 +401,44 @@ class TestRaking:
         for what in ("median(age)", lambda frame: 1.0):
             with pytest.raises(shoal.OptionError):
                 shoal.intervals(release, what, rake=self.TOTALS)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"neighbours": "replace-one"}, {"target": "owner"}, {"rows": 3000, "delta": "0.000001"}],
+    ids=str,
+)
+def test_every_way_of_release_gives_intervals(options: dict[str, Any], truth: pd.DataFrame) -> None:
+    """Noisy number of rows, the other adjacency, a column to predict, Gaussian noise; missing values in all."""
+    table = people(gaps=True)
+    made = shoal.protect(table, schema(gaps=True), epsilon="4", seed=3, **options)
+    found = shoal.intervals(made, [*ASKED, "mean(hours)", "median(hours)"])
+    assert found.engine == "calibration"
+    wanted = {**numbers_of(truth), "mean(hours)": truth.hours.mean(), "median(hours)": truth.hours.median()}
+    assert sum(found[name].low <= value <= found[name].high for name, value in wanted.items()) >= 5
+
+
+def test_many_columns_many_names_and_frequent_values() -> None:
+    """24 columns, 120 names, and an amount that most people have nothing of."""
+    random = np.random.default_rng(2)
+    n, names = 2500, [f"place {number}" for number in range(120)]
+    place = random.choice(120, n, p=random.dirichlet(np.ones(120)))
+    gain = np.where(random.random(n) < 0.8, 0, random.lognormal(7, 1, n).round()).clip(0, 50_000)
+    more = {f"c{number}": random.integers(0, 2, n) for number in range(22)}
+    table = pd.DataFrame({"place": [names[one] for one in place], "gain": gain.astype(int), **more})
+    domains: dict[str, Any] = {"place": names, "gain": (0, 50_000), **dict.fromkeys(more, (0, 1))}
+    made = shoal.protect(table, epsilon="8", seed=1, domains=domains)
+    frequent = names[int(np.bincount(place).argmax())]
+    asked = ["share(gain > 0)", f'share(place = "{frequent}")', "mean(c3 | c4 = 1)", "corr(c0, c1)"]
+    values = [(gain > 0).mean(), (place == np.bincount(place).argmax()).mean(), 0.5, 0.0]
+    found = shoal.intervals(made, asked, about="records")
+    assert (
+        sum(one.low - 0.05 <= value <= one.high + 0.05 for one, value in zip(found, values, strict=True)) == 4
+    )
+    weights = shoal.replicate_weights(made, None, 10, seed=1)
+    assert np.isfinite(weights["w10"].to_numpy()).all()
+
+
+def test_standard_errors_of_a_sample_are_refused(release: shoal.Release) -> None:
+    with pytest.raises(shoal.OptionError, match="synthetic"):
+        shoal.estimates(release)

@@ -86,6 +86,15 @@ def test_strata_are_all_combinations_of_declared_values_missing_included() -> No
     assert len({repr(stratum.values) for stratum in strata}) == 9
 
 
+UNITS = shoal.Schema.from_dict(
+    {
+        "attribute": [
+            {"name": "region", "kind": "nominal", "values": ["n", "s", "e"]},
+            {"name": "size", "kind": "numeric", "lo": 1, "hi": 4},
+            {"name": "person", "role": "unit", "max_rows": 2},
+        ]
+    }
+)
 NEIGHBOURS: list[tuple[list[tuple[str, int]], list[tuple[str, int]], str]] = [
     (USUAL, USUAL[1:], "add-remove"),
     ([("n", 1)], [], "add-remove"),
@@ -154,16 +163,32 @@ def test_public_membership_costs_no_more_than_epsilon_inside_a_stratum(method: s
     assert Fraction(1, 10) < lost <= bound <= 1
 
 
+@pytest.mark.slow
+def test_public_membership_costs_no_more_than_rho_inside_a_stratum() -> None:
+    options: dict[str, Any] = {"neighbours": "replace-one", "membership": "public", "delta": "0.000001"}
+    bound, _, _ = spent("pairs-dp", USUAL, [("n", 4), *USUAL[1:]], **options)
+    assert Fraction(1, 10) < bound <= 1
+
+
+@pytest.mark.slow
+def test_a_unit_in_one_stratum_or_two_pays_no_more_than_rho() -> None:
+    before = table(USUAL).assign(person=list("aabbcd"))
+    spend = []
+    for person in "ab":
+        after = before[before["person"] != person].reset_index(drop=True)
+
+        def run(data: pd.DataFrame) -> shoal.Release:
+            told: dict[str, Any] = {"strata": "region", "delta": "0.000001", "neighbours": "add-remove"}
+            return shoal.protect(data, UNITS, "pairs-dp", epsilon="6", **told)
+
+        for found in accounts(run, before, after, 5):
+            rho = found.results[0].statement.rho
+            assert rho is not None
+            spend.append(total(*found.draws, concentrated) / rho)
+    assert 0 < max(spend) <= 1
+
+
 def test_a_unit_with_several_rows_pays_for_all_of_them_in_whatever_strata_they_are() -> None:
-    schema = shoal.Schema.from_dict(
-        {
-            "attribute": [
-                {"name": "region", "kind": "nominal", "values": ["n", "s", "e"]},
-                {"name": "size", "kind": "numeric", "lo": 1, "hi": 4},
-                {"name": "person", "role": "unit", "max_rows": 2},
-            ]
-        }
-    )
     before = table(USUAL).assign(person=list("aabbcd"))
     # the rows of a person are in one stratum, or in two
     for person in "ab":
@@ -171,7 +196,7 @@ def test_a_unit_with_several_rows_pays_for_all_of_them_in_whatever_strata_they_a
 
         def run(data: pd.DataFrame) -> shoal.Release:
             return shoal.protect(
-                data, schema, "tree-dp", epsilon="3", strata="region", neighbours="add-remove"
+                data, UNITS, "tree-dp", epsilon="3", strata="region", neighbours="add-remove"
             )
 
         for found in accounts(run, before, after, 5):

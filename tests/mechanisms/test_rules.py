@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,12 +17,12 @@ import pytest
 
 import shoal
 from shoal import Attribute, OptionError, Rule, Schema
+from shoal.auditing.trial import make_stage
 from shoal.cli import run
 from shoal.columns import description
 from shoal.columns.description import CodedByRules, coded
 from shoal.columns.kinds import day_number
-from shoal.columns.rule_tests import rows_breaking
-from shoal.columns.rulebook import Rulebook, _Step
+from shoal.columns.rulebook import Rulebook, _Step, rows_breaking
 from shoal.io import read
 from shoal.mechanisms.pairs import mechanism
 from shoal.mechanisms.pairs.budget import ContrastGroup, MeasurementShape
@@ -34,12 +35,14 @@ from shoal.mechanisms.rules import Bins, changes_of_rules, possible_cells
 from shoal.mechanisms.tree.intervals import CutIntervals, Level, consistent_counts
 from shoal.mechanisms.tree.mechanism import possible_leaves
 from shoal.mechanisms.tree.sample import grow
+from shoal.noise import Seeded
 from shoal.release.forecast import rule_effects
 from shoal.release.protection import Preparation, prepare
 from shoal.release.rehearsal import made_up_people
 from tests.privacy.accounting import accounting
 from tests.privacy.accounting.noise import DivergenceError
 from tests.privacy.accounting.transcript import recording, replaying
+from tools.public_data import data_folder
 
 METHODS = ("pairs-dp", "tree-dp")
 # both share the code of rules; fitting the model of pairs takes seconds
@@ -736,3 +739,59 @@ def test_a_derived_column_that_is_measured_as_well_is_noticed(monkeypatch: pytes
     shares.append(prepared("tree-dp", ("derived",), hospital(50)).plan.shares)
     assert ["age" in own for own in shares] == [False, True]
     assert shares[1]["income"] < shares[0]["income"]
+
+
+# --- audits, and the examples
+
+
+def test_an_audit_measures_the_method_with_its_rules() -> None:
+    random = np.random.default_rng(1)
+    first = random.integers(0, 50, 30)
+    people = pd.DataFrame({"first": first, "second": first + 3, "total": 2 * first + 3})
+    attributes = [Attribute(name, type="integer", lo=0, hi=200, source="law") for name in people]
+    rules = (Rule("first <= second <= first + 20", "law"), Rule("total = first + second", "law"))
+    planned = prepare(read(people), Schema(tuple(attributes), rules=rules), "tree-dp", epsilon=1)
+    setup = make_stage(planned.method, planned.described, "original")
+    world = setup.world(setup.records[:-1])
+    rows = world.outputs(5, Seeded(2)).tables.reshape(-1, 3)
+    rows = rows[~np.isnan(rows).any(axis=1)]
+    assert len(rows) > 50
+    assert (rows[:, 2] == rows[:, 0] + rows[:, 1]).all()
+    assert ((rows[:, 1] >= rows[:, 0]) & (rows[:, 1] <= rows[:, 0] + 20)).all()
+
+
+def test_the_hospital_of_the_examples_has_no_impossible_row(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[2] / "examples"
+    spec = importlib.util.spec_from_file_location("hospital_example", folder / "hospital.py")
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    (tmp_path / "hospital.toml").write_text(example.SCHEMA, "utf-8")
+    rules = Schema.load(tmp_path / "hospital.toml")
+    made = shoal.protect(
+        example.stays(900, 2000), rules, method="tree-dp", epsilon=1, seed=1, neighbours="add-remove"
+    )
+    assert rules.rules
+    assert not any(rows_breaking(read(made.data), rules).values())
+
+
+@pytest.mark.slow
+def test_households_of_a_survey_have_no_impossible_row() -> None:
+    """Children without income or a marriage, and tenure of households only: the extract of NIST."""
+    people = pd.read_csv(data_folder() / "nist" / "national2019.csv", keep_default_na=False, dtype=str)
+    names = ["AGEP", "SEX", "MSP", "HOUSING_TYPE", "OWN_RENT", "EDU", "PINCP_DECILE"]
+    people = people[names].assign(AGEP=people["AGEP"].astype(int))
+    attributes = [Attribute("AGEP", type="integer", lo=0, hi=99, source="questionnaire")]
+    for name in names[1:]:
+        values = tuple(sorted(set(people[name])))
+        attributes.append(Attribute(name, "nominal", type="text", values=values, source="questionnaire"))
+    kept = [Rule(f'AGEP < 15 -> {name} = "N"', "questionnaire") for name in ("MSP", "PINCP_DECILE")]
+    kept += [Rule('AGEP < 3 -> EDU = "N"', "questionnaire"), Rule('AGEP > 2 -> EDU != "N"', "questionnaire")]
+    tenure = (("1", "1"), ("1", "2"), ("2", "0"), ("3", "0"))
+    kept.append(Rule(columns=("HOUSING_TYPE", "OWN_RENT"), allowed=tenure, source="questionnaire"))
+    rules = Schema(tuple(attributes), rules=tuple(kept))
+    assert not any(rows_breaking(read(people), rules).values())
+    for given, broken in ((rules, False), (Schema(tuple(attributes)), True)):
+        made = shoal.protect(people, given, epsilon=1, seed=1, rows=len(people))
+        assert any(rows_breaking(read(made.data), rules).values()) == broken

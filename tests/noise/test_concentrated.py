@@ -48,13 +48,12 @@ def log_delta(alpha: Decimal, rho: Fraction, epsilon: Fraction) -> Decimal:
 @given(
     epsilon=st.decimals("0.0001", "500", places=4).map(Fraction).filter(lambda x: x > 0),
     exponent=st.integers(2, 40),
-    rows=st.integers(1, 5),
 )
 def test_some_order_proves_the_claim_and_hardly_more_could_be_claimed(
-    epsilon: Fraction, exponent: int, rows: int
+    epsilon: Fraction, exponent: int
 ) -> None:
     delta = Fraction(1, 10**exponent)
-    rho = rho_from(epsilon, delta, rows) * rows**2
+    rho = rho_from(epsilon, delta)
     orders = 1 + np.geomspace(1e-4, 1e9, 4000)
     floats = [
         (a - 1) * (a * float(rho) - float(epsilon)) + a * math.log1p(-1 / a) - math.log(a - 1) for a in orders
@@ -83,12 +82,11 @@ def test_the_figures_of_the_method() -> None:
     assert [f"{float(rho):.3g}" for rho in found] == ["0.000321", "0.0244", "1.54"]
 
 
-def test_more_budget_buys_more_and_rows_cost_their_square() -> None:
+def test_more_budget_buys_more() -> None:
     delta = Fraction("1e-6")
     rhos = [rho_from(Fraction(e), delta) for e in ("0.5", "1", "2")]
     assert rhos == sorted(rhos)
     assert rho_from(Fraction(1), Fraction("1e-5")) > rhos[1] > rho_from(Fraction(1), Fraction("1e-7"))
-    assert rho_from(Fraction(1), delta, 3) == rhos[1] / 9
     assert epsilon_from(Fraction(0), delta) == 0
 
 
@@ -130,11 +128,9 @@ def test_a_delta_that_is_none_is_refused(value: object) -> None:
         parse_delta(value)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "delta", "rows"), [("1", "0", 1), ("1", "1", 1), ("0", "0.1", 1), ("1", "0.1", 0)]
-)
-def test_a_conversion_that_makes_no_sense_is_refused(epsilon: str, delta: str, rows: int) -> None:
+@pytest.mark.parametrize(("epsilon", "delta"), [("1", "0"), ("1", "1"), ("0", "0.1")])
+def test_a_conversion_that_makes_no_sense_is_refused(epsilon: str, delta: str) -> None:
     with pytest.raises(OptionError, match="conversion"):
-        rho_from(Fraction(epsilon), Fraction(delta), rows)
+        rho_from(Fraction(epsilon), Fraction(delta))
     with pytest.raises(OptionError, match="conversion"):
         epsilon_from(Fraction(-1), Fraction(1, 2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -68,13 +69,18 @@ def test_choices_settled_by_integers_follow_the_weights_too(monkeypatch: pytest.
     st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 3000)), min_size=2, max_size=30),
     st.fractions(Fraction(1, 10**6), 20, max_denominator=10**9),
     st.integers(0, (1 << 64) - 1),
+    st.sampled_from([1 << 10, 4, 1]),
 )
 @settings(max_examples=examples(300), deadline=None)
-def test_both_ways_settle_a_draw_alike(intervals: list[tuple[int, int]], rate: Fraction, word: int) -> None:
+def test_both_ways_settle_a_draw_alike(
+    intervals: list[tuple[int, int]], rate: Fraction, word: int, part: int
+) -> None:
     lengths = np.array([length for length, _ in intervals]) + 1
     excess = np.array([penalty for _, penalty in intervals])
     excess -= excess.min()
-    by_floats = choice._by_floats(lengths, excess, rate, word)
+    # in parts of so many weights
+    with mock.patch.object(choice, "_PART", part):
+        by_floats = choice._by_floats(lengths, excess, rate, word)
     by_integers = choice._by_integers(lengths, excess, rate, word, Seeded(1))
     assert by_floats in (None, by_integers)
 
@@ -89,6 +95,20 @@ def test_floats_leave_a_draw_at_the_border_of_two_intervals_to_integers() -> Non
     assert choice._by_integers(lengths, excess, Fraction(1), half, Words(1 << 63)) == 1
     assert choice._by_integers(lengths, excess, Fraction(1), half, Words(0, 0, 1)) == 1
     assert choice._by_integers(lengths, excess, Fraction(1), half - 1, Words(1 << 63)) == 0
+
+
+def test_many_weights_are_settled_as_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ten equal intervals in parts of three: no word is settled wrongly, and those at a border are left to integers."""
+    lengths, excess = np.ones(10, dtype=np.int64), np.zeros(10, dtype=np.int64)
+    monkeypatch.setattr(choice, "_PART", 3)
+    for number in range(10):
+        border, step = (number << 64) // 10, (1 << 64) // 10
+        found = [
+            choice._by_floats(lengths, excess, Fraction(1), border + more) for more in (1 << 20, step // 2)
+        ]
+        assert found == [number, number]
+        assert choice._by_floats(lengths, excess, Fraction(1), border) in ((None,) if number else (0, None))
+    assert choice._by_floats(lengths, excess, Fraction(1), (1 << 64) - 1) in (9, None)
 
 
 def test_far_intervals_are_neither_forgotten_nor_preferred() -> None:

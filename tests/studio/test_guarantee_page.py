@@ -16,15 +16,20 @@ import pytest
 import shoal
 from shoal.evaluation.assessment import verdict
 from shoal.extend import register_method
+from shoal.inference import main_numbers
 from shoal.io import read
 from shoal.journal import Journal
 from shoal.mechanisms.parameter_fields import shared
-from shoal.mechanisms.registry import load_recipe, names
+from shoal.mechanisms.registry import load_recipe, method_class, names
+from shoal.privacy import three_parts
 from shoal.privacy.verdict import MODELS
+from shoal.release import compared_with_delta, prepare
 from shoal.studio.facts import exposed, pairs, person
 from shoal.studio.guarantee import BY_NAME, CARDS, offers
+from shoal.studio.preview import capital
 from shoal.studio.runs import StudioRun, buy, compare
 from shoal.studio.starting import heard
+from shoal.text import Message
 from tests.support.registries import forgotten_afterwards
 
 from .studio_client import Tab, finished, job_of
@@ -55,11 +60,90 @@ def test_errors_without_and_with_a_delta_are_on_the_page(settled: Tab) -> None:
     compared = settled.session.look_ahead().compared
     assert compared is not None
     page = settled.post("step/guarantee")
-    assert "Standard errors of shares of rows without" in page
+    assert "Standard errors of shares of rows without δ" in page
     assert "This method adds no noise." not in page
     settled.guarantee("method", "laplace")
     assert settled.session.look_ahead().compared is None
     assert "Standard errors of shares of rows without" not in settled.post("step/guarantee")
+
+
+def test_readers_of_synthetic_rows_get_intervals_and_are_told_why(settled: Tab) -> None:
+    settled.guarantee("card", "dp")
+    settled.guarantee("setting", "5", "epsilon")
+    run = finished(settled.session)
+    page = settled.post("step/publish")
+    assert str(Message("rows-are-no-sample")) in page
+    assert "shoal intervals release-A --mean age" in page
+    known = main_numbers(run.bundle)
+    assert [one.to_dict() for one in known] == run.facts["main_numbers"]
+    assert {one.name for one in known} >= {"mean(`age`)", "mean(`income`)"}
+    assert all(one.words_of(flag) in page for one in known for flag in one.flags)
+    for one in known:
+        assert f"<td>{one.estimate:.4g}</td><td>{one.low:.4g} to {one.high:.4g}</td>" in page
+    assert "uses no privacy budget" in page
+    # averages of groups are no synthetic rows
+    settled.guarantee("card", "given-partition")
+    finished(settled.session)
+    assert 'id="analysts"' not in settled.post("step/publish")
+
+
+def listed(page: str, title: str) -> list[str]:
+    """The lines below a title of the page."""
+    found = re.search(rf"<summary>{title}</summary>(?:<p>[^<]*</p>)?<ul>(.*?)</ul>", page, re.DOTALL)
+    return [] if found is None else re.findall(r"<li>(.*?)</li>", found[1], re.DOTALL)
+
+
+def settings_of(method: str) -> list[dict[str, str]]:
+    """Some settings that change what a statement says."""
+    own = method_class(method).parameters()
+    found: list[dict[str, str]] = [{}]
+    found += [{"epsilon": "3"}] if "epsilon" in own else []
+    found += [{"neighbours": "add-remove"}] if "neighbours" in own else []
+    found += [{"k": "50"}] if "k" in own else []
+    return found
+
+
+# the methods of one paper differ in a scale only
+@pytest.mark.parametrize(
+    "method", [name for name in names() if not name.startswith("xm-") or name in ("xm-1", "xm-b1")]
+)
+def test_every_sentence_of_a_statement_is_on_the_page_and_no_other(settled: Tab, method: str) -> None:
+    """At several settings: the page shows the codes of the statement that `shoal.protect` would write."""
+    card = next(one for one in CARDS if method in {offer.name for offer in offers(one, 4, 1, 300)})
+    settled.guarantee("card", card.name)
+    settled.guarantee("method", method)
+    before = settled.session.recipe
+    for settings in settings_of(method):
+        settled.session.settle(before)
+        for name, value in settings.items():
+            settled.guarantee("setting", value, name)
+        page = settled.post("step/guarantee")
+        request, uses = settled.session.recipe.request, settled.session.uses
+        problems = settled.session.look_ahead().problems
+        if problems:
+            with pytest.raises(shoal.ShoalError) as caught:
+                prepare(settled.session.sheet, **request)
+            assert [one.code for one in problems] == [one.code for one in caught.value.problems]
+            continue
+        prepared = uses.stated(prepare(settled.session.sheet, **request))
+        statement = prepared.foreseen
+        terms = statement.to_dict()["terms"]
+        for part, title in (("conditions", "Conditions"), ("not_promised", "What is not guaranteed")):
+            assert listed(page, title) == [str(Message(one["code"], one["facts"])) for one in terms[part]]
+        reasons = [one["code"] for one in statement.verdict.to_dict()["reasons"]]
+        assert reasons == [one.code for one in settled.session.look_ahead().verdict.reasons]
+        assert all(line in page for line in statement.verdict.limits)
+        three = three_parts(statement.to_dict())
+        assert listed(page, "Declared by the publisher") == [capital(line) for line in three.declared]
+        assert listed(page, "Recorded") == list(three.recorded)
+        for title, words in three.computed.items() if isinstance(three.computed, dict) else three.computed:
+            assert f"<dt>{title}</dt><dd>{words}</dd>" in page
+        assert f"<p>{statement.sentence}</p>" in page
+        compared = compared_with_delta(prepared.method, prepared.described)
+        assert (compared is not None) == ("delta" in method_class(method).parameters())
+        if compared is not None:
+            assert capital(compared.errors) in page
+            assert capital(compared.advice) in page
 
 
 class MdavNew(shoal.MdavDP):

@@ -9,6 +9,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import shoal
@@ -82,6 +84,97 @@ def test_from_a_file_to_a_bundle_with_a_rehearsal_first(walk: Walk, tmp_path: Pa
     walk.page.get_by_role("heading", name="Ready to publish").wait_for()
     checked(walk.download(tmp_path / "found"), original, tmp_path)
     walk.clean()
+
+
+def hospital(folder: Path) -> Path:
+    """Stays of patients, each of whom has three."""
+    random = np.random.default_rng(5)
+    first = np.datetime64("2024-01-01") + random.integers(0, 300, 300)
+    path = folder / "stays.csv"
+    made = {
+        "patient": np.repeat(np.arange(100), 3),
+        "admission": first.astype(str),
+        "discharge": (first + random.integers(0, 30, 300)).astype(str),
+        "age": random.integers(0, 90, 300),
+    }
+    write(pa.table(made), path)
+    return path
+
+
+def order(walk: Walk, low: str, high: str) -> None:
+    """Add the rule that one column is never above another."""
+    walk.page.locator("#rule-low").select_option(low)
+    walk.page.locator("#rule-high").select_option(high)
+    walk.page.locator("#rule-source").select_option("law")
+    with walk.page.expect_response("**/rules"):
+        walk.page.locator("#rule-take").click()
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_rule_a_unit_with_a_bound_and_a_release_that_keeps_both(
+    browser: Any, studio: Studio, size: tuple[int, int], tmp_path: Path
+) -> None:
+    found: dict[str, list[str]] = {}
+    with walking(browser, studio, size, axe=True) as walk:
+        page = walk.page
+
+        def look(name: str) -> None:
+            found[name] = shut_out(page)
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= size[0], name
+            if folder := os.environ.get("SHOAL_SCREENS"):
+                page.screenshot(path=f"{folder}/{name}-{size[0]}.png", full_page=True)
+
+        walk.choose(hospital(tmp_path))
+        walk.go("columns")
+        for number in (1, 2):
+            page.locator(f"#name-{number}").click()
+            page.locator(f"#lo-{number}").fill("2023-12-01")
+            walk.type(f"#hi-{number}", "2025-01-31")
+        page.locator("#name-3").click()
+        with page.expect_response("**/column/**"):
+            page.locator("#suggest-3").click()
+        for number in (0, 1, 2, 3):
+            page.locator(f"#name-{number}").click()
+            vouch(walk, [number])
+        order(walk, "admission", "discharge")
+        page.locator("#rule-1", has_text="admission <= discharge").wait_for()
+        with page.expect_response("**/rules"):
+            page.locator("#rule-sign").select_option("<")
+            order(walk, "discharge", "admission")
+        page.locator("#rules-problem", has_text="Rules 1 and 2 contradict each other").wait_for()
+        look("contradiction")
+        with page.expect_response("**/rules"):
+            page.locator("#remove-rule-2").click()
+        page.locator("#rules-problem").wait_for(state="detached")
+        with page.expect_response("**/rules"):
+            page.locator("#rule-kind").select_option("implication")
+        page.locator("#rule-if").fill("age < ")
+        page.locator("#rule-source").select_option("law")
+        page.locator("#rule-take").click()
+        page.locator("#rule-problem").wait_for()
+        look("rules")
+        walk.go("guarantee")
+        walk.card("dp")
+        walk.type("#unit-called", "patient")
+        walk.type("#unit-bound", "2")
+        page.locator("#price", has_text="ε = 1 per patient, so ε = 0.5 for each of its rows").wait_for()
+        with page.expect_response("**/guarantee"):
+            page.locator("#bound-to-3").click()
+        page.locator("#price", has_text="so ε = 1/3 for each of its rows").wait_for()
+        look("bounds")
+        walk.run("protect")
+        walk.judge()
+        page.locator("#judged-rules", has_text="released rows break it").wait_for()
+        look("judge")
+        walk.go("publish")
+        page.locator("#analysts", has_text="shoal intervals release-A").wait_for()
+        look("publish")
+        bundle = shoal.Bundle.load(walk.download(tmp_path / "found"))
+        assert bundle.statement.unit == "patient"
+        rows = bundle.data.to_pandas() if hasattr(bundle.data, "to_pandas") else bundle.data
+        assert (rows["admission"] <= rows["discharge"]).all()
+        walk.clean()
+    assert {name: one for name, one in found.items() if one} == {}
 
 
 @slow

@@ -38,6 +38,12 @@ def test_a_unit_needs_a_number_of_rows_or_a_bound(patients: Tab) -> None:
     assert "needs a number of rows" not in page
     assert unit(patients).bound == 3
     assert patients.session.look_ahead().ready
+    # its kind and type are declared too: what was guessed from the records is no declaration
+    assert "from the data" in patients.column("patient", "source", shoal.columns.RECORDS)
+    assert "needs a source" in patients.column("patient", "source", "")
+    assert "1 to complete" in patients.post("step/columns")
+    assert 'id="from-0"' in patients.post("step/columns")
+    assert "all complete" in patients.column("patient", "source", "law")
     # another role has none of it
     patients.column("patient", "called", "patient")
     patients.column("patient", "role", "identifier")

@@ -36,12 +36,13 @@ from shoal.auditing.trial import (
     make_stage,
     release,
 )
-from shoal.columns import Described, Schema, read_as_asked
+from shoal.columns import Described, Schema, read_as_asked, texts
 from shoal.display import displayed, internal
 from shoal.errors import OptionError, closest
 from shoal.mechanisms import DEFAULT_METHOD, Method, class_of
 from shoal.noise import Source, parse_epsilon
 from shoal.noise import source as noise_source
+from shoal.numbers import Integers
 from shoal.partition import Partition
 from shoal.progress import Progress, silent
 from shoal.release import Preparation, prepare
@@ -203,7 +204,8 @@ def audit(
     """Try to refute a privacy claim: a lower bound on the real ε of a method, from running it many times.
 
     An attacker who knows all records but one sees a release and bets which of two values that record has. The rate
-    at which the bet is won bounds ε from below.
+    at which the bet is won bounds ε from below. Where a unit can have several rows, the two data sets differ in all
+    rows of one unit, and ε is that of the unit.
 
     Args:
         data: a path or a pandas, polars or pyarrow table; small tables with outliers refute claims best.
@@ -262,7 +264,9 @@ def audit_prepared(
     method, described, statement = prepared.method, prepared.described, prepared.statement
     if method.epsilon is None and yardstick is None:
         raise OptionError("method-no-own", method=method.name)
-    budget = parse_epsilon(yardstick) if method.epsilon is None else method.epsilon
+    budget = parse_epsilon(yardstick) if method.unit_epsilon is None else method.unit_epsilon
+    if method.measures_units:
+        raise OptionError("audit-has-no-units", option="unit_columns")
     if described.flagged:
         raise OptionError("audit-compares-numbers-column-can-released", column=described.flagged[0])
     if described.nominal:
@@ -284,6 +288,8 @@ def audit_prepared(
         individual=view == "individual",
         removal=method.adjacency.hides_size,
         limit=max(_FEWEST_PAIRS, min(_MOST_PAIRS, test_runs // 500)),
+        units=_units(described),
+        rows=method.unit_rows,
     )
     if not pairs:
         raise OptionError("domains-leave-no-other-value-any")
@@ -307,6 +313,15 @@ def audit_prepared(
         neighbours=chosen.pair.words(individual=view == "individual"),
         attacks=attacks,
     )
+
+
+def _units(described: Described) -> Integers | None:
+    """The unit of each record that takes part, where units can have several."""
+    name = described.provenance.unit
+    if name is None or described.provenance.rows_per_unit == 1:
+        return None
+    _, codes = texts(described.table, name)
+    return codes if described.kept is None else codes[described.kept]
 
 
 @internal()

@@ -6,7 +6,7 @@ A run here is a run of `shoal.protect`: the same mechanism, the same shuffling a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import reduce
 from itertools import zip_longest
@@ -21,7 +21,7 @@ from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms import Method, Rebuilt
 from shoal.noise import Source
-from shoal.numbers import Floats
+from shoal.numbers import Floats, Integers
 from shoal.partition import Partition
 from shoal.privacy import Accountant, Plan
 from shoal.progress import silent
@@ -193,6 +193,7 @@ def with_records(described: Described, records: Floats) -> PositionedTable:
         kept=None,
         notes=(),
         outside="clip",
+        rules=described.rules,
         settled=settled,
     )
 
@@ -216,22 +217,28 @@ class Domain:
 @internal()
 @dataclass(frozen=True, slots=True)
 class NeighbourPair:
-    """Two data sets that differ in one record: its value on the left and on the right, None for absent."""
+    """Two data sets that differ in one record: its value on the left and on the right, None for absent.
+
+    Attributes:
+        others: further records of the same unit, which have the same values, or are absent together.
+    """
 
     record: int
     left: Point | None
     right: Point | None
     why: Message
+    others: tuple[int, ...] = ()
 
     def sides(self, records: Floats) -> tuple[Floats, Floats]:
-        return _with(records, self.record, self.left), _with(records, self.record, self.right)
+        rows = [self.record, *self.others]
+        return _with(records, rows, self.left), _with(records, rows, self.right)
 
     def words(self, *, individual: bool = False) -> str:
         left = Message("as-it-is") if individual else _point(self.left)
-        right = _point(self.right)
-        return str(
-            Message.of("pair-of-records", record=self.record + 1, why=self.why, left=left, right=right)
-        )
+        facts = {"record": self.record + 1, "why": self.why, "left": left, "right": _point(self.right)}
+        if self.others:
+            return str(Message.of("pair-of-units", rows=1 + len(self.others), **facts))
+        return str(Message.of("pair-of-records", **facts))
 
 
 def find_pairs(
@@ -242,6 +249,8 @@ def find_pairs(
     individual: bool,
     removal: bool,
     limit: int,
+    units: Integers | None = None,
+    rows: int = 1,
 ) -> list[NeighbourPair]:
     """Candidate pairs, the most promising kinds first, at most `limit` of them.
 
@@ -249,6 +258,9 @@ def find_pairs(
         partitions: clusters of the actual records, used to find cluster borders; may be empty.
         individual: one side of every pair is the actual data set.
         removal: neighbouring data sets lack one record instead of having another in its place.
+        units: the unit of each record, where units have several rows. A pair then differs in a whole unit: in as many
+            rows as it may have, its own first. The method does not see which rows belong together.
+        rows: the most rows of a unit.
     """
     lists = [
         list(_pairs_of(record, why, records, domain, individual=individual, removal=removal))
@@ -259,8 +271,22 @@ def find_pairs(
     for turn in zip_longest(*lists):
         for pair in turn:
             if pair is not None and pair.left != pair.right:
+                pair = replace(pair, others=_others(pair.record, units, rows, len(records)))
                 chosen.setdefault((pair.record, pair.left, pair.right), pair)
     return list(chosen.values())[:limit]
+
+
+def _others(record: int, units: Integers | None, rows: int, n: int) -> tuple[int, ...]:
+    """The rows beside a record that make it a unit of so many rows.
+
+    >>> _others(1, np.array([5, 7, 5, 7]), 3, 4)
+    (3, 0)
+    """
+    if rows == 1:
+        return ()
+    own = () if units is None else np.flatnonzero(units == units[record]).tolist()
+    order = dict.fromkeys((*own, *range(n)))
+    return tuple(row for row in order if row != record)[: rows - 1]
 
 
 def _suspects(records: Floats, partitions: Sequence[Partition], domain: Domain) -> dict[int, Message]:
@@ -360,11 +386,11 @@ def _places(record: int, records: Floats, domain: Domain) -> list[tuple[str, Poi
     return places
 
 
-def _with(records: Floats, record: int, point: Point | None) -> Floats:
+def _with(records: Floats, rows: Sequence[int], point: Point | None) -> Floats:
     if point is None:
-        return np.delete(records, record, axis=0)
+        return np.delete(records, rows, axis=0)
     changed = records.copy()
-    changed[record] = point
+    changed[rows] = point
     return changed
 
 

@@ -291,15 +291,28 @@ def bound_lines(planned: Planned) -> list[str]:
     return lines
 
 
+def stratum_lines(planned: Planned) -> list[str]:
+    """The expected noise inside strata, by their number of rows."""
+    from shoal.release import noise_by_stratum
+
+    found = noise_by_stratum(planned.prepared.method, planned.prepared.described)
+    lines = ["Rows of a stratum, and the noise inside it:"] if found else []
+    for one in found:
+        joint = "no pair is measured" if one.pairs is None else f"of pairs ± {_percent(one.pairs)} at most"
+        lines.append(f"  {one.rows:,}: shares of its rows ± {_percent(one.share_of_rows)} at most; {joint}")
+    return lines
+
+
 def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None:
     """Print the plan for `--dry-run`: public facts and an estimate."""
-    from shoal.release import noise_by_bound
+    from shoal.release import noise_by_bound, noise_by_stratum
 
     prepared, expected = planned.prepared, planned.estimate
     described, statement = prepared.described, prepared.foreseen
     assert expected is not None
     if as_json:
         bounds = noise_by_bound(prepared.method, described)
+        strata = noise_by_stratum(prepared.method, described)
         print_json(
             {
                 "rows": described.n,
@@ -310,6 +323,7 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
                 **({"rules": list(map(str, planned.rules))} if planned.rules else {}),
                 "advice": list(planned.advice),
                 **({"bounds": [one.to_dict() for one in bounds]} if bounds else {}),
+                **({"strata": [one.to_dict() for one in strata]} if strata else {}),
                 "engine": planned.engine,
                 "estimate": {"seconds": expected.seconds, "bytes": expected.bytes, "probe": expected.probe},
             }
@@ -327,7 +341,8 @@ def _say_plan(planned: Planned, as_json: bool, given: Mapping[str, Any]) -> None
         f"Expected noise, from ε, k, ranges and the number of rows alone{inside}:",
         markup=False,
     )
-    for line in (*noise_lines(planned), *delta_lines(planned.compared), *bound_lines(planned)):
+    extra = (*bound_lines(planned), *stratum_lines(planned))
+    for line in (*noise_lines(planned), *delta_lines(planned.compared), *extra):
         console.print(line, markup=False)
     if planned.rules:
         console.print("Rules between columns:", markup=False)

@@ -619,14 +619,14 @@ def through_matrices(published: PublicRelease, asked: Asked, statistic: Statisti
         noise = max(together[place] - of_people[place], 0.0) / n**2
         squares = [asked.z**2 * part for part in (sampling, noise, KAPPA_ONE**2 * unmeasured[place])]
         half = math.sqrt(sum(squares))
-        shown = tuple(float(part / max(half**2, 1e-300)) for part in squares)
+        people, chance, beyond = (float(part / max(half**2, 1e-300)) for part in squares)
         carried = float(of_people[place] / n / max(of_people[place] / n + unmeasured[place], 1e-300))
-        flags = ["not-carried"] if carried < _CARRIED or shown[2] > _MOST_UNMEASURED else []
+        flags = ["not-carried"] if carried < _CARRIED or beyond > _MOST_UNMEASURED else []
         low, high = value - half, value + half
         if name.startswith("corr") and abs(value) > 1:
             # an estimated variance near 0 or below it
             value, low, high, flags = min(max(value, -1.0), 1.0), -1.0, 1.0, [*flags, "noise"]
-        elif shown[1] > _NOISE:
+        elif chance > _NOISE:
             flags.append("noise")
         if name.startswith(("share", "corr")):
             least = 0.0 if name.startswith("share") else -1.0
@@ -638,9 +638,9 @@ def through_matrices(published: PublicRelease, asked: Asked, statistic: Statisti
                 low,
                 high,
                 mine,
-                shown[0],
-                shown[1],
-                shown[2],
+                people,
+                chance,
+                beyond,
                 carried,
                 tuple(flags),
                 asked.level,

@@ -58,6 +58,8 @@ class PublicRelease:
             columns = tuple(bundle.statement.attributes)
             asked = {name: bundle.recipe[name] for name in ("missing", "na") if name in bundle.recipe}
             found = (bundle.statement, bundle.measurements)
+        if method.measures_units:
+            raise OptionError("no-intervals-for-units")
         kept = Schema(tuple(a for a in schema.attributes if a.name in columns), rules=schema.rules)
         request = {"schema": kept, "columns": list(columns), "outside": "clip", **asked}
         if most is not None and (frame := nw.from_native(data, eager_only=True)).shape[0] > most:

@@ -14,6 +14,8 @@ from shoal.mechanisms.clusters import concepts_of as concepts_of
 from shoal.mechanisms.clusters import floors as floors
 from shoal.mechanisms.clusters import sum_noise as sum_noise
 from shoal.mechanisms.clusters import sums_of as sums_of
+from shoal.mechanisms.divided import declared_strata as declared_strata
+from shoal.mechanisms.divided import within_strata as within_strata
 from shoal.mechanisms.kanonymity.columns import KINDS as KINDS
 from shoal.mechanisms.kanonymity.columns import confidential_columns as confidential_columns
 from shoal.mechanisms.kanonymity.columns import place_in_tree as place_in_tree

@@ -75,6 +75,7 @@ class Rebuilt:
         conditions: what was measured and how finely, where that follows from outputs released on the way; may
             be published.
         measurements: the noisy numbers behind the values, if the method keeps them; may be published.
+        units: the number of the unit of each row, from 0 on, if rows of a unit belong together; its rows are in order.
     """
 
     values: dict[str, NDArray[np.float64]]
@@ -87,6 +88,7 @@ class Rebuilt:
     gaps: Mapping[str, NDArray[np.bool_]] = field(default_factory=dict)
     conditions: tuple[Message, ...] = ()
     measurements: Measurements | None = None
+    units: NDArray[np.int64] | None = None
 
 
 @internal()
@@ -397,13 +399,23 @@ class Method:
         # an ε that follows from other settings is known later, for a row as well
         changed: dict[str, Any] = {"unit_rows": rows}
         if self.unit_epsilon is not None:
-            changed["epsilon"] = row_budget(self.unit_epsilon, rows)
+            changed["epsilon"] = row_budget(self.unit_epsilon, 1 if self.measures_units else rows)
         return replace(self, **changed)
+
+    @property
+    def measures_units(self) -> bool:
+        """Whether it measures whole units, so that its budget is that of a unit, not of a row."""
+        return False
+
+    @property
+    def charged_rows(self) -> int:
+        """The number of rows that share the budget of a unit."""
+        return 1 if self.measures_units else self.unit_rows
 
     @property
     def unit_epsilon(self) -> Fraction | None:
         """The ε of a unit; None for a method without a budget."""
-        return None if self.epsilon is None else unit_price(self.epsilon, self.unit_rows)
+        return None if self.epsilon is None else unit_price(self.epsilon, self.charged_rows)
 
     @property
     def budget(self) -> Fraction:
@@ -420,7 +432,10 @@ class Method:
     @property
     def rho(self) -> Fraction | None:
         """The budget per row in zero-concentrated differential privacy, from (ε, δ); None for a pure claim."""
-        return None if self.pure else rho_from(self.unit_epsilon or self.budget, self.delta, self.unit_rows)
+        if self.pure:
+            return None
+        of_unit = rho_from(self.unit_epsilon or self.budget, self.delta)
+        return row_budget(of_unit, self.charged_rows, Currency.RHO)
 
     @property
     def additive(self) -> bool:
@@ -532,6 +547,8 @@ class Method:
         Raises:
             OptionError: the parameters do not fit the columns.
         """
+        if self.measures_units and described.rules and self.keeps_rules:
+            raise OptionError("unit-columns-not-with-rules", option="unit_columns")
         found = cast("Plan", self._do("plan", self.ruled(described)))
         return ruled_plan(described, found, self.strata or ()) if self.keeps_rules else found
 

@@ -561,8 +561,12 @@ _SHARED = (
     Parameter(
         "unit_columns",
         COLUMNS,
-        "attributes of a unit of several rows, such as a household: equal in all its rows before and after; "
-        "the unit stays in one group",
+        "attributes of a unit of several rows, such as a household: equal in all its rows of a release",
+    ),
+    Parameter(
+        "unit_order",
+        NAME,
+        "with unit_columns: released column that orders the rows of a unit; by default they are in random order",
     ),
     Parameter(
         "membership",

@@ -50,6 +50,8 @@ _TRIES = 16
 _FAR = 89
 _TABLE_BITS = 128
 _LOW = 256
+# Numbers of weights that are added at once.
+_PART = 1 << 10
 # Rounding of a product of two table entries and a length, against the sum of all weights.
 _PRODUCT_SLACK = 8
 
@@ -374,10 +376,11 @@ def _by_floats(
     furthest = int(excess.max())
     limit = min(int(_FAR / rate) + 1, furthest) if rate else furthest
     if furthest <= limit:
-        return _settled(_sums(lengths, excess, rate, furthest), word, complete=True)
+        return _settled_in_parts(_weights(lengths, excess, rate, furthest), word, complete=True)
     near = np.flatnonzero(excess <= limit)
     excess = excess[near]
-    number = _settled(_sums(lengths[near], excess, rate, int(excess.max())), word, complete=False)
+    weights = _weights(lengths[near], excess, rate, int(excess.max()))
+    number = _settled_in_parts(weights, word, complete=False)
     return None if number is None else int(near[number])
 
 
@@ -399,12 +402,7 @@ def _by_floats_evenly(
 
 def _settled(sums: NDArray[np.floating[Any]], word: int, complete: bool) -> int | None:
     """Where a uniform real with these first bits falls among partial sums; `complete`: no distant term was omitted."""
-    real = sums.dtype.type
-    total = sums[-1]
-    slack = real((sums.size + _PRODUCT_SLACK) * np.finfo(sums.dtype).eps) * total
-    # both ends of the interval of the word, allowing for errors of the total, of a partial sum and of this line
-    low = real(word) / real(2**64) * total - 3 * slack
-    high = real(word + 1) / real(2**64) * total + 3 * slack
+    low, high = _ends_of(word, sums[-1], sums.size)
     # counted over all: the duration of a search would depend on the position
     number = int(np.count_nonzero(sums <= low))
     # beyond the first and the last partial sum there is nothing, unless distant terms were omitted
@@ -413,16 +411,45 @@ def _settled(sums: NDArray[np.floating[Any]], word: int, complete: bool) -> int 
     return number if from_below and from_above else None
 
 
-def _sums(
+def _settled_in_parts(weights: NDArray[np.float64], word: int, complete: bool) -> int | None:
+    """The same for weights: first a part of them, then a weight of this part, so that few sums are made one by one.
+
+    In whatever order n numbers are added, the sum is as near to the truth as `_ends_of` allows for.
+    """
+    if weights.size <= 2 * _PART:
+        return _settled(np.cumsum(weights), word, complete)
+    ends = np.cumsum(np.add.reduceat(weights, np.arange(0, weights.size, _PART)))
+    low, high = _ends_of(word, ends[-1], weights.size)
+    part = int(np.count_nonzero(ends <= low))
+    if part == ends.size:
+        return None
+    first = part * _PART
+    sums = (ends[part - 1] if part else 0.0) + np.cumsum(weights[first : first + _PART])
+    number = int(np.count_nonzero(sums <= low))
+    if number == sums.size:
+        return None
+    from_below = first + number > 0 or complete or low >= 0
+    from_above = high < sums[number] or (complete and first + number == weights.size - 1)
+    return first + number if from_below and from_above else None
+
+
+def _ends_of(word: int, total: np.floating[Any], terms: int) -> tuple[Any, Any]:
+    """Both ends of the interval of the word, allowing for errors of the total, of a partial sum and of these lines."""
+    real = type(total)
+    slack = real((terms + _PRODUCT_SLACK) * np.finfo(real).eps) * total
+    return real(word) / real(2**64) * total - 3 * slack, real(word + 1) / real(2**64) * total + 3 * slack
+
+
+def _weights(
     lengths: NDArray[np.int64], excess: NDArray[np.int64], rate: Fraction, largest: int
 ) -> NDArray[np.float64]:
-    """Partial sums of the weights, in few passes and in place."""
     # a power of two, so that the nodes of a level share few tables
     fine, coarse = _float_tables(rate, 1 << largest.bit_length())
-    weights = fine[excess & (_LOW - 1)]
+    # few passes, in place
+    weights: NDArray[np.float64] = fine[excess & (_LOW - 1)]
     weights *= coarse[excess >> _LOW.bit_length() - 1]
     weights *= lengths
-    return np.cumsum(weights, out=weights)
+    return weights
 
 
 @lru_cache(maxsize=64)

@@ -659,22 +659,21 @@ def parse_delta(value: object) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
-    """The largest ρ per row, within the digits, that gives a person with so many rows (ε, δ)-DP.
+def rho_from(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """The largest ρ, within the digits, that gives (ε, δ)-DP.
 
     Guarantee:
-        ρ·rows²-zCDP implies (ε, δ)-DP: for every α > 1, δ may be exp((α-1)(αρ - ε) + α·log(1 - 1/α) - log(α - 1)). α is
+        ρ-zCDP implies (ε, δ)-DP: for every α > 1, δ may be exp((α-1)(αρ - ε) + α·log(1 - 1/α) - log(α - 1)). α is
         chosen with floats, which cannot hurt; ρ follows from it with 60 digits and is rounded down to 12.
 
     Reference:
         Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy", Proposition 12 and its proof;
-        Bun and Steinke, "Concentrated Differential Privacy", Proposition 27 for several rows;
         docs/proofs/noise.md#gaussian.
 
     >>> [f"{float(rho_from(Fraction(epsilon), Fraction('1e-6'))):.4g}" for epsilon in ("0.1", "1", "10")]
     ['0.000321', '0.02436', '1.539']
     """
-    if not 0 < delta < 1 or epsilon <= 0 or rows < 1:
+    if not 0 < delta < 1 or epsilon <= 0:
         raise OptionError("conversion-rho-needs-epsilon-above-0")
     log_delta = _log(delta)
     largest = float(epsilon) - log_delta + 10  # the mean of the privacy loss alone is then far above ε
@@ -683,7 +682,7 @@ def rho_from(epsilon: Fraction, delta: Fraction, rows: int = 1) -> Fraction:
     with localcontext(Context(prec=_WORKING)):
         room = _decimal(epsilon) + (_decimal(delta).ln() - _constant(alpha)) / (alpha - 1)
         exact = room / alpha - abs(room / alpha) * _MARGIN
-    found = Fraction(_shortened(exact, ROUND_FLOOR)) / rows**2
+    found = Fraction(_shortened(exact, ROUND_FLOOR))
     if found <= 0:
         raise OptionError(
             "epsilon-delta-too-small-conversion-rho", epsilon=shown(epsilon), delta=shown(delta)

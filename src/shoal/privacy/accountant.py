@@ -291,6 +291,17 @@ class Accountant:
             self._charge(AccountEntry(purpose, purpose, amount, over, factor))
         return Parallel(over, amounts, self.currency, own, self.unit, self.source)
 
+    def of_records(self, purpose: str, records: int) -> Accountant:
+        """Charge what is left of a purpose to a table made from units; return the account of one of its records.
+
+        Args:
+            records: the number of records by which that table changes with a unit, at most.
+        """
+        amount = row_budget(self.left(purpose), records, self.currency)
+        factor = int(unit_price(Fraction(1), records, self.currency))
+        self._charge(AccountEntry(purpose, purpose, amount, "records of a unit", factor))
+        return Accountant({purpose: amount}, self.source, self.currency, self.adjacency, "record")
+
     def free(self, why: str) -> Source:
         """Randomness without a charge: for post-processing, or for draws that do not involve any record."""
         self.uses.append(why)

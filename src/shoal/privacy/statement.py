@@ -618,12 +618,12 @@ def state(
     own = method.terms(len(lattices))
     private = bool(provenance.private_domains) and own.shares_follow_widths
     spending = plan.spending
-    epsilon, rho = method.unit_epsilon, method.rho
+    epsilon, rho, shared = method.unit_epsilon, method.rho, method.charged_rows
     if bought is not None and bought.epsilon is not None and epsilon is not None:
-        spending = {f"choice of {bought.words}": row_budget(bought.epsilon, rows), **plan.spending}
+        spending = {f"choice of {bought.words}": row_budget(bought.epsilon, shared), **plan.spending}
         epsilon += bought.epsilon
     # the budget of a row times what it costs a unit: the ε that was asked for
-    factor = unit_price(Fraction(1), rows, Currency.EPSILON if rho is None else Currency.RHO)
+    factor = unit_price(Fraction(1), shared, Currency.EPSILON if rho is None else Currency.RHO)
     stated = {"model": model, "unit": unit, "adjacency": adjacency}
     budgeted = None if epsilon is None or not facts.budgeted else float(epsilon)
     excess = too_much({**stated, "epsilon": budgeted}, provenance.most_epsilon)
@@ -752,8 +752,7 @@ def _conditions(
         yield Message.of("rows-of-units-bounded", rows=provenance.rows_per_unit, unit=provenance.unit)
     if provenance.unit is not None and facts.of_the_table:
         yield Message.of("persons-counted", unit=provenance.unit)
-    elif provenance.rows_per_unit > 1 and method.epsilon is not None:
-        rows = provenance.rows_per_unit
+    elif (rows := method.charged_rows) > 1 and method.epsilon is not None:
         if method.rho is None:
             yield Message.of("epsilon-of-a-row", rows=rows, budget=exact_text(method.epsilon))
         else:
@@ -762,7 +761,8 @@ def _conditions(
         yield Message("about-one-row")
     if provenance.steps and not facts.of_the_table:
         yield Message("steps-are-public")
-    yield Message("random-order-with-weights" if provenance.weighted else "random-order")
+    if not method.measures_units:
+        yield Message("random-order-with-weights" if provenance.weighted else "random-order")
 
 
 def _not_promised(own: MethodTerms, facts: ModelFacts, adjacency: Adjacency) -> Iterable[Message]:

@@ -12,6 +12,7 @@ from shoal.release.forecast import compared_with_delta as compared_with_delta
 from shoal.release.forecast import drowned as drowned
 from shoal.release.forecast import expected_noise as expected_noise
 from shoal.release.forecast import noise_by_bound as noise_by_bound
+from shoal.release.forecast import noise_by_stratum as noise_by_stratum
 from shoal.release.forecast import noise_of as noise_of
 from shoal.release.forecast import rule_effects as rule_effects
 from shoal.release.measure import Where as Where

@@ -26,7 +26,7 @@ from shoal.columns import (
 from shoal.display import displayed
 from shoal.errors import OptionError, Problems, ShoalError, closest
 from shoal.io import first_formula, read
-from shoal.mechanisms import DEFAULT_METHOD, Method, ShareNoise, configured
+from shoal.mechanisms import DEFAULT_METHOD, Method, ShareNoise, configured, declared_strata, within_strata
 from shoal.numbers import decimal_text, exact_text
 from shoal.partition import check_k
 from shoal.privacy import MOST_RANGE_ERROR, MOST_SHARE_ERROR, NO_NOISE, Plan
@@ -318,6 +318,59 @@ def noise_by_bound(method: Method, described: Described) -> tuple[BoundForecast,
     return tuple(found)
 
 
+# numbers of rows of a stratum, where the sizes of strata are private
+_OF_STRATA = (100, 1_000, 10_000, 100_000)
+
+
+@dataclass(frozen=True, slots=True)
+class StratumForecast:
+    """The expected noise inside a stratum of a number of rows.
+
+    Attributes:
+        rows: of the stratum.
+        share_of_rows: the largest standard error of a column's share of these rows.
+        pairs: the same for two columns together; None where no pair is measured.
+    """
+
+    rows: int
+    share_of_rows: float
+    pairs: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"rows": self.rows, "share_of_rows": self.share_of_rows, "pairs": self.pairs}
+
+
+def noise_by_stratum(method: Method, described: Described) -> tuple[StratumForecast, ...]:
+    """The expected noise inside strata, by their number of rows; empty where strata are not measured by themselves.
+
+    The sizes are those of the smallest, the middle and the largest stratum where they are public, and round numbers
+    otherwise: nothing here depends on private sizes.
+    """
+    if not method.strata or method.expected(described, None).unknown != "by-stratum":
+        return ()
+    dividing: Any = method
+    own, within = within_strata(dividing, described)
+    if not own.expects_shares:
+        return ()
+    sizes = [*_OF_STRATA]
+    if dividing.membership is not None:
+        known = sorted(one.rows.size for one in declared_strata(dividing, described) if one.rows.size)
+        sizes = [known[0], known[len(known) // 2], known[-1]] if known else []
+    found = []
+    for rows in dict.fromkeys(sizes):
+        counted = replace(within, kept=_counted_rows(rows))
+        try:
+            noise = noise_of(own, counted, own.plan(counted))
+        except ShoalError:
+            # ε is too small for so few rows
+            continue
+        worst = max((one.share_of_rows or 0.0 for one in noise), default=0.0)
+        pairs = [error for one in noise for _, error in one.pairs]
+        found.append(StratumForecast(rows, worst, max(pairs, default=None)))
+    return tuple(found)
+
+
 def drowned(noise: Sequence[ExpectedNoise], method: Method, n: int) -> Message | None:
     """A warning where noise dominates the data, with the setting that would help; None where it does not.
 
@@ -461,6 +514,7 @@ _UNKNOWN: Mapping[str, str] = {
     NO_NOISE: "method-adds-no-noise",
     "drawn-anew": "method-draws-anew",
     "by-stratum": "method-by-stratum",
+    "by-units": "method-by-units",
     "own-noise": "composition-has-own-noise",
     "passes-matrix": "method-passes-matrix",
     "follows-records": "method-follows-records",

@@ -244,6 +244,8 @@ def fit(
     prepared = planned.prepared
     if prepared.method.strata:
         raise OptionError("model-has-no-strata", option="strata")
+    if prepared.method.measures_units:
+        raise OptionError("model-has-no-units", option="unit_columns")
     book = prepared.described.rules
     if book and any(rule.from_records for _, rule in book.numbered):
         raise OptionError("model-has-no-rules")

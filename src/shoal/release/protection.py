@@ -55,10 +55,14 @@ if TYPE_CHECKING:
 
 
 def published_columns(
-    method: Method, described: Described, rebuilt: Rebuilt, source: Source
+    method: Method,
+    described: Described,
+    rebuilt: Rebuilt,
+    source: Source,
+    orders: Mapping[str, NDArray[np.int64]] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """The published columns: rows in random order, values as the columns store them."""
-    orders = _row_orders(method, rebuilt, source)
+    """The published columns: rows in random order, unless orders are given, and values as the columns store them."""
+    orders = orders or _row_orders(method, rebuilt, source)
     found: dict[str, NDArray[Any]] = {}
     for column, values in rebuilt.values.items():
         order = orders[column]
@@ -82,8 +86,22 @@ def one_table(
     method: Method, described: Described, rebuilt: Rebuilt, source: Source
 ) -> tuple[Any, dict[str, Any]]:
     """The released table as the only one."""
-    released = published_columns(method, described, rebuilt, source)
-    return described.released_frame(released, generalise=method.output.generalise, emptied=rebuilt.gaps), {}
+    orders = _row_orders(method, rebuilt, source)
+    released = published_columns(method, described, rebuilt, source, orders)
+    frame = described.released_frame(released, generalise=method.output.generalise, emptied=rebuilt.gaps)
+    if rebuilt.units is None:
+        return frame, {}
+    return _with_units(described, frame, rebuilt.units[next(iter(orders.values()))]), {}
+
+
+def _with_units(described: Described, frame: Any, units: NDArray[np.int64]) -> Any:
+    """The released table with the unit column in front: numbers from 1 on, in the random order of drawn units."""
+    unit = described.provenance.unit
+    assert unit is not None
+    table = nw.from_native(frame, eager_only=True)
+    numbers = np.cumsum(np.diff(units, prepend=units[:1]) != 0) + 1
+    column = nw.new_series(unit, numbers, backend=described.table.frame.implementation)
+    return table.with_columns(column).select(unit, *table.columns).to_native()
 
 
 def _gaps(
@@ -114,6 +132,9 @@ def measured(described: Described, rebuilt: Rebuilt) -> Any:
 def _row_orders(method: Method, rebuilt: Rebuilt, source: Source) -> dict[str, NDArray[np.int64]]:
     """A random row order: one for all columns, or one for each when columns are not linked."""
     rows = next(iter(rebuilt.values.values())).size
+    if rebuilt.units is not None:
+        units = source.permutation(int(rebuilt.units.max(initial=-1)) + 1)
+        return dict.fromkeys(rebuilt.values, np.argsort(units[rebuilt.units], kind="stable"))
     if method.output.linked:
         return dict.fromkeys(rebuilt.values, source.permutation(rows))
     return {column: source.permutation(rows) for column in rebuilt.values}
@@ -582,7 +603,12 @@ def prepare(
     )
     described = replace(described, provenance=provenance)
     statement = _statement(settled, described, plan)
-    notes = (*described.notes, *found, *_rules_ignored(settled, described), *advice(settled, described, plan))
+    notes = (
+        *_own_notes(settled, described),
+        *found,
+        *_rules_ignored(settled, described),
+        *advice(settled, described, plan),
+    )
     described = replace(described, notes=notes)
     settled.refuse(described, plan, labels)
     if _raked(described):
@@ -595,6 +621,14 @@ def with_bound(schema: Schema | None, bound: Any) -> Schema:
     if schema is None:
         raise OptionError("bound-needs-unit", option="bound")
     return schema.with_bound(bound)
+
+
+def _own_notes(method: Method, described: Described) -> tuple[Message, ...]:
+    """The notes about a table, without one about a unit column whose place numbers take."""
+    unit = described.provenance.unit
+    return tuple(
+        note for note in described.notes if not (method.measures_units and note.facts.get("column") == unit)
+    )
 
 
 def _rules_ignored(method: Method, described: Described) -> tuple[Message, ...]:

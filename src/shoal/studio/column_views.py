@@ -189,13 +189,8 @@ def status(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
     if attribute.release == RAKED:
         return "good", "raked"
     if not session.recipe.publishes(attribute):
-        if (
-            attribute.role == "unit"
-            and attribute.max_rows is None
-            and attribute.bound is None
-            and attribute.name not in session.recipe.left_out
-        ):
-            return "warn", "needs a number of rows"
+        if attribute.role == "unit" and attribute.name not in session.recipe.left_out:
+            return _status_of_unit(attribute)
         return "off", "left out"
     draft = session.drafts.get(attribute.name)
     if draft is not None:
@@ -217,6 +212,15 @@ def status(session: StudioSession, attribute: Attribute) -> tuple[str, str]:
     return "good", "ready"
 
 
+def _status_of_unit(attribute: Attribute) -> tuple[str, str]:
+    if attribute.max_rows is None and attribute.bound is None:
+        return "warn", "needs a number of rows"
+    origin = source_of(attribute)
+    if origin == RECORDS:
+        return "warn", "from the data"
+    return ("good", "unit") if origin else ("warn", "needs a source")
+
+
 def outside(session: StudioSession, attribute: Attribute) -> int:
     """Number of values outside the declared range; shown only after the user asked to see the values."""
     if attribute.name not in session.viewed:
@@ -233,7 +237,7 @@ def unsettled(session: StudioSession) -> int:
     return sum(
         status(session, attribute)[0] in ("warn", "bad")
         for attribute in session.recipe.schema.attributes
-        if session.recipe.publishes(attribute) or attribute.role == "weight"
+        if session.recipe.publishes(attribute) or attribute.role in ("weight", "unit")
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shlex
 import time
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,9 @@ from shoal.evaluation import check
 from shoal.io import private_text
 from shoal.privacy import DATA_DEPENDENT, MODELS, Reason, three_parts
 from shoal.release import Bundle, write_documents
+from shoal.studio.edit import in_rule
 from shoal.studio.runs import StudioRun
+from shoal.text import Message
 
 OVERRIDE = "override.json"
 # the earliest time that a zip file can hold: the real one would reveal when the release was made
@@ -224,6 +227,25 @@ def contents(folder: Path) -> list[tuple[str, str]]:
 
 def _size(count: int) -> str:
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{max(count // 1000, 1)} kB"
+
+
+# what the statement of synthetic rows says of them
+_NO_SAMPLE = "rows-are-no-sample"
+
+
+def for_analysts(run: StudioRun) -> dict[str, Any] | None:
+    """What readers who compute with the rows must know, and main numbers with intervals; None for other releases."""
+    statement = run.facts["statement"]
+    if all(term["code"] != _NO_SAMPLE for term in statement["terms"]["conditions"]):
+        return None
+    measured = [a for a in run.recipe.taken if a.kind_facts.measured and a.name in statement["attributes"]]
+    example = f"--mean {shlex.quote(in_rule(measured[0].name))}" if measured else "--help"
+    return {
+        "sentence": str(Message(_NO_SAMPLE)),
+        "command": f"shoal intervals {release_name(run)} {example}",
+        "numbers": run.facts["main_numbers"],
+        "about": run.facts["about_numbers"],
+    }
 
 
 def texts(run: StudioRun, name: str) -> dict[str, list[str]]:

@@ -114,6 +114,7 @@ def _table(job: Mapping[str, Any], schema: Schema) -> Table:
 def release(job: Mapping[str, Any], tell: Tell) -> None:
     """Make, measure and write one release."""
     from shoal.evaluation import verdict
+    from shoal.inference import main_numbers
     from shoal.release import Delivery, domains_of, plan, settings_of
     from shoal.studio.facts import judged
 
@@ -140,6 +141,15 @@ def release(job: Mapping[str, Any], tell: Tell) -> None:
     facts = judged(original, published.release, published.evaluation, found, job["quasi"])
     facts["exposed"] = _exposed(original, published.release, job["quasi"])
     facts["warnings"] = list(published.warnings)
+    report("intervals of main numbers", 0, 1)
+    numbers = main_numbers(folder / BUNDLE)
+    facts["main_numbers"] = [one.to_dict() for one in numbers]
+    cautions: dict[str, list[str]] = {}
+    for one in numbers:
+        for flag in one.flags:
+            cautions.setdefault(one.words_of(flag), []).append(one.name)
+    lines = [f"{', '.join(names)}: {words}" for words, names in cautions.items()]
+    facts["about_numbers"] = [*(one.meaning for one in numbers[:1]), *lines]
     facts["ledger"] = _standing(job)
     stated = published.release.statement
     charged = {} if published.charge is None else {"charge": published.charge.head}

@@ -268,6 +268,7 @@ def publish(session: StudioSession) -> str:
         checks=checks,
         blocked=publishing.blocked(checks) and not run.override,
         texts=publishing.texts(run, name),
+        analysts=publishing.for_analysts(run),
         files=publishing.contents(run.bundle),
         folder=publishing.release_name(run),
         recipe=(run.bundle / "method.toml").read_text("utf-8"),

@@ -204,6 +204,13 @@ def test_what_cannot_stay_whole_is_refused(
         released(case, data, **options)
 
 
+@pytest.mark.parametrize("method", ["suppress", "t-closeness", "anatomy"])
+def test_methods_that_change_households_row_by_row_refuse_the_option_in_one_line(method: str) -> None:
+    with pytest.raises(OptionError, match=f"method '{method}' has no option 'unit_columns'") as refused:
+        shoal.protect(table(), schema(), method, unit_columns=["income"], seed=1)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_unit_must_be_declared() -> None:
     plain = shoal.Schema(tuple(one for one in schema().attributes if one.role != "unit"))
     with pytest.raises(OptionError, match="needs a column with the role unit"):

@@ -11,8 +11,11 @@ import pytest
 
 import shoal
 import shoal.columns.description as description
+import shoal.privacy.accountant as accountant
 import shoal.query.facts as query_facts
 from shoal.io import read
+from shoal.noise import rho_from
+from shoal.privacy import Currency
 from shoal.query.facts import prepare as prepare_queries
 from shoal.query.spec import answer, cost, parse
 from shoal.release.protection import carry_out, prepare
@@ -153,3 +156,48 @@ def test_an_answer_from_all_rows_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(query_facts, "bounded_rows", not_bounded)
     assert release_losses(*METHODS[0])[1] <= 1
     assert answer_losses(QUERIES[0]) == 2
+
+
+def row_budgets(epsilon: Fraction, bound: int) -> dict[str, Fraction]:
+    """What a row may spend where a unit is guaranteed ε: in a release, in one with a δ (as ρ), and in an answer."""
+    data = tables()[0]
+    pure, concentrated_one = (
+        prepare(read(data), schema_of(bound), "pairs-dp", epsilon, bound_key=KEY, rows=24, **more).method
+        for more in ({}, {"delta": DELTA})
+    )
+    table = prepare_queries(data, schema_of(bound), "add-remove", KEY)
+    query = parse({"kind": "count", "epsilon": str(epsilon)}, table.facts)
+    assert cost(query, table.facts) == epsilon
+    assert pure.epsilon is not None
+    assert concentrated_one.rho is not None
+    return {
+        "release": pure.epsilon,
+        "release, rho": concentrated_one.rho / rho_from(epsilon, Fraction(DELTA)),
+        "answer": query.offer.epsilon,
+    }
+
+
+@pytest.mark.parametrize(("epsilon", "bound"), [(Fraction(1, 2), 2), (Fraction(3), 3), (Fraction(1, 7), 1)])
+def test_releases_and_answers_give_a_row_the_same_budget(epsilon: Fraction, bound: int) -> None:
+    found = row_budgets(epsilon, bound)
+    assert found == {
+        "release": epsilon / bound,
+        "release, rho": Fraction(1, bound**2),
+        "answer": epsilon / bound,
+    }
+
+
+def test_one_function_computes_the_price_of_a_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in it reaches releases, concentrated ones and answers alike: none of them has a price of its own."""
+    honest, asked = accountant.unit_price, []
+
+    def dearer(amount: Fraction, rows: int, currency: Currency = Currency.EPSILON) -> Fraction:
+        asked.append(currency)
+        return (2 if rows > 1 else 1) * honest(amount, rows, currency)
+
+    before = row_budgets(Fraction(3), 3)
+    for module in ("privacy.accountant", "privacy.statement", "mechanisms.method", "query.spec"):
+        monkeypatch.setattr(f"shoal.{module}.unit_price", dearer)
+    after = row_budgets(Fraction(3), 3)
+    assert after == {name: amount / 2 for name, amount in before.items()}
+    assert set(asked) == set(Currency)

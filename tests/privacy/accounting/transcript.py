@@ -221,6 +221,8 @@ class Run:
 
     def orders(self, method: Any, rebuilt: Any, source: Source) -> dict[str, Integers]:
         """Row orders that release the prescribed rows: a shuffle gives any order of the same rows the same odds."""
+        if rebuilt.units is not None:
+            return self._order_of_units(method, rebuilt)
         together = [list(rebuilt.values)] if method.output.linked else [[column] for column in rebuilt.values]
         _check_shuffles(method, rebuilt, together)
         found: dict[str, Integers] = {}
@@ -242,6 +244,24 @@ class Run:
             order = np.array([places[row].pop() for row in released], dtype=np.int64)
             found |= dict.fromkeys(columns, order)
         return found
+
+    def _order_of_units(self, method: Any, rebuilt: Any) -> dict[str, Integers]:
+        """A permutation of units, whose rows stay together in their order."""
+        shuffles = _Shuffles()
+        orders = _row_orders(method, rebuilt, shuffles)
+        units = int(rebuilt.units.max()) + 1
+        usual = np.argsort(rebuilt.units, kind="stable")
+        if [one.size for one in shuffles.drawn] != [units] or any(
+            (o != usual).any() for o in orders.values()
+        ):
+            raise DivergenceError("units are released in an order that is not random")
+        rows = np.stack([rebuilt.units, *(own.view(np.int64) for own in rebuilt.values.values())])
+        order = self._next(
+            Plain("units", (units, rows.tobytes())),
+            None,
+            lambda number: tuple(self._bits.permutation(units).tolist()),
+        )
+        return dict.fromkeys(rebuilt.values, np.argsort(np.array(order)[rebuilt.units], kind="stable"))
 
 
 _row_orders = shoal.release.protection._row_orders

@@ -338,8 +338,9 @@ _DRAWS: Mapping[str, Draw] = {
     "stratum": lambda method, random, n, names: str(random.choice(names)),
     # read from the records, so there is no claim
     "invariant": lambda method, random, n, names: None,
-    # no claim about adjacent data sets
+    # of units with several rows, in tests/mechanisms/test_units.py
     "unit_columns": lambda method, random, n, names: None,
+    "unit_order": lambda method, random, n, names: None,
     "bands": lambda method, random, n, names: int(random.integers(1, 12)),
     "risk": lambda method, random, n, names: str(random.choice(["0.2", "0.5", "1"])),
     "combinations": lambda method, random, n, names: {str(random.choice(names)): int(random.integers(1, 4))},

@@ -14,7 +14,14 @@ from numpy.typing import ArrayLike
 
 from shoal.columns import Described, target_column
 from shoal.errors import OptionError, closest
-from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
+from shoal.mechanisms.divided import (
+    check_in_strata,
+    check_units,
+    plan_in_strata,
+    plan_units,
+    run_in_strata,
+    run_units,
+)
 from shoal.mechanisms.method import Learned, Rebuilt, ShareNoise, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.pairs.budget import (
     INSIDE_LEVELS,
@@ -395,6 +402,8 @@ def plan(method: PairsDP, described: Described) -> Plan:
     """Split the budget among the number of rows, single attributes and pairs, from public facts."""
     if method.strata:
         return plan_in_strata(method, described)
+    if method.unit_columns is not None:
+        return plan_units(method, described)
     attributes = _facts(described)
     budget = _budget(method)
     counting = _rows_share(method, budget)
@@ -530,6 +539,9 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
     if method.strata:
         check_in_strata(method, described)
         return
+    if method.unit_columns is not None:
+        check_units(method, described)
+        return
     currency, number = _currency(method), len(_facts(described))
     budget = _budget(method)
     least = budget * currency.oneway_counted / number / 20
@@ -569,6 +581,8 @@ def run(
     """
     if method.strata:
         return run_in_strata(method, described, account, progress)
+    if method.unit_columns is not None:
+        return run_units(method, described, account, progress)
     learned = learn(method, described, plan, account, progress)
     source = account.free("rows from noisy sums")
     found: list[Agreement] = []
@@ -621,7 +635,7 @@ def _drawn(
 
 def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant) -> tuple[Rebuilt, float]:
     """A run that fits its model in a few rounds, and the processor seconds of the omitted rounds."""
-    if method.strata:
+    if method.strata or method.unit_columns is not None:
         return run(method, described, plan, account, silent), 0.0
     left_out = 0.0
 

@@ -477,9 +477,9 @@ def _solved(passages: Sequence[Passage], by_stratum: bool, values: Floats, *, tr
 
     def along(axis: int, matrix: Floats, own: Floats) -> Floats:
         moved = np.moveaxis(own, axis, 0)
-        solved = np.linalg.solve(matrix.T if transposed else matrix, moved.reshape(moved.shape[0], -1))
-        found: Floats = np.asarray(solved, dtype=np.float64)
-        return np.moveaxis(found.reshape(moved.shape), 0, axis)
+        found = np.linalg.solve(matrix.T if transposed else matrix, moved.reshape(moved.shape[0], -1))
+        back: Floats = np.moveaxis(found.astype(np.float64).reshape(moved.shape), 0, axis)
+        return back
 
     def others(own: Floats) -> Floats:
         if not by_stratum:

@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from shoal.columns import Described
 from shoal.display import internal
 from shoal.errors import OptionError
-from shoal.mechanisms.divided import check_in_strata, plan_in_strata, run_in_strata
+from shoal.mechanisms.divided import (
+    check_in_strata,
+    check_units,
+    plan_in_strata,
+    plan_units,
+    run_in_strata,
+    run_units,
+)
 from shoal.mechanisms.method import Learned, Rebuilt, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.rules import Bins, keeping_rules, possible_cells
 from shoal.mechanisms.tree.intervals import (
@@ -105,6 +112,8 @@ def plan(method: TreeDP, described: Described) -> Plan:
     """
     if method.strata:
         return plan_in_strata(method, described)
+    if method.unit_columns is not None:
+        return plan_units(method, described)
     number = len(described.columns)
     rows = _public_rows(method, described)
     counting = rows_share(method)
@@ -152,6 +161,9 @@ def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | 
     """Raise what `run` would raise, for any drawn number of rows and any intervals."""
     if method.strata:
         check_in_strata(method, described)
+        return
+    if method.unit_columns is not None:
+        check_units(method, described)
         return
     rows, number = _public_rows(method, described), len(described.columns)
     if rows is None:
@@ -230,6 +242,8 @@ def run(
     """
     if method.strata:
         return run_in_strata(method, described, account, progress)
+    if method.unit_columns is not None:
+        return run_units(method, described, account, progress)
     learned = learn(method, described, plan, account, progress)
     source = account.free("rows drawn from noisy counts")
     return learned.rebuilt(draw(method, learned, described, learned.rows, source, progress))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from shoal.columns import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import parameter_fields
-from shoal.mechanisms.divided import check_membership, membership_terms
+from shoal.mechanisms.divided import check_membership, check_unit_settings, membership_terms
 from shoal.mechanisms.method import Expected, Method, Output
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared, words
 from shoal.privacy import BY_STABILITY, Claim, Currency, MethodTerms, moved
@@ -66,11 +67,22 @@ class TreeDP(Method):
     rows: int | None = shared("rows")
     strata: Any = shared("strata")
     membership: str | None = shared("membership")
+    unit_columns: Any = shared("unit_columns")
+    unit_order: str | None = shared("unit_order")
 
     def check(self) -> None:
         if self.rows is not None and not self.adjacency.hides_size:
             raise OptionError("rows-neighbours-add-remove", option="rows")
         check_membership(self)
+        check_unit_settings(self)
+
+    @property
+    def measures_units(self) -> bool:
+        return self.unit_columns is not None
+
+    @property
+    def not_in_parts(self) -> str:
+        return "unit-columns-not-in-parts" if self.measures_units else ""
 
     @property
     def output(self) -> Output:
@@ -84,9 +96,21 @@ class TreeDP(Method):
         return membership_terms(self)
 
     def expected(self, described: Described, plan: Plan | None) -> Expected:
-        return Expected(unknown="by-stratum") if self.strata else super().expected(described, plan)
+        if self.strata or self.measures_units:
+            return Expected(unknown="by-stratum" if self.strata else "by-units")
+        return super().expected(described, plan)
 
     def within_replaced(self) -> TreeDP:
         """The method inside a stratum of private size, under replace-one."""
-        half = self.budget / moved(Currency.EPSILON)
-        return replace(self, strata=None, neighbours="add-remove", epsilon=half)
+        return replace(self, neighbours="add-remove").for_part(Fraction(1, moved(Currency.EPSILON)))
+
+    def for_part(self, part: Fraction) -> TreeDP:
+        """The method for one of the tables that are measured, with a part of its budget."""
+        rows = 1 if self.measures_units else self.unit_rows
+        changed: dict[str, Any] = {
+            "strata": None,
+            "membership": None,
+            "unit_columns": None,
+            "unit_order": None,
+        }
+        return replace(self, **changed, epsilon=self.budget * part, unit_rows=rows)
