@@ -55,18 +55,19 @@ class TestRule:
         assert [found.columns[place] for place in found.moved] == [0, 3]
 
     def test_pairs_with_too_much_noise_are_left_out(self) -> None:
-        """The fewer pairs, the less noise on each: of many columns those with large products are measured."""
-        marginals = [EVEN, EVEN, *[HEAVY] * 10]
+        """The fewer, the less noise: those with a heavy column come all or not at all, others as they can."""
+        marginals = [HEAVY, *[EVEN] * 11]
         numbers = []
-        for rows in (10, 30, 1_000, 10**6):
-            found = joint.lay_out_tails(marginals, {}, Concentrated(1), Fraction(10), rows)
+        for rows in (2, 150, 1_000, 10**6):
+            found = joint.lay_out_tails(marginals, {}, Concentrated(1), Fraction(1), rows)
             numbers.append(0 if found is None else found.firsts.size)
             if found is not None:
-                both = (found.spreads[found.firsts] * found.spreads[found.seconds]).min()
-                assert found.noise <= joint.TOO_MUCH * both
-                assert (0, 1) in zip(found.firsts, found.seconds, strict=True)
+                heavy = (found.firsts == 0) | (found.seconds == 0)
+                assert heavy.sum() in (0, 11)
+                both = found.spreads[found.firsts] * found.spreads[found.seconds]
+                assert found.noise <= joint.TOO_MUCH * (np.median(both[heavy]) if heavy.any() else both.min())
         assert numbers == sorted(numbers)
-        assert 0 < numbers[1] < numbers[-1] == 66
+        assert numbers[0] < numbers[1] < numbers[-1] == 66
 
     @pytest.mark.parametrize("marginals", [[EVEN, TWO], [FOUR, FOUR], [HEAVY]])
     def test_without_such_a_pair_nothing_is(self, marginals: list[Marginal]) -> None:

@@ -105,31 +105,34 @@ def lay_out_tails(
     heavy = [spread and _heavy(own) for spread, own in zip(wide, drawn, strict=True)]
     long = [marginals[a].levels > 1 for a in columns]
 
-    def telling(i: int, j: int) -> bool:
-        return heavy[i] or heavy[j] or (long[i] and long[j] and (wide[i] or wide[j]))
-
-    both = [(i, j) for j in range(len(columns)) for i in range(j) if telling(i, j)]
+    every = [(i, j) for j in range(len(columns)) for i in range(j)]
+    tails = [(i, j) for i, j in every if heavy[i] or heavy[j]]
+    others = [
+        (i, j) for i, j in every if (i, j) not in tails and long[i] and long[j] and (wide[i] or wide[j])
+    ]
     share = pairs * SHARE
-    if not both or not share:
+    if not share:
         return None
-    places = np.array(both, dtype=np.int64)
     middles = np.array([own.mean() for own in drawn])
     reaching = [_reaches(np.abs(own - middle)) for own, middle in zip(drawn, middles, strict=True)]
-    number = len(both)
-    while True:
-        noise = currency.deviation(MeasurementShape(1, number, 1), share) / rows
-        reaches, spreads = np.array([_reach(own, noise) for own in reaching]).T
-        products = spreads[places].prod(axis=1)
-        # those with the largest products, about as many as can be measured at once
-        chosen = np.argsort(-products, kind="stable")[:number]
-        if noise <= TOO_MUCH * products[chosen[-1]]:
-            break
-        if number == 1:
-            return None
-        number = number * 9 // 10
-    firsts, seconds = places[np.sort(chosen)].T
-    moved = tuple(i for i in np.unique((firsts, seconds)).tolist() if wide[i])
-    return Clipped(columns, moved, middles, reaches, spreads, firsts, seconds, share, noise)
+    # all pairs with a heavy-tailed attribute or none, and as many of the others as can be measured besides
+    for needed in (tails, []) if tails else ([],):
+        places = np.array([*needed, *others], dtype=np.int64).reshape(-1, 2)
+        number = len(places)
+        while number >= max(len(needed), 1):
+            noise = currency.deviation(MeasurementShape(1, number, 1), share) / rows
+            reaches, spreads = np.array([_reach(own, noise) for own in reaching]).T
+            products = spreads[places].prod(axis=1)
+            rest = np.argsort(-products[len(needed) :], kind="stable")[: number - len(needed)] + len(needed)
+            chosen = np.concatenate((np.arange(len(needed)), rest))
+            ruling = np.median(products[: len(needed)]) if needed else products[chosen].min()
+            if noise <= TOO_MUCH * ruling:
+                firsts, seconds = places[np.sort(chosen)].T
+                moved = tuple(i for i in np.unique((firsts, seconds)).tolist() if wide[i])
+                return Clipped(columns, moved, middles, reaches, spreads, firsts, seconds, share, noise)
+            fewer = len(needed) + (number - len(needed)) * 9 // 10
+            number = fewer if fewer < number else number - 1
+    return None
 
 
 def _heavy(positions: Floats) -> bool:
