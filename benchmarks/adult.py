@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 import shoal
-from shoal.mechanisms.tree import layout
+from shoal.mechanisms.tree import intervals
 from shoal.workers import machine_words as machine
 from tools.public_data import data_folder
 from tools.results import RESULTS, put
@@ -78,7 +78,7 @@ def quality(table: pa.Table, method: str, runs: int, *, counted: bool) -> Mappin
     for seed in range(runs):
         with contextlib.ExitStack() as stack:
             if not counted:
-                stack.enter_context(mock.patch.object(layout.Layout, "counts_values", return_value=False))
+                stack.enter_context(mock.patch.object(intervals.Layout, "counts_values", return_value=False))
             release = shoal.protect(table, schema, method, epsilon=1, seed=seed)
         for name, (lo, hi) in release.domains.items():
             before, after = table[name].to_pylist(), release.data[name].to_pylist()

@@ -216,12 +216,6 @@ CHOSE: dict[str, Callable[[], Population]] = {
     "census": census,
     "elections": elections,
     "people": people,
-    "diamonds": partial(
-        _of_package,
-        "diamonds",
-        {"carat": (0, 6, 0.01), "depth": (40, 80, 0.1), "table": (40, 100, 0.1), "price": (0, 20_000, 1)},
-        ("cut", "color", "clarity"),
-    ),
     "labour": partial(
         _of_package,
         "SLID",

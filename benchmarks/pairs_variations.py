@@ -15,7 +15,7 @@ from shoal.mechanisms.pairs import distributions as correlation
 from shoal.mechanisms.pairs import model as tables
 from shoal.mechanisms.pairs.budget import Concentrated, MeasurementShape, PureEpsilon
 from shoal.mechanisms.tree import intervals
-from shoal.mechanisms.tree.layout import scale_of
+from shoal.mechanisms.tree.intervals import scale_of
 from shoal.noise import discrete_laplace, round_up_scale
 from shoal.privacy import Spend
 

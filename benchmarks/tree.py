@@ -26,7 +26,7 @@ from pyarrow import csv
 
 import shoal
 from benchmarks.tree_shapes import SHAPES, made_up
-from shoal.mechanisms.tree import intervals, layout, mechanism, sample
+from shoal.mechanisms.tree import intervals, mechanism, sample
 from tools.public_data import data_folder
 from tools.results import RESULTS, put
 
@@ -154,26 +154,26 @@ IDEAS: Mapping[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
         (intervals, "_steadied", lambda offsets, spreads, edges: offsets)
     ),
     "more for the means where there are few cuts": lambda: _changed(
-        (layout, "_MEANS_FIRST", Fraction(1, 25))
+        (intervals, "_MEANS_FIRST", Fraction(1, 25))
     ),
     "shares that grow from level to level": lambda: _changed(
-        (layout, "_CUT_GROWTH", Fraction(1)), (layout, "_LEAF_GROWTH", Fraction(1))
+        (intervals, "_CUT_GROWTH", Fraction(1)), (intervals, "_LEAF_GROWTH", Fraction(1))
     ),
     "values of small domains counted one by one": lambda: _changed(
-        (layout.Layout, "counts_values", lambda *facts, **kind: False)
+        (intervals.Layout, "counts_values", lambda *facts, **kind: False)
     ),
     "size by width and records (by width alone)": lambda: _changed((sample, "_sizes", _by_width)),
     "size by width and records (attributes in turn)": lambda: _changed((sample, "_sizes", _by_turns)),
     "the prototype's shares .3 / .1 / .1 / .5 instead of the rule's": lambda: _changed(
-        (layout, "_stage_shares", _prototype_shares)
+        (intervals, "_stage_shares", _prototype_shares)
     ),
 }
 
 
 def _prototype_shares(method: Any, cuts: int) -> dict[str, Fraction]:
     if cuts == 0:
-        return dict.fromkeys(layout.STAGES, Fraction(0)) | {"means": Fraction(1)}
-    return dict(zip(layout.STAGES, (Fraction(p, 10) for p in (3, 1, 1, 5)), strict=True))
+        return dict.fromkeys(intervals.STAGES, Fraction(0)) | {"means": Fraction(1)}
+    return dict(zip(intervals.STAGES, (Fraction(p, 10) for p in (3, 1, 1, 5)), strict=True))
 
 
 def speed() -> tuple[float, float]:

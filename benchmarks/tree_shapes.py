@@ -1,6 +1,6 @@
 """Synthetic tables of several shapes, as positions and public domains.
 
-The constants of `shoal.mechanisms.tree.layout` were fitted to these, never to real tables.
+The constants of `shoal.mechanisms.tree.intervals` were fitted to these, never to real tables.
 """
 
 from __future__ import annotations

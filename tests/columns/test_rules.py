@@ -18,8 +18,8 @@ from shoal.cli import run
 from shoal.columns.declaration import Declaration
 from shoal.columns.description import CodedByRules, coded, describe
 from shoal.columns.kinds import day_number
-from shoal.columns.rule_tests import derived_values, rows_breaking
-from shoal.columns.rules import Derived, Implication, MissingIf, Order
+from shoal.columns.rulebook import rows_breaking
+from shoal.columns.rules import Derived, Implication, MissingIf, Order, derived_values
 from shoal.errors import Problems
 from shoal.io import read
 from shoal.mechanisms import Rebuilt

@@ -137,6 +137,8 @@ def check_equal(subject: Subject, method: str, engine: str, folder: Path) -> Non
     assert made.statement.to_dict() == expected.statement.to_dict()
     assert made.internal["values_clipped"] == expected.internal["values_clipped"]
     assert made.internal["rows_released"] == expected.internal["rows_released"]
+    # pairs-dp: the first block is compared with the measurements
+    assert made.internal.get("rows_and_measurements") == expected.internal.get("rows_and_measurements")
     assert there.schema.remove_metadata().equals(here.schema.remove_metadata())
     if method not in OF_BATCHES:
         assert there.equals(here)

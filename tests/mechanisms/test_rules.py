@@ -22,8 +22,7 @@ from shoal.cli import run
 from shoal.columns import description
 from shoal.columns.description import CodedByRules, coded
 from shoal.columns.kinds import day_number
-from shoal.columns.rule_tests import rows_breaking
-from shoal.columns.rulebook import Rulebook, _Step
+from shoal.columns.rulebook import Rulebook, _Step, rows_breaking
 from shoal.io import read
 from shoal.mechanisms.pairs import mechanism
 from shoal.mechanisms.pairs.budget import ContrastGroup, MeasurementShape

@@ -304,6 +304,7 @@ def test_the_statement_says_how_units_are_measured(release: shoal.Release) -> No
     assert statement.model == "dp"
     assert str(statement.adjacency) == "add-remove"
     assert release.measurements is None
+    assert not [note for note in release.messages if note.facts.get("column") == "home"]
     assert release.internal["unit_columns_that_differ"] == {"region": 0}
 
 
@@ -366,7 +367,26 @@ def test_a_table_without_a_unit_and_rules_are_refused() -> None:
         )
 
 
-def test_models_and_engines_are_refused(tmp_path: Path) -> None:
+def test_models_audits_and_engines_are_refused(tmp_path: Path) -> None:
+    numbers = table(OTHERS)[["home", "age"]].assign(income=3)
+    with pytest.raises(OptionError) as caught:
+        shoal.audit(
+            numbers,
+            shoal.Schema.from_dict(
+                {
+                    "attribute": [
+                        {"name": "home", "role": "unit", "type": "integer", "max_rows": 3},
+                        {"name": "age", "lo": 0, "hi": 3},
+                        {"name": "income", "lo": 0, "hi": 3},
+                    ]
+                }
+            ),
+            method="tree-dp",
+            epsilon=1,
+            neighbours="add-remove",
+            unit_columns=["income"],
+        )
+    assert caught.value.code == "audit-has-no-units"
     method = shoal.TreeDP(epsilon=1, neighbours="add-remove", unit_columns=["region"])
     with pytest.raises(OptionError) as caught:
         method.fit(table(OTHERS), schema())

@@ -19,7 +19,7 @@ from shoal.io import write
 from shoal.ledger import open_ledger
 from shoal.noise.entropy import Seeded
 from shoal.privacy import Accountant, Adjacency
-from shoal.tuning.bound import draw_bound, penalties_of, units_off
+from shoal.tuning.private import draw_bound, penalties_of, units_off
 
 
 def schema_of(**more: Any) -> shoal.Schema:

@@ -265,6 +265,8 @@ def audit_prepared(
     if method.epsilon is None and yardstick is None:
         raise OptionError("method-no-own", method=method.name)
     budget = parse_epsilon(yardstick) if method.unit_epsilon is None else method.unit_epsilon
+    if method.measures_units:
+        raise OptionError("audit-has-no-units", option="unit_columns")
     if described.flagged:
         raise OptionError("audit-compares-numbers-column-can-released", column=described.flagged[0])
     if described.nominal:

@@ -62,9 +62,9 @@ from shoal.columns.provenance import TAKEN_FROM_DATA as TAKEN_FROM_DATA
 from shoal.columns.provenance import Declared as Declared
 from shoal.columns.provenance import Provenance as Provenance
 from shoal.columns.provenance import Recorded as Recorded
-from shoal.columns.rule_tests import rows_breaking as rows_breaking
 from shoal.columns.rulebook import Rulebook as Rulebook
 from shoal.columns.rulebook import applied_rules as applied_rules
+from shoal.columns.rulebook import rows_breaking as rows_breaking
 from shoal.columns.rules import Combinations as Combinations
 from shoal.columns.rules import Derived as Derived
 from shoal.columns.rules import Implication as Implication

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -15,7 +16,7 @@ from shoal.columns.attribute import MISSING_VALUE, Attribute
 from shoal.columns.kinds import MAX_STEPS, Lattice, day_text, is_day
 from shoal.errors import InputError, closest
 from shoal.io import FORMATS, Table, type_of
-from shoal.numbers import decimal_text
+from shoal.numbers import Bools, Floats, Integers, decimal_text
 from shoal.taxonomy import distinct, label, loose
 from shoal.text import Message
 
@@ -382,3 +383,98 @@ def _is_date(value: Any) -> bool:
     except (ValueError, TypeError):
         return False
     return True
+
+
+def spelled(value: str, known: Sequence[str]) -> str | None:
+    """A value as its column spells it: `true` of a TOML file is `True`, and 1.0 is 1; None if it has no such value."""
+    if value in known:
+        return value
+    return next((name for name in known if name.lower() == value.lower()), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column as the rules see it: the lattice of its records and that of released values, the names of listed
+    values, and whether it can be missing."""
+
+    name: str
+    fine: Lattice
+    lattice: Lattice
+    labels: tuple[str, ...]
+    days: bool
+    can_miss: bool
+    # the concept of each place of a nominal column, and the place that stands for a missing value
+    codes: tuple[int, ...] | None = None
+    gap: int | None = None
+
+    @classmethod
+    def of(cls, attribute: Attribute, lattice: Lattice, *, integer: bool) -> Field:
+        """The column of an attribute; `integer`: it is stored as whole numbers."""
+        stepped = integer or not attribute.kind_facts.measured or attribute.declared_step is not None
+        shown = lattice if stepped else with_few_decimals(lattice)
+        tree, facts = attribute.tree, attribute.kind_facts
+        if tree is not None:
+            labels = tuple(tree.labels[code] for code in tree.domain)
+            gap = labels.index(MISSING_VALUE) if MISSING_VALUE in labels else None
+            return cls(
+                attribute.name,
+                lattice,
+                shown,
+                labels,
+                False,
+                gap is not None,
+                tuple(map(int, tree.domain)),
+                gap,
+            )
+        labels = tuple(attribute.ordered) if facts.listed else ()
+        return cls(attribute.name, lattice, shown, labels, facts.days, attribute.flagged)
+
+    @property
+    def step(self) -> float:
+        return float(self.lattice.step)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        return float(self.lattice.lo), float(self.lattice.hi)
+
+    @property
+    def slack(self) -> float:
+        """Differences below this are rounding errors of floating-point numbers."""
+        return self.step * 1e-6
+
+    def place(self, label: object) -> float:
+        """The place of a named value, or the number itself; NaN if the column has no such value."""
+        if not self.labels:
+            return float(label)  # type: ignore[arg-type]
+        name = spelled(str(label), self.labels)
+        return np.nan if name is None else float(self.labels.index(name))
+
+    def rounded(self, values: Floats) -> Floats:
+        """The nearest values of the lattice, inside the domain."""
+        with np.errstate(invalid="ignore"):
+            return on_step(values, self.lattice, clip=True)
+
+    def of_positions(self, positions: Integers, absent: Bools | None) -> Floats:
+        """Values at lattice positions."""
+        found = positions.astype(np.float64) if self.labels else self.rounded(self.fine.values(positions))
+        if self.gap is not None:
+            found = np.where(positions == self.gap, np.nan, found)
+        return found if absent is None else np.where(absent, np.nan, found)
+
+    def to_positions(self, values: Floats) -> Integers:
+        """Lattice positions of values; those of missing values are arbitrary unless they are listed."""
+        filled = np.where(np.isnan(values), self.ends[0], values)
+        places = np.rint(filled).astype(np.int64) if self.labels else self.fine.positions(filled)
+        return places if self.gap is None else np.where(np.isnan(values), self.gap, places)
+
+    def of_drawn(self, values: Floats) -> Floats:
+        """Drawn values, where nominal ones are concepts."""
+        if self.codes is None:
+            return values if self.labels else self.rounded(values)
+        found = np.searchsorted(self.codes, values).astype(np.float64)
+        return found if self.gap is None else np.where(found == self.gap, np.nan, found)
+
+    def to_drawn(self, values: Floats) -> Floats:
+        if self.codes is None:
+            return values
+        return np.asarray(self.codes, dtype=np.float64)[self.to_positions(values)]

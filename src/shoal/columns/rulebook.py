@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from shoal.columns.attribute import Attribute
+from shoal.columns.column import Field, numbers
 from shoal.columns.kinds import Lattice
-from shoal.columns.rule_tests import Field, Test, Values, derived_values, tests_of
 from shoal.columns.rules import (
     Combinations,
     Derived,
@@ -25,14 +25,19 @@ from shoal.columns.rules import (
     MissingIf,
     Order,
     Rule,
+    Test,
+    Values,
+    derived_values,
+    tests_of,
 )
 from shoal.display import internal
-from shoal.errors import OptionError
+from shoal.errors import OptionError, ShoalError
 from shoal.numbers import Bools, Floats, Integers
 from shoal.text import Message
 
 if TYPE_CHECKING:
-    pass
+    from shoal.columns.schema import Schema
+    from shoal.io import Table
 
 # attempts at finding another row to exchange values with, and a value of another row
 _ATTEMPTS = 12
@@ -771,3 +776,30 @@ def _tried(step: _Step, row: Values, constants: Iterable[float]) -> Iterator[Seq
                     yield own.rounded(np.array([float(row[other][0]) + sign * gap for gap in gaps]))
     if own.can_miss:
         yield [np.nan]
+
+
+# --- any table
+
+
+def rows_breaking(table: Table, schema: Schema) -> dict[str, int | None]:
+    """How many rows of a table break each rule of its schema; None for rules about columns that it lacks, or whose
+    values the schema does not describe. Private where the table holds records."""
+    found: dict[str, int | None] = {}
+    for number, rule in enumerate(schema.rules, 1):
+        found[rule.words] = None
+        if not set(rule.named) <= set(table.names):
+            continue
+        try:
+            fields, values = {}, {}
+            for name in rule.named:
+                attribute, integer = schema[name].with_declared_type(), table.is_integer(name)
+                fields[name] = own = Field.of(attribute, attribute.lattice(integer=integer), integer=integer)
+                given = numbers(table, attribute)
+                values[name] = given if own.gap is None else np.where(given == own.gap, np.nan, given)
+            wrong = np.zeros(table.n, dtype=np.bool_)
+            for test in tests_of(number, rule, fields):
+                wrong |= ~test.holds(values)
+            found[rule.words] = int(wrong.sum())
+        except ShoalError:
+            continue
+    return found

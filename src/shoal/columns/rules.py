@@ -1,4 +1,4 @@
-"""Rules between columns: sentences in a schema, such as `admission <= discharge`, and what each of them means.
+"""Rules between columns: sentences in a schema, such as `admission <= discharge`, what each means, and tests of rows.
 
 A rule is public, as a range is: it is known without these records, or it taints the statement. `rulebook` applies
 the rules to records and to drawn rows.
@@ -7,16 +7,21 @@ the rules to records and to drawn rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from shoal import display
 from shoal.columns.attribute import RECORDS, SOURCES, Attribute
+from shoal.columns.column import Field, spelled
 from shoal.columns.kinds import day_number
 from shoal.display import displayed
 from shoal.errors import OptionError, closest
+from shoal.numbers import Bools, Floats
 from shoal.text import Message
 
 # a number or a day number, or the name of a value
@@ -558,13 +563,6 @@ def _check_values(attribute: Attribute, values: Sequence[str]) -> None:
             )
 
 
-def spelled(value: str, known: Sequence[str]) -> str | None:
-    """A value as its column spells it: `true` of a TOML file is `True`, and 1.0 is 1; None if it has no such value."""
-    if value in known:
-        return value
-    return next((name for name in known if name.lower() == value.lower()), None)
-
-
 def _check_implication(found: Implication, attributes: Mapping[str, Attribute]) -> None:
     _check_conditions((*found.given, *found.then), attributes)
     for atom in found.then:
@@ -622,3 +620,195 @@ _CHECKS: Mapping[type, Any] = {
     Derived: _check_derived,
     Combinations: _check_combinations,
 }
+
+
+# --- rules as tests of rows
+
+# values by column, missing ones as NaN: numbers, day numbers, places in the list of values
+Values = Mapping[str, Floats]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Test:
+    """A rule as a test of rows.
+
+    Attributes:
+        number: of the rule, from 1.
+        columns: the columns that the test reads.
+        holds: which rows pass.
+        constants: by column, values at which the result can change.
+        given: which rows an implication is about; None for other rules.
+        then: which rows have a value that such rows may have.
+    """
+
+    number: int
+    rule: Rule
+    columns: tuple[str, ...]
+    holds: Callable[[Values], Bools]
+    constants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    given: Callable[[Values], Bools] | None = None
+    then: Callable[[Values], Bools] | None = None
+
+
+def _atom(atom: Atom, fields: Mapping[str, Field], values: Values) -> Bools:
+    """Whether a condition holds; comparisons with a missing value do not."""
+    found, own = values[atom.column], fields[atom.column]
+    if atom.sign in ("missing", "present"):
+        return np.isnan(found) if atom.sign == "missing" else ~np.isnan(found)
+    bounds = [own.place(value) for value in atom.values]
+    slack = own.slack
+    with np.errstate(invalid="ignore"):
+        if atom.sign in ("in", "not in"):
+            inside = np.zeros(found.shape, dtype=np.bool_)
+            for bound in bounds:
+                inside |= np.abs(found - bound) <= slack
+            return inside if atom.sign == "in" else ~inside & ~np.isnan(found)
+        (bound,) = bounds
+        if atom.sign == "<":
+            return found < bound - slack
+        if atom.sign == "<=":
+            return found <= bound + slack
+        return found > bound + slack if atom.sign == ">" else found >= bound - slack
+
+
+def _all(atoms: Sequence[Atom], fields: Mapping[str, Field], values: Values) -> Bools:
+    found = _atom(atoms[0], fields, values)
+    for atom in atoms[1:]:
+        found = found & _atom(atom, fields, values)
+    return found
+
+
+def _follows(then: Atom, fields: Mapping[str, Field], values: Values) -> Bools:
+    return _atom(then, fields, values) | np.isnan(values[then.column])
+
+
+def _empty(column: str, values: Values) -> Bools:
+    return np.isnan(values[column])
+
+
+def _implied(given: Callable[[Values], Bools], then: Callable[[Values], Bools], values: Values) -> Bools:
+    return ~given(values) | then(values)
+
+
+def _ordered(order: Order, slack: float, values: Values) -> Bools:
+    apart = values[order.high] - values[order.low]
+    broken: Bools = np.zeros(apart.shape, dtype=np.bool_)
+    # a comparison with a missing value is false: the rule is not broken
+    with np.errstate(invalid="ignore"):
+        if order.least is not None:
+            least = float(order.least)
+            np.logical_or(
+                broken, apart <= least + slack if order.strict else apart < least - slack, out=broken
+            )
+        if order.most is not None:
+            np.logical_or(broken, apart > float(order.most) + slack, out=broken)
+    return ~broken
+
+
+def _combined(keys: frozenset[tuple[float, ...]], columns: Sequence[str], values: Values) -> Bools:
+    rows = np.column_stack([values[name] for name in columns])
+    gaps: Bools = np.asarray(np.isnan(rows).any(axis=1))
+    if not len(rows):
+        return gaps
+    distinct, which = np.unique(np.where(np.isnan(rows), -1.0, rows), axis=0, return_inverse=True)
+    known = np.array([tuple(row) in keys for row in distinct.tolist()], dtype=np.bool_)
+    return gaps | known[which.ravel()]
+
+
+def _computed(derived: Derived, own: Field, values: Values) -> Bools:
+    """Whether a derived column has the value of its expression."""
+    wanted = derived_values(derived.expression, values)
+    found = values[derived.column]
+    with np.errstate(invalid="ignore"):
+        near = np.abs(own.rounded(wanted) - found) <= own.slack
+        lo, hi = own.ends
+        inside = (wanted >= lo - own.step / 2) & (wanted <= hi + own.step / 2)
+    return np.where(np.isnan(wanted), np.isnan(found), near & inside)
+
+
+def derived_values(expression: Expression, values: Values) -> Floats:
+    """The value of an expression in every row; missing where a part is, or where it divides by 0.
+
+    >>> from fractions import Fraction
+    >>> born = {"born": np.array([0.0, 31.0])}
+    >>> derived_values(("years", ("column", "born"), ("date", Fraction(365 * 30 + 7))), born).tolist()
+    [30.0, 29.0]
+    """
+    sign = expression[0]
+    if sign == "column":
+        return values[expression[1]]
+    if sign in ("number", "date"):
+        rows = next(iter(values.values())).shape
+        return np.full(rows, float(expression[1]))
+    left, right = (derived_values(part, values) for part in expression[1:])
+    if sign in ("years", "months"):
+        return _elapsed(left, right, sign)
+    if sign == "+":
+        return left + right
+    if sign == "-":
+        return left - right
+    if sign == "*":
+        return left * right
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = left / right
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _elapsed(first: Floats, last: Floats, unit: str) -> Floats:
+    """Completed years or months between two days."""
+    gaps = np.isnan(first) | np.isnan(last)
+    days = [np.where(gaps, 0, np.rint(one)).astype("datetime64[D]") for one in (first, last)]
+    months = [day.astype("datetime64[M]") for day in days]
+    place = [
+        (day - month.astype("datetime64[D]")).astype(np.int64)
+        for day, month in zip(days, months, strict=True)
+    ]
+    between = (months[1] - months[0]).astype(np.int64) - (place[1] < place[0])
+    found = between // 12 if unit == "years" else between
+    return np.where(gaps, np.nan, found.astype(np.float64))
+
+
+def _thresholds(atoms: Iterable[Atom], fields: Mapping[str, Field]) -> dict[str, tuple[float, ...]]:
+    found: dict[str, list[float]] = {}
+    for atom in atoms:
+        own = fields[atom.column]
+        for value in atom.values:
+            place = own.place(value)
+            found.setdefault(atom.column, []).extend((place, place - own.step, place + own.step))
+    return {name: tuple(values) for name, values in found.items()}
+
+
+def tests_of(number: int, rule: Rule, fields: Mapping[str, Field]) -> Iterator[Test]:
+    """The tests of a rule; an implication has one for each of its conclusions."""
+    meaning = rule.meaning
+    if isinstance(meaning, Order):
+        slack = min(fields[name].slack for name in meaning.columns)
+        yield Test(number, rule, meaning.columns, partial(_ordered, meaning, slack))
+    elif isinstance(meaning, Implication):
+        for then in meaning.then:
+            atoms = (*meaning.given, then)
+            names = tuple(dict.fromkeys(atom.column for atom in atoms))
+            given, follows = partial(_all, meaning.given, fields), partial(_follows, then, fields)
+            holds = partial(_implied, given, follows)
+            yield Test(number, rule, names, holds, _thresholds(atoms, fields), given, follows)
+    elif isinstance(meaning, MissingIf):
+        given, follows = partial(_all, meaning.given, fields), partial(_empty, meaning.column)
+        constants = _thresholds(meaning.given, fields)
+        yield Test(
+            number, rule, meaning.columns, partial(_implied, given, follows), constants, given, follows
+        )
+    elif isinstance(meaning, Derived):
+        holds = partial(_computed, meaning, fields[meaning.column])
+        yield Test(number, rule, meaning.columns, holds)
+    else:
+        assert isinstance(meaning, Combinations)
+        rows = [
+            tuple(fields[name].place(value) for name, value in zip(meaning.columns, row, strict=True))
+            for row in meaning.allowed
+        ]
+        constants = {
+            name: tuple(dict.fromkeys(row[i] for row in rows)) for i, name in enumerate(meaning.columns)
+        }
+        yield Test(
+            number, rule, meaning.columns, partial(_combined, frozenset(rows), meaning.columns), constants
+        )

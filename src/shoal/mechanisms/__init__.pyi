@@ -50,6 +50,7 @@ from shoal.mechanisms.pairs.measure_one import Histogram as Histogram
 from shoal.mechanisms.pairs.measure_pairs import PairCounts as PairCounts
 from shoal.mechanisms.pairs.measure_pairs import functions as functions
 from shoal.mechanisms.pairs.measure_pairs import half_functions as half_functions
+from shoal.mechanisms.pairs.mechanism import compared as compared
 from shoal.mechanisms.pairs.mechanism import measure_attributes as measure_attributes
 from shoal.mechanisms.pairs.mechanism import pair_numbers as pair_numbers
 from shoal.mechanisms.pairs.mechanism import pair_positions as pair_positions

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from shoal.columns import Attribute, Declared, Described, target_column
+from shoal.columns import Attribute, Described, target_column
 from shoal.display import internal
 from shoal.errors import OptionError, closest
 from shoal.mechanisms.method import Rebuilt, gap_terms
 from shoal.numbers import Bools, Floats, Integers
 from shoal.partition import column_codes, places
-from shoal.privacy import Accountant, Currency, MethodTerms, Plan, moved, row_budget
+from shoal.privacy import Accountant, Currency, Plan, moved, row_budget
 from shoal.progress import Progress, silent
 from shoal.text import Message
 
@@ -52,21 +52,6 @@ class DeclaredStratum:
     rows: Integers
     rules: Rulebook | None = None
     possible: bool = True
-
-
-def check_membership(method: Dividing) -> None:
-    """Refuse combinations of settings that do not fit strata."""
-    if method.membership is not None and (method.strata is None or method.adjacency.hides_size):
-        raise OptionError("membership-needs-strata-under-replace-one", option="membership")
-    if method.strata is not None and method.rows is not None:
-        raise OptionError("rows-of-strata-are-drawn", option="rows")
-
-
-def membership_terms(method: Dividing) -> MethodTerms:
-    """What public membership makes public."""
-    if method.membership is None:
-        return MethodTerms()
-    return MethodTerms(invariants=(Declared("sizes-of-strata", {"strata": list(method.strata or ())}),))
 
 
 def of_stratum(method: Dividing) -> Dividing:
@@ -367,19 +352,6 @@ class Chains:
     @property
     def sizes(self) -> Integers:
         return np.diff(self.starts)
-
-
-def check_unit_settings(method: Dividing) -> None:
-    """Refuse combinations of settings that do not fit units of several rows."""
-    if method.unit_columns is None:
-        if method.unit_order is not None:
-            raise OptionError("unit-order-needs-unit-columns", option="unit_order")
-        return
-    if not method.adjacency.hides_size:
-        raise OptionError("unit-columns-need-add-remove", option="unit_columns", name=method.name)
-    for name in ("strata", "rows"):
-        if getattr(method, name) is not None:
-            raise OptionError("unit-columns-without", option="unit_columns", other=name)
 
 
 def _names(method: Dividing, described: Described) -> Names:

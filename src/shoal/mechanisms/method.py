@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from shoal import display
 from shoal.arguments import renamed_attribute, warn_of_renamed
+from shoal.columns import Declared
 from shoal.display import displayed, internal
 from shoal.errors import OptionError
 from shoal.mechanisms.parameter_fields import Exact, Parameter, parameter, parameters_of, shared
@@ -743,3 +744,34 @@ def _documented(cls: type[Method], about: str) -> str:
             said, 100, initial_indent=" " * 8, subsequent_indent=" " * 12, break_on_hyphens=False
         )
     return "\n".join([*lines, "    "])
+
+
+# --- settings of methods that measure strata, or whole units
+
+
+def check_membership(method: Any) -> None:
+    """Refuse combinations of settings that do not fit strata."""
+    if method.membership is not None and (method.strata is None or method.adjacency.hides_size):
+        raise OptionError("membership-needs-strata-under-replace-one", option="membership")
+    if method.strata is not None and method.rows is not None:
+        raise OptionError("rows-of-strata-are-drawn", option="rows")
+
+
+def membership_terms(method: Any) -> MethodTerms:
+    """What public membership makes public."""
+    if method.membership is None:
+        return MethodTerms()
+    return MethodTerms(invariants=(Declared("sizes-of-strata", {"strata": list(method.strata or ())}),))
+
+
+def check_unit_settings(method: Any) -> None:
+    """Refuse combinations of settings that do not fit units of several rows."""
+    if method.unit_columns is None:
+        if method.unit_order is not None:
+            raise OptionError("unit-order-needs-unit-columns", option="unit_order")
+        return
+    if not method.adjacency.hides_size:
+        raise OptionError("unit-columns-need-add-remove", option="unit_columns", name=method.name)
+    for name in ("strata", "rows"):
+        if getattr(method, name) is not None:
+            raise OptionError("unit-columns-without", option="unit_columns", other=name)

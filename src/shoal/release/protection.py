@@ -603,7 +603,12 @@ def prepare(
     )
     described = replace(described, provenance=provenance)
     statement = _statement(settled, described, plan)
-    notes = (*described.notes, *found, *_rules_ignored(settled, described), *advice(settled, described, plan))
+    notes = (
+        *_own_notes(settled, described),
+        *found,
+        *_rules_ignored(settled, described),
+        *advice(settled, described, plan),
+    )
     described = replace(described, notes=notes)
     settled.refuse(described, plan, labels)
     if _raked(described):
@@ -616,6 +621,14 @@ def with_bound(schema: Schema | None, bound: Any) -> Schema:
     if schema is None:
         raise OptionError("bound-needs-unit", option="bound")
     return schema.with_bound(bound)
+
+
+def _own_notes(method: Method, described: Described) -> tuple[Message, ...]:
+    """The notes about a table, without one about a unit column whose place numbers take."""
+    unit = described.provenance.unit
+    return tuple(
+        note for note in described.notes if not (method.measures_units and note.facts.get("column") == unit)
+    )
 
 
 def _rules_ignored(method: Method, described: Described) -> tuple[Message, ...]:

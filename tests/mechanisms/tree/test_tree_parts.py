@@ -14,17 +14,20 @@ from hypothesis import strategies as st
 from shoal.errors import OptionError
 from shoal.mechanisms.tree.intervals import (
     CutIntervals,
+    Layout,
     Level,
+    Purposes,
+    Purse,
     consistent_counts,
     draw_edges,
     halved,
+    lay_out,
     measure_intervals,
     nearest_counts,
     rake,
     rank_intervals,
     whole_counts,
 )
-from shoal.mechanisms.tree.layout import Layout, Purposes, Purse, lay_out
 from shoal.mechanisms.tree.mechanism import measure_values
 from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.sample import draw_positions, grow, sort_into

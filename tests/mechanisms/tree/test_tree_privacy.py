@@ -18,10 +18,9 @@ from scipy.stats import chi2
 import shoal
 from shoal.mechanisms.tree import intervals, mechanism
 from shoal.mechanisms.tree import intervals as cuts
-from shoal.mechanisms.tree import layout as gate
+from shoal.mechanisms.tree import intervals as gate
 from shoal.mechanisms.tree import mechanism as values
-from shoal.mechanisms.tree.intervals import draw_cut, rank_intervals
-from shoal.mechanisms.tree.layout import Layout
+from shoal.mechanisms.tree.intervals import Layout, draw_cut, rank_intervals
 from shoal.noise import Seeded, choice
 from shoal.privacy import Accountant, RecordSum, Spend
 from shoal.progress import silent

@@ -20,8 +20,8 @@ from shoal.errors import OptionError
 from shoal.io import read
 from shoal.mechanisms.tree import intervals, mechanism
 from shoal.mechanisms.tree import intervals as cuts
-from shoal.mechanisms.tree import layout as gate
-from shoal.mechanisms.tree.layout import BY_ROWS, ROWS, Layout
+from shoal.mechanisms.tree import intervals as gate
+from shoal.mechanisms.tree.intervals import BY_ROWS, ROWS, Layout
 from shoal.noise import Seeded, discrete_laplace, exponential_choice
 from shoal.privacy import Accountant, OverspendError, Spend
 from shoal.progress import silent

@@ -16,8 +16,8 @@ import pytest
 
 import shoal
 import shoal.mechanisms.insensitive as insensitive
+import shoal.mechanisms.tree.intervals as gate
 import shoal.mechanisms.tree.intervals as intervals
-import shoal.mechanisms.tree.layout as gate
 import shoal.mechanisms.tree.mechanism as tree
 import shoal.mechanisms.tree.mechanism as values
 import shoal.noise.families
@@ -27,7 +27,7 @@ import shoal.query.spec
 from shoal.columns.attribute import Attribute
 from shoal.mechanisms.cluster_methods import PartitionMethod
 from shoal.mechanisms.method import Method
-from shoal.mechanisms.tree.layout import Layout
+from shoal.mechanisms.tree.intervals import Layout
 from shoal.noise import choice
 from shoal.noise.exact import round_up_scale
 from shoal.privacy import OverspendError

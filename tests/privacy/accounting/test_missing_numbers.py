@@ -13,7 +13,7 @@ import pytest
 import shoal
 import shoal.mechanisms.pairs.model as model
 import shoal.noise.choice
-from shoal.mechanisms.tree.layout import Layout
+from shoal.mechanisms.tree.intervals import Layout
 from shoal.noise import round_up_scale
 from shoal.privacy import OverspendError
 

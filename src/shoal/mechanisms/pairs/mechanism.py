@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -617,12 +617,7 @@ def _drawn(
     drawing: Drawing, described: Described, source: Source, progress: Progress, found: list[Agreement]
 ) -> dict[str, Floats]:
     """Rows block by block, in threads; `found` receives how the first block agrees with the measurements."""
-    names = [facts.name for facts in _facts(described)]
-    steps, drawn = len(names) + 3, []
-
-    def seen(placed: Sequence[Floats]) -> None:
-        one = agreement(placed, drawing.known, drawing.model, names)
-        found.extend([] if one is None else [one])
+    steps, drawn, seen = len(_facts(described)) + 3, [], _comparing(drawing, described, found)
 
     def draw_block(number: int) -> dict[str, Floats]:
         return draw_pair_values(drawing, described, number, source, None if number else seen)
@@ -631,6 +626,26 @@ def _drawn(
         drawn.append(block)
         progress("drawing rows", steps, steps)
     return {column: np.concatenate([one[column] for one in drawn]) for column in drawn[0]}
+
+
+def _comparing(
+    drawing: Drawing, described: Described, found: list[Agreement]
+) -> Callable[[Sequence[Floats]], None]:
+    """A function that adds to `found` how rows agree with the measurements."""
+    names = [facts.name for facts in _facts(described)]
+
+    def seen(placed: Sequence[Floats]) -> None:
+        one = agreement(placed, drawing.known, drawing.model, names)
+        found.extend([] if one is None else [one])
+
+    return seen
+
+
+def compared(drawing: Drawing, described: Described, source: Source) -> dict[str, Any]:
+    """For the internal log, where rows are drawn in other processes: their first block, drawn here once more."""
+    found: list[Agreement] = []
+    draw_pair_values(drawing, described, 0, source, _comparing(drawing, described, found))
+    return {"rows_and_measurements": found[0].facts()} if found else {}
 
 
 def trial(method: PairsDP, described: Described, plan: Plan, account: Accountant) -> tuple[Rebuilt, float]:

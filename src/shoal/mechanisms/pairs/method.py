@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from shoal.columns import KINDS
 from shoal.errors import OptionError
 from shoal.mechanisms import parameter_fields
-from shoal.mechanisms.divided import check_membership, check_unit_settings, membership_terms
-from shoal.mechanisms.method import Expected, Method
+from shoal.mechanisms.method import (
+    Expected,
+    Method,
+    check_membership,
+    check_unit_settings,
+    membership_terms,
+)
 from shoal.mechanisms.parameter_fields import Exact, parameter, shared
 from shoal.privacy import Case, Claim, Currency, MethodTerms, moved
 from shoal.text import Message

@@ -23,28 +23,26 @@ from shoal.mechanisms.divided import (
 from shoal.mechanisms.method import Learned, Rebuilt, gap_terms, noisy_numbers, numbers_terms
 from shoal.mechanisms.rules import Bins, keeping_rules, possible_cells
 from shoal.mechanisms.tree.intervals import (
+    BY_ROWS,
+    ROWS,
     CutIntervals,
+    Layout,
     Level,
+    Purposes,
+    Purse,
     codes_of,
     consistent_counts,
     halved,
     intervals_of,
+    lay_out,
     measure_intervals,
     nearest_counts,
-    rake,
-    whole_counts,
-)
-from shoal.mechanisms.tree.layout import (
-    BY_ROWS,
-    ROWS,
-    Layout,
-    Purposes,
-    Purse,
-    lay_out,
     noisy,
     possible_layouts,
+    rake,
     rows_share,
     scale_of,
+    whole_counts,
 )
 from shoal.mechanisms.tree.method import TreeDP
 from shoal.mechanisms.tree.sample import (

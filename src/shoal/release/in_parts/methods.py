@@ -36,6 +36,7 @@ from shoal.mechanisms import (
     centroids,
     cluster_scales,
     codes_of,
+    compared,
     concepts_of,
     confidential_columns,
     counted,
@@ -505,7 +506,8 @@ def by_pairs(work: Work) -> Made:
     own = work.source()
     draw = partial(_pairs_block, drawing=drawing, described=work.described, source=own)
     numbers = pair_numbers(described, known, account)
-    out = _drawn(work, draw, sizes, own, known.rows, ruled.internal)
+    checked = compared(drawing, coded(work.described), own)
+    out = _drawn(work, draw, sizes, own, known.rows, {**ruled.internal, **checked})
     return replace(out, conditions=known.conditions, measurements=numbers)
 
 
