@@ -73,7 +73,7 @@ def test_readers_of_synthetic_rows_get_intervals_and_are_told_why(settled: Tab) 
     run = finished(settled.session)
     page = settled.post("step/publish")
     assert str(Message("rows-are-no-sample")) in page
-    assert "shoal intervals release-A --mean age" in page
+    assert "shoal intervals release-A 'mean(age)'" in page
     known = main_numbers(run.bundle)
     assert [one.to_dict() for one in known] == run.facts["main_numbers"]
     assert {one.name for one in known} >= {"mean(`age`)", "mean(`income`)"}

@@ -239,10 +239,10 @@ def for_analysts(run: StudioRun) -> dict[str, Any] | None:
     if all(term["code"] != _NO_SAMPLE for term in statement["terms"]["conditions"]):
         return None
     measured = [a for a in run.recipe.taken if a.kind_facts.measured and a.name in statement["attributes"]]
-    example = f"--mean {shlex.quote(in_rule(measured[0].name))}" if measured else "--help"
+    example = shlex.quote(f"mean({in_rule(measured[0].name)})") if measured else ""
     return {
         "sentence": str(Message(_NO_SAMPLE)),
-        "command": f"shoal intervals {release_name(run)} {example}",
+        "command": f"shoal intervals {release_name(run)} {example}".strip(),
         "numbers": run.facts["main_numbers"],
         "about": run.facts["about_numbers"],
     }
