@@ -269,7 +269,7 @@ class TestReleases:
         table, schema = exclusive(300)
         said = shoal.protect(table, schema, "pairs-dp", 40, seed=1, triples=True, rows=300).statement
         assert any(
-            "Up to 3 sets of three to 5 columns among x0, x1, x2, x3, odd are chosen privately" in one
+            "Up to 3 sets of 3 to 5 columns among x0, x1, x2, x3, odd are chosen privately" in one
             for one in said.conditions
         )
         assert said.spending["triples of attributes"] > 0
@@ -290,7 +290,7 @@ class TestReleases:
             kept.append(float(((made.data.x0 ^ made.data.x2 ^ made.data.x4) == made.data.odd).mean()))
             said.append(" ".join(made.statement.conditions))
         assert kept[0] > 0.8
-        assert "One set of three to 5 columns" in said[0]
+        assert "One set of 3 to 5 columns" in said[0]
         assert "is not measured: finding a large effect" in said[1]
         off = shoal.protect(table, schema, "pairs-dp", 1, seed=2, rows=5_000, triples=False)
         assert "triples of attributes" not in off.statement.spending
