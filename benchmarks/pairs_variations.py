@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.mechanisms.pairs import budget, measure_one, measure_pairs, model
+from shoal.mechanisms.pairs import budget, measure_one, measure_pairs, model, tables
 from shoal.mechanisms.pairs import distributions as correlation
-from shoal.mechanisms.pairs import model as tables
 from shoal.mechanisms.pairs.budget import Concentrated, MeasurementShape, PureEpsilon
 from shoal.mechanisms.tree import intervals
 from shoal.mechanisms.tree.intervals import scale_of
@@ -113,7 +112,7 @@ VARIATIONS = (
     Variation("pairs measured however hopeless", [(PureEpsilon, "hopeless", 1e9)]),
     Variation("products of signs only", [(PureEpsilon, "worth", 1e9)]),
     Variation("tables start from independence", [(tables, "copula_table", _independent)]),
-    Variation("no odd records", [(tables, "_ODD", 0.0)]),
+    Variation("no odd records", [(tables, "ODD", 0.0)]),
     Variation("contrasts fitted once, not in turn", [(tables, "_PASSES", 0)]),
     Variation("no polish", [(model, "SWEEPS", 0)]),
     Variation("no Gibbs sweeps", [(model, "GIBBS", 0)]),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from shoal.display import internal
 from shoal.numbers import Bools, Floats, Integers
 from shoal.text import Message
 
@@ -119,6 +120,7 @@ def broken_rules(described: Described) -> dict[str, Any]:
     return {"rules_broken": {rule.words: found[number] for number, rule in here.book.numbered}}
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class Bins:
     """The bins of a column, by the positions of each.

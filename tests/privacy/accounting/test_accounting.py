@@ -133,7 +133,8 @@ def test_no_release_loses_more_than_its_statement_says(which: Claiming) -> None:
 
 @every_claim
 def test_a_change_in_one_column_loses_no_more_than_is_stated_for_it(which: Claiming) -> None:
-    pairs, _ = largest_part(which, 1 if which.tree else 6)
+    # pairs-dp states such costs under replace-one only, which few worlds have
+    pairs, _ = largest_part(which, 1 if which.tree else 40 if which.preset == "pairs-dp" else 6)
     assert which.tree or pairs
 
 

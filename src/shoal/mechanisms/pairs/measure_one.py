@@ -363,6 +363,7 @@ def measure_oneway(
     return [found.get(number, constant()) for number in range(len(attributes))]
 
 
+@internal()
 @dataclass(frozen=True, slots=True, eq=False)
 class _Heaps:
     """Single values of an attribute with cut points, and the shares of the rows that they have more than others.
