@@ -309,6 +309,7 @@ def test_the_form_of_a_flag_is_that_of_the_method_that_is_named(
     assert {flag.name: flag.type for flag in own}["k"] is str
 
 
+@pytest.mark.slow
 def test_an_installed_package_brings_its_method_to_the_command_line(tmp_path: Path) -> None:
     (tmp_path / "smoothed.py").write_text(example_text())
     facts = tmp_path / "smoothed-1.0.dist-info"

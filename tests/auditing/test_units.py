@@ -87,6 +87,7 @@ def of_the_unit(world: World, source: Source) -> trial.Released:
     return release(whole, source)
 
 
+@pytest.mark.slow
 def test_rows_with_the_budget_of_a_unit_are_refuted_by_units_and_not_by_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

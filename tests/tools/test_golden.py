@@ -94,6 +94,7 @@ def _both(root: Path, change: Callable[[], None]) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_other_words_are_found_unless_words_do_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

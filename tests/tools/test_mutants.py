@@ -34,6 +34,7 @@ def test_every_change_is_of_one_line_and_of_what_the_code_does(folder: Path) -> 
     assert {one.function for one in found} == {"Box.size"}
 
 
+@pytest.mark.slow
 def test_a_mutant_is_found_after_its_module_moved(folder: Path) -> None:
     one = mutants("mask", folder, "src/shoal/count.py")[0]
     package = folder / "src" / "shoal"

@@ -66,6 +66,7 @@ def test_closed_forms_need_no_runs_and_are_the_same_with_them() -> None:
     assert fast.best == slow.best
 
 
+@pytest.mark.slow
 def test_processes_and_frame_libraries_change_nothing() -> None:
     data = survey(160).select(["person_id", *COLUMNS])
     schema = shoal.Schema(tuple(survey_schema()[name] for name in data.column_names))
