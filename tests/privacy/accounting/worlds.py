@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -14,7 +15,9 @@ import shoal.release.protection
 from shoal.errors import ShoalError
 from shoal.io import read
 from shoal.mechanisms.method import Method
+from shoal.mechanisms.pairs import mechanism as pairs
 from shoal.mechanisms.registry import method_class, parameters
+from shoal.mechanisms.tree import mechanism as tree
 from shoal.noise import Source
 from shoal.progress import silent
 from shoal.release.protection import Preparation, carry_out, finished, prepare
@@ -105,6 +108,10 @@ COLUMNS: Mapping[str, Column] = {
 }
 
 
+# largest standard deviation of the noise on a number of rows
+FEW = 1_000
+
+
 @dataclass(frozen=True)
 class World:
     """A preset with settings, and two neighbouring tables of which the same is declared."""
@@ -120,7 +127,12 @@ class World:
         """Everything up to the moment when the budget is spent; worked out once for either table."""
         assert table is self.table or table is self.neighbour
         if id(table) not in self._known:
-            self._known[id(table)] = prepare(read(table), self.schema, self.method, **self.settings)
+            # every row of a release is compared: millions of them, from noise on their number, would fill the memory
+            with (
+                mock.patch.multiple(pairs, _MOST_ROWS_NOISE=FEW),
+                mock.patch.multiple(tree, _MOST_ROWS_NOISE=FEW),
+            ):
+                self._known[id(table)] = prepare(read(table), self.schema, self.method, **self.settings)
         return self._known[id(table)]
 
     def protect(self, table: pd.DataFrame) -> shoal.Release:
