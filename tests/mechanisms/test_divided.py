@@ -358,3 +358,14 @@ def test_a_table_without_rows_has_the_same_strata(method: str) -> None:
     )
     assert set(regions(found)) == {"n", "s", "e"}
     assert np.isin(found.data["size"], [1, 2, 3, 4]).all()
+
+
+@every_method
+def test_noise_on_the_rows_of_many_strata_is_refused_before_the_charge(method: str) -> None:
+    """A few rows more in each of 400 strata would be a table that fills the memory."""
+    people = pd.DataFrame({"place": [0, 1], "age": [1, 2]})
+    settings: dict[str, Any] = {"domains": {"place": (0, 399), "age": (0, 3)}, "strata": ["place"]}
+    settings |= {"neighbours": "add-remove"}
+    with pytest.raises(OptionError, match="too small for 400 strata"):
+        prepare(read(people), None, method, epsilon="0.001", **settings)
+    prepare(read(people), None, method, epsilon="1", **settings)

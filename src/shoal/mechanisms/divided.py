@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
 
 # every stratum is measured, empty or not
 MOST_STRATA = 1000
+# Above this noise on the numbers of rows of all strata, the table could fill the memory.
+MOST_NOISE = 1_000_000
 OF_STRATA = "measurements within strata"
 _NO_ROWS: Integers = np.zeros(0, dtype=np.int64)
 
@@ -206,10 +207,18 @@ def check_in_strata(method: Dividing, described: Described) -> None:
     if method.membership is None:
         # sizes are private, so that nothing depends on them; without rules all strata are alike
         every = _combinations(method, described, _checked(method, described))
-        possible = (one for one in every if one.possible)
-        for stratum in possible if described.rules else islice(possible, 1):
+        possible = [one for one in every if one.possible]
+        for stratum in possible if described.rules else possible[:1]:
             within = rest_of(method, described, stratum)
             own.refuse(within, own.plan(within))
+        if len(possible) * own.rows_noise > MOST_NOISE:
+            raise OptionError(
+                "strata-noise-on-rows",
+                option="strata",
+                count=len(possible),
+                noise=own.rows_noise,
+                budget=float(method.unit_epsilon or method.budget),
+            )
         return
     for stratum in declared_strata(method, described):
         if stratum.rows.size and not stratum.possible:

@@ -414,6 +414,12 @@ class Method:
         return 1 if self.measures_units else self.unit_rows
 
     @property
+    def rows_noise(self) -> float:
+        """The size of the noise on a private number of rows; 0 where there is none."""
+        function = self._function("rows_noise")
+        return 0.0 if function is None else float(function(self))
+
+    @property
     def unit_epsilon(self) -> Fraction | None:
         """The ε of a unit; None for a method without a budget."""
         return None if self.epsilon is None else unit_price(self.epsilon, self.charged_rows)

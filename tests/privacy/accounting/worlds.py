@@ -14,6 +14,7 @@ import shoal
 import shoal.release.protection
 from shoal.errors import ShoalError
 from shoal.io import read
+from shoal.mechanisms import divided
 from shoal.mechanisms.method import Method
 from shoal.mechanisms.pairs import mechanism as pairs
 from shoal.mechanisms.registry import method_class, parameters
@@ -129,8 +130,9 @@ class World:
         if id(table) not in self._known:
             # every row of a release is compared: millions of them, from noise on their number, would fill the memory
             with (
-                mock.patch.multiple(pairs, _MOST_ROWS_NOISE=FEW),
-                mock.patch.multiple(tree, _MOST_ROWS_NOISE=FEW),
+                mock.patch.object(pairs, "_MOST_ROWS_NOISE", FEW),
+                mock.patch.object(tree, "_MOST_ROWS_NOISE", FEW),
+                mock.patch.object(divided, "MOST_NOISE", FEW),
             ):
                 self._known[id(table)] = prepare(read(table), self.schema, self.method, **self.settings)
         return self._known[id(table)]

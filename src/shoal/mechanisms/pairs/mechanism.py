@@ -530,6 +530,12 @@ def share_noise(method: PairsDP, described: Described) -> ShareNoise:
     )
 
 
+def rows_noise(method: PairsDP) -> float:
+    """The standard deviation of the noise on a private number of rows, 0 for a public one."""
+    share = _rows_share(method, _budget(method))
+    return _currency(method).deviation(MeasurementShape(1, 1, 1), share) if share else 0.0
+
+
 def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise, for any drawn number of rows.
 
@@ -551,8 +557,7 @@ def check(method: PairsDP, described: Described, plan: Plan, labels: ArrayLike |
             budget=float(method.unit_epsilon or method.budget),
             number_of_columns=len(described.columns),
         )
-    share = _rows_share(method, budget)
-    noise = currency.deviation(MeasurementShape(1, 1, 1), share) if share else 0.0
+    noise = rows_noise(method)
     if noise > _MOST_ROWS_NOISE:
         raise OptionError(
             "epsilon-too-small-draw-number-rows",

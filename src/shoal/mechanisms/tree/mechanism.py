@@ -155,6 +155,11 @@ def _per_attribute(method: TreeDP, described: Described, layout: Layout) -> Mapp
     return dict.fromkeys(described.columns, layout.attribute + sum(layout.leaves, Fraction(0)))
 
 
+def rows_noise(method: TreeDP) -> float:
+    """The scale of the noise on a private number of rows."""
+    return float(scale_of(1, rows_share(method)))
+
+
 def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
     """Raise what `run` would raise, for any drawn number of rows and any intervals."""
     if method.strata:
@@ -165,15 +170,14 @@ def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | 
         return
     rows, number = _public_rows(method, described), len(described.columns)
     if rows is None:
-        share = rows_share(method)
-        scale = scale_of(1, share)
+        scale = rows_noise(method)
         if scale > _MOST_ROWS_NOISE:
             raise OptionError(
                 "mechanism-epsilon-too-small-draw-number-rows",
                 budget=float(method.unit_epsilon or method.budget),
-                scale=float(scale),
+                scale=scale,
             )
-        layouts = possible_layouts(method, number, method.budget - share)
+        layouts = possible_layouts(method, number, method.budget - rows_share(method))
     else:
         layouts = [lay_out(method, number, rows, method.budget)]
     for layout in layouts:
