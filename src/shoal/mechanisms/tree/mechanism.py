@@ -156,8 +156,9 @@ def _per_attribute(method: TreeDP, described: Described, layout: Layout) -> Mapp
 
 
 def rows_noise(method: TreeDP) -> float:
-    """The scale of the noise on a private number of rows."""
-    return float(scale_of(1, rows_share(method)))
+    """The scale of the noise on a private number of rows, 0 for a public one."""
+    share = rows_share(method)
+    return float(scale_of(1, share)) if share else 0.0
 
 
 def check(method: TreeDP, described: Described, plan: Plan, labels: ArrayLike | None = None) -> None:
